@@ -152,7 +152,7 @@ type Call struct {
 	VendorUses []VendorUse `bun:"type:json" json:"vendor_uses,omitempty" doc:"What the call used of each vendor; informational."`
 	// who stood in for whom, in order
 	VendorSwitches []VendorSwitch `bun:"type:json" json:"vendor_switches,omitempty" doc:"Where a vendor failed in the call, and another went on."`
-	Media          *CallMedia     `bun:"type:json" json:"media,omitempty" doc:"How the sound of a telephone call was; so far, while it is live on the node that answers."`
+	Media          *CallMedia     `bun:"type:json" json:"media,omitempty" doc:"How the sound of a telephone call was; so far, while it is live."`
 	// known at the start; nil where there is nothing to say
 	Signalling *CallSignalling `bun:"type:json" json:"signalling,omitempty" doc:"What SIP said about a telephone call, besides its numbers."`
 	AnsweredBy AnsweredBy      `json:"answered_by"`

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
 	"syscall"
+	"time"
 
+	"parley/internal/audio"
+	"parley/internal/auth"
 	"parley/internal/rtc"
 )
 
@@ -32,6 +36,31 @@ func (s *Settings) browsers() (*rtc.Server, error) {
 		return nil, fmt.Errorf("open the port for browsers on %s (choose another with --webrtc-listen or PARLEY_WEBRTC_LISTEN, or off): %w", s.WebRTCListen, err)
 	}
 	return line, nil
+}
+
+// connector has browsers of a server connected to calls (call.Config.Connect); nil where there are none.
+func connector(browsers *rtc.Server) func(context.Context, string, string, func(audio.Leg, error)) (string, error) {
+	if browsers == nil {
+		return nil
+	}
+	return func(ctx context.Context, text, from string, then func(audio.Leg, error)) (string, error) {
+		offer, err := rtc.ReadOffer(text)
+		if err != nil {
+			return "", err
+		}
+		offer.From = from
+		_, answer, err := browsers.Answer(ctx, offer, func(l *rtc.Leg, err error) {
+			if err != nil {
+				then(nil, err)
+				return
+			}
+			then(l, nil)
+		})
+		if errors.Is(err, rtc.ErrMany) {
+			err = &auth.LimitError{RetryAfter: int(browsers.Connect / time.Second)}
+		}
+		return answer, err
+	}
 }
 
 // checkBrowsers looks whether browsers could call.

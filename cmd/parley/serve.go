@@ -205,16 +205,20 @@ func (h *server) openLines() (err error) {
 	if err != nil {
 		return err
 	}
+	if h.browsers, err = s.browsers(); err != nil {
+		return err
+	}
+	if h.browsers != nil {
+		h.closing(func() { h.browsers.Close() })
+	}
 	h.calls = call.New(told(h.campaigns, call.Config{DB: h.db, Assistants: h.assistants,
 		Prices: h.prices, Hub: h.hub,
 		Webhooks: h.webhooks, Blobs: h.documents.Blobs, Dir: filepath.Join(s.Data, "recordings"),
 		BaseURL: s.urlOf(h.at.Addr()), Secret: secret,
 		Dial: h.phone.dial, Line: h.phone.check(), Destinations: destinations,
+		Connect:  connector(h.browsers),
 		Verified: s.TrunkCallerID == "verified", DailySpend: spend}))
-	if h.browsers, err = s.browsers(); err == nil && h.browsers != nil {
-		h.closing(func() { h.browsers.Close() })
-	}
-	return err
+	return nil
 }
 
 // openFaces opens what users meet: the API, the console, and the server of both.

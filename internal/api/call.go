@@ -30,6 +30,8 @@ func (a *API) callRoutes() {
 	handle(a, op{Method: "POST", Path: "/user/calls/{id}/listen", Name: "listenToCall", Tag: tag, NotFound: missing,
 		Status: 201, Raw: sdpType, Stream: sdpType,
 		Summary: "Take part in a live call from a browser (WHIP, RFC 9725): an SDP offer in, the answer out, Location is the leg"}, a.listenToCall)
+	handle(a, op{Method: "POST", Path: "/user/calls/{id}/whisper", Name: "whisperInCall", Tag: tag, NotFound: missing,
+		Idempotent: true, Summary: "Tell the assistant something during a live call, in writing; nobody else hears it"}, a.whisperInCall)
 	handle(a, op{Method: "PUT", Path: "/user/calls/{id}/legs/{leg}", Name: "updateCallLeg", Tag: tag,
 		NotFound: "Leg not found", Summary: "Have a supervisor or third person listen, whisper, talk or take over"}, a.updateCallLeg)
 	handle(a, op{Method: "DELETE", Path: "/user/calls/{id}/legs/{leg}", Name: "hangUpCallLeg", Tag: tag,

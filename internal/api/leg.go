@@ -7,7 +7,6 @@ import (
 
 	"parley"
 	"parley/internal/call"
-	"parley/internal/rtc"
 )
 
 type newLeg struct {
@@ -81,16 +80,20 @@ func (a *API) Attend(w http.ResponseWriter, r *http.Request, userID, id int64, m
 	if err != nil {
 		return err
 	}
-	seat, err := a.Calls.Seat(r.Context(), userID, id, mode)
-	if err != nil {
-		return err
+	got, err := a.Calls.Attend(r.Context(), userID, id, call.Browser{Offer: offer.Text(), From: a.Front.Client(r), Mode: mode})
+	if err == nil {
+		sendAnswer(w, place(got.Leg), got.Answer)
 	}
-	begin := func(l *rtc.Leg, err error) {
-		if err != nil {
-			seat.Drop(err)
-			return
-		}
-		seat.Begin(l)
+	return err
+}
+
+type whispered struct {
+	ID   int64 `path:"id"`
+	Body struct {
+		Text string `json:"text" required:"true" maxLength:"1000" doc:"What the assistant is to know, and follow from now on. Nobody else hears it."`
 	}
-	return a.connect(w, r, offer, begin, seat.Drop, func(*rtc.Leg) string { return place(seat.Leg.ID) })
+}
+
+func (a *API) whisperInCall(ctx context.Context, r *request, in *whispered) (*notice, error) {
+	return &notice{"The assistant has been told"}, a.Calls.Whisper(ctx, r.UserID(), in.ID, in.Body.Text)
 }

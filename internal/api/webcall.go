@@ -115,14 +115,19 @@ func (a *API) connect(w http.ResponseWriter, r *http.Request, offer *rtc.Offer, 
 	if err != nil {
 		return err
 	}
+	sendAnswer(w, place(leg), answer)
+	answered = true
+	return nil
+}
+
+// sendAnswer sends an SDP answer, with the address of what it answers for. A browser that left is seen by its silence.
+func sendAnswer(w http.ResponseWriter, place, answer string) {
 	h := w.Header()
-	h.Set("Location", place(leg))
+	h.Set("Location", place)
 	h.Set("Content-Type", sdpType)
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusCreated)
-	io.WriteString(w, answer) // a browser that left is seen by its silence
-	answered = true
-	return nil
+	io.WriteString(w, answer)
 }
 
 // noLine is the refusal of a call for which the plan has no room: to a visitor of a website it is a matter of time,

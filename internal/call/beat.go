@@ -28,18 +28,22 @@ func (s *steadiness) seen(now parley.Time, gap time.Duration) {
 // judges reports whether this process has been heard for as long as others may be silent.
 func (s *steadiness) judges(silence time.Duration) bool { return s.last.Sub(s.since) >= silence }
 
-// beat looks for calls to hang up. At every Beat it first gives the sign of life and then closes lost calls, in this
+// beat looks for calls to hang up, or that another process looks at. At every Beat it first gives the sign of life and then closes lost calls, in this
 // order, so that a process that was stopped for a while doesn't take its own calls for lost.
 func (d *Center) beat(ctx context.Context) {
 	var renewed time.Time
 	every(ctx, min(time.Second, d.Beat), func(ctx context.Context) error {
 		if len(d.all()) > 0 {
-			ids, err := d.DB.CallsToHangUp(ctx, d.node)
+			list, err := d.DB.CallsToNotice(ctx, d.node)
 			if err != nil {
 				return err
 			}
-			for _, id := range ids {
-				d.Cut(id, parley.APIHangup)
+			for _, c := range list {
+				if c.Hangup {
+					d.Cut(c.ID, parley.APIHangup)
+				} else if l := d.here(c.ID); l != nil {
+					l.change(func(*parley.Call) {}) // its row gets the figures of this moment
+				}
 			}
 		}
 		if time.Since(renewed) < d.Beat {

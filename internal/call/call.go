@@ -64,6 +64,9 @@ type Config struct {
 	// end said so. When ctx ends the call is cancelled, and the error is ctx's cause.
 	Dial func(ctx context.Context, r Route, ringing func()) (audio.Leg, error)
 	Line Line // nil: there is no telephone
+	// Connect answers a browser's SDP offer. then is called once: when sound can flow, and the leg must be run, or with
+	// the error that says why it won't. nil: there are no browsers.
+	Connect func(ctx context.Context, offer, from string, then func(audio.Leg, error)) (answer string, err error)
 	// Converse holds the conversation on an answered leg; nil means that the session runs.
 	Converse func(ctx context.Context, s *voice.Session, leg audio.Leg) voice.Result
 
@@ -222,7 +225,8 @@ func (d *Center) Now(ctx context.Context, userID, id int64) (*parley.Call, error
 		now.AssistantName, now.CampaignName = c.AssistantName, c.CampaignName
 		return now, nil
 	}
-	return c, nil
+	// The process that has it keeps the figures in the row fresh while others look at it.
+	return c, d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.WatchCall(ctx, id) })
 }
 
 // Here is the current state of a live call on this node, nil if this node has none with that id.
@@ -232,12 +236,6 @@ func (d *Center) Here(id int64) *parley.Call {
 		return nil
 	}
 	c := l.snapshot()
-	l.mu.Lock()
-	sound := l.sound
-	l.mu.Unlock()
-	if sound != nil && c.Media == nil {
-		c.Media = sound.Media()
-	}
 	return &c
 }
 
@@ -281,7 +279,9 @@ func (d *Center) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { d.beat(ctx) })
 	loops.Go(func() { d.report(ctx) })
+	loops.Go(func() { d.attendRequests(ctx) })
 	loops.Go(func() { every(ctx, d.Lost/3, d.recover) })
+	loops.Go(func() { every(ctx, staleRequest, d.forgetRequests) })
 	loops.Wait()
 	return nil
 }

@@ -78,7 +78,16 @@ func survive(talk func() error) (err error) {
 	return talk()
 }
 
+// snapshot is the call as it stands.
 func (l *live) snapshot() parley.Call {
+	c, sound := l.stands()
+	if sound != nil && c.Media == nil {
+		c.Media = sound.Media()
+	}
+	return c
+}
+
+func (l *live) stands() (parley.Call, measured) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.call
@@ -87,7 +96,7 @@ func (l *live) snapshot() parley.Call {
 	c.Verdicts = slices.Clone(c.Verdicts)
 	c.VendorSwitches, c.VendorUses = slices.Clone(c.VendorSwitches), slices.Clone(c.VendorUses)
 	c.Complete()
-	return c
+	return c, l.sound
 }
 
 // change changes the call, and the row follows.

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"parley"
 	"parley/internal/audio"
@@ -53,7 +55,8 @@ type Invitation struct {
 func (d *Center) Invite(ctx context.Context, userID, id int64, i Invitation) (*parley.CallLeg, error) {
 	l, err := d.held(ctx, userID, id)
 	if err != nil {
-		return nil, err
+		leg := new(parley.CallLeg)
+		return leg, d.ask(ctx, err, userID, id, askInvite, i, leg)
 	}
 	if l.call.Test {
 		return nil, errTest
@@ -78,60 +81,94 @@ func (d *Center) Invite(ctx context.Context, userID, id int64, i Invitation) (*p
 	return &leg, nil
 }
 
-// Seat is a supervisor's browser that is to take part in a call, and is not connected yet. It must be followed by Begin
-// or Drop.
-type Seat struct {
-	Leg parley.CallLeg
-
-	o    *other
-	legs chan audio.Leg
+// Browser is a supervisor's browser that wants to take part in a call.
+type Browser struct {
+	Offer string // SDP
+	From  string // whom it is counted against; see rtc.Offer
+	Mode  parley.LegMode
 }
 
-// Seat prepares a browser to take part in one of the user's live calls.
-func (d *Center) Seat(ctx context.Context, userID, id int64, mode parley.LegMode) (*Seat, error) {
+// Attended is the place that a browser got.
+type Attended struct {
+	Answer string // SDP
+	Leg    int64
+}
+
+// Attend has a browser take part in one of the user's live calls. Its sound goes straight to the process that has the
+// call, whichever is asked.
+func (d *Center) Attend(ctx context.Context, userID, id int64, b Browser) (*Attended, error) {
 	l, err := d.held(ctx, userID, id)
 	if err != nil {
-		return nil, err
+		got := new(Attended)
+		return got, d.ask(ctx, err, userID, id, askAttend, b, got)
 	}
-	o, err := l.enlist(ctx, parley.CallLeg{Kind: parley.LegSupervisor, Mode: cmp.Or(mode, parley.LegListen)})
+	if d.Connect == nil {
+		return nil, parley.Errorf(parley.Unavailable, "The node of the server that has this call takes no calls from browsers.")
+	}
+	o, err := l.enlist(ctx, parley.CallLeg{Kind: parley.LegSupervisor, Mode: cmp.Or(b.Mode, parley.LegListen)})
 	if err != nil {
 		return nil, err
 	}
-	s := &Seat{Leg: o.state(), o: o, legs: make(chan audio.Leg)}
+	legs := make(chan audio.Leg)
+	id = o.state().ID
 	go o.run(func() (audio.Leg, error) {
 		select {
-		case leg := <-s.legs:
+		case leg := <-legs:
 			return leg, nil
 		case <-o.ctx.Done():
 			return nil, context.Cause(o.ctx)
 		}
 	})
-	return s, nil
-}
-
-// Begin has the browser take part, and returns when it is no part of the call any more.
-func (s *Seat) Begin(leg audio.Leg) {
-	select {
-	case s.legs <- leg:
-		<-s.o.done
-	case <-s.o.done:
-		leg.Hangup()
+	answer, err := d.Connect(ctx, b.Offer, b.From, func(leg audio.Leg, err error) {
+		if err != nil {
+			o.cancel(err)
+			return
+		}
+		select {
+		case legs <- leg:
+			<-o.done
+		case <-o.done:
+			leg.Hangup()
+		}
+	})
+	if err != nil {
+		o.cancel(parley.Rejected)
+		return nil, err
 	}
+	return &Attended{answer, id}, nil
 }
 
-// Drop gives a seat up that nobody took.
-func (s *Seat) Drop(cause error) { s.o.cancel(cause) }
+// mostWhispered bounds what is whispered at once.
+const mostWhispered = 1000
+
+// Whisper tells the assistant something during one of the user's live calls, which nobody else hears.
+func (d *Center) Whisper(ctx context.Context, userID, id int64, text string) error {
+	text = strings.TrimSpace(text)
+	if n := utf8.RuneCountInString(text); n == 0 || n > mostWhispered {
+		return parley.Errorf(parley.Invalid, "Write what the assistant is to know, in at most %d characters.", mostWhispered)
+	}
+	l, err := d.held(ctx, userID, id)
+	if err != nil {
+		var none *struct{}
+		return d.ask(ctx, err, userID, id, askWhisper, text, &none)
+	}
+	l.mu.Lock()
+	s := l.others.session
+	l.mu.Unlock()
+	return s.Whisper(text)
+}
 
 // ChangeLeg gives a supervisor or guest another mode.
 func (d *Center) ChangeLeg(ctx context.Context, userID, id, legID int64, mode parley.LegMode) (*parley.CallLeg, error) {
+	if !mode.Valid() {
+		return nil, parley.Errorf(parley.Invalid, "There is no mode %q: it is listen, whisper, talk or take_over.", mode)
+	}
 	o, err := d.other(ctx, userID, id, legID)
-	if err == nil && !mode.Valid() {
-		err = parley.Errorf(parley.Invalid, "There is no mode %q: it is listen, whisper, talk or take_over.", mode)
-	}
-	if err == nil {
-		err = o.set(mode)
-	}
 	if err != nil {
+		leg := new(parley.CallLeg)
+		return leg, d.ask(ctx, err, userID, id, askMode, aboutLeg{legID, mode}, leg)
+	}
+	if err := o.set(mode); err != nil {
 		return nil, err
 	}
 	leg := o.state()
@@ -142,7 +179,8 @@ func (d *Center) ChangeLeg(ctx context.Context, userID, id, legID int64, mode pa
 func (d *Center) HangupLeg(ctx context.Context, userID, id, legID int64) error {
 	o, err := d.other(ctx, userID, id, legID)
 	if err != nil {
-		return err
+		var none *struct{}
+		return d.ask(ctx, err, userID, id, askHangup, aboutLeg{Leg: legID}, &none)
 	}
 	o.cancel(parley.APIHangup)
 	select {
@@ -153,13 +191,13 @@ func (d *Center) HangupLeg(ctx context.Context, userID, id, legID int64) error {
 }
 
 var (
-	errElsewhere = parley.Errorf(parley.Conflict, "This call is on another node of the server.")
 	errCrowded   = parley.Errorf(parley.Conflict, "As many people take part in this call as can: %d, besides the customer.", mostOthers)
 	errTest      = parley.Errorf(parley.Conflict, "This call is a test, in which nobody else is called.")
 	errNoOther   = parley.Errorf(parley.Conflict, "This leg can't be changed: it is over, or that of a transfer.")
 )
 
-// held is one of the user's calls whose conversation is under way on this node.
+// held is one of the user's calls whose conversation is under way on this node. The error is elsewhere if another node
+// has it.
 func (d *Center) held(ctx context.Context, userID, id int64) (*live, error) {
 	c, err := d.DB.Call(ctx, userID, id)
 	if err != nil {
@@ -169,8 +207,10 @@ func (d *Center) held(ctx context.Context, userID, id int64) (*live, error) {
 	switch {
 	case c.EndedAt != 0:
 		return nil, voice.ErrNotHeld
+	case l == nil && c.Node == d.node: // it has just ended
+		return nil, voice.ErrNotHeld
 	case l == nil:
-		return nil, errElsewhere
+		return nil, &elsewhere{c.Node}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

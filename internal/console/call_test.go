@@ -351,9 +351,9 @@ func TestCallLive(t *testing.T) {
 
 	// A hang-up is sent to the node that has the call.
 	v.post(path+"/hangup", nil).moved(path + "?done=hung-up")
-	ids, err := h.DB.CallsToHangUp(t.Context(), c.Node)
-	if err != nil || len(ids) != 1 || ids[0] != c.ID {
-		t.Errorf("to be hung up: %v %v", ids, err)
+	list, err := h.DB.CallsToNotice(t.Context(), c.Node)
+	if err != nil || len(list) != 1 || list[0] != (store.CallToNotice{ID: c.ID, Hangup: true}) {
+		t.Errorf("to be hung up: %v %v", list, err)
 	}
 	v.post(path+"/delete", nil).is(http.StatusConflict).says("hang up first")
 	over(parley.APIHangup)(c)

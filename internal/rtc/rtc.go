@@ -249,6 +249,9 @@ type Offer struct {
 	opus string // its payload type
 }
 
+// Text is the offer as it was read.
+func (o *Offer) Text() string { return o.text }
+
 // ReadOffer looks an offer through. The error is what its sender may read.
 func ReadOffer(text string) (*Offer, error) {
 	refuse := func(why string) (*Offer, error) {

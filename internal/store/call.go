@@ -222,7 +222,7 @@ func (tx *Tx) keepCall(ctx context.Context, c *parley.Call, texts ...string) (bo
 	c.UpdatedAt = parley.DateTime(parley.Now())
 	c.Complete()
 	return some(tx.q.NewUpdate().Model(c).Column("status", "ringing_at", "answered_at", "answered_by",
-		"recording_due", "updated_at").Column(texts...).
+		"media", "recording_due", "updated_at").Column(texts...).
 		Where("id = ? AND node = ? AND ended_at = 0", c.ID, c.Node).Exec(ctx))
 }
 
@@ -258,12 +258,6 @@ func (tx *Tx) HangupCall(ctx context.Context, userID, id int64) error {
 		return err
 	}
 	return parley.Errorf(parley.Conflict, "The call is over already.")
-}
-
-// CallsToHangUp are the live calls of a process whose end somebody asked for.
-func (q Query) CallsToHangUp(ctx context.Context, node string) (ids []int64, err error) {
-	err = q.q.NewRaw("SELECT id FROM calls WHERE node = ? AND ended_at = 0 AND hangup_at > 0", node).Scan(ctx, &ids)
-	return ids, err
 }
 
 // LostCalls are live calls of which nothing was heard since a time of the database's clock.

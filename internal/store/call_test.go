@@ -177,8 +177,8 @@ func TestCallLeases(t *testing.T) {
 			t.Errorf("lost %v: %v", lost, err)
 		}
 		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.HangupCall(ctx, u.ID, mine.ID) })
-		if ids, err := db.CallsToHangUp(t.Context(), "a"); err != nil || !slices.Equal(ids, []int64{mine.ID}) {
-			t.Errorf("to hang up: %v, %v", ids, err)
+		if list, err := db.CallsToNotice(t.Context(), "a"); err != nil || !slices.Equal(list, []store.CallToNotice{{ID: mine.ID, Hangup: true}}) {
+			t.Errorf("to hang up: %v, %v", list, err)
 		}
 		// A call that another process has ended is not overwritten.
 		write(t, db, func(ctx context.Context, tx *store.Tx) error {

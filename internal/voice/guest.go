@@ -154,6 +154,23 @@ func (r *run) said(g *Guest, p phrase, text string) {
 	}
 }
 
+// Whisper tells the assistant something in writing, as a supervisor who whispers: nobody else hears it.
+func (s *Session) Whisper(text string) error {
+	r := s.held.Load()
+	if r == nil {
+		return ErrNotHeld
+	}
+	err := error(ErrNotHeld)
+	r.inbox.ask(func() {
+		if r.over || r.cast == nil {
+			return
+		}
+		r.said(&Guest{Kind: parley.LegSupervisor}, phrase{from: r.clock.now(), mode: parley.LegWhisper}, text)
+		err = nil
+	})
+	return err
+}
+
 // message is what the model is told of what a guest has said.
 func (e *entry) message() ai.Message {
 	who := "Somebody else in the call"
