@@ -191,9 +191,9 @@ func (d *Center) HangupLeg(ctx context.Context, userID, id, legID int64) error {
 }
 
 var (
-	errCrowded   = parley.Errorf(parley.Conflict, "As many people take part in this call as can: %d, besides the customer.", mostOthers)
-	errTest      = parley.Errorf(parley.Conflict, "This call is a test, in which nobody else is called.")
-	errNoOther   = parley.Errorf(parley.Conflict, "This leg can't be changed: it is over, or that of a transfer.")
+	errCrowded = parley.Errorf(parley.Conflict, "As many people take part in this call as can: %d, besides the customer.", mostOthers)
+	errTest    = parley.Errorf(parley.Conflict, "This call is a test, in which nobody else is called.")
+	errNoOther = parley.Errorf(parley.Conflict, "This leg can't be changed: it is over, or that of a transfer.")
 )
 
 // held is one of the user's calls whose conversation is under way on this node. The error is elsewhere if another node

@@ -66,6 +66,9 @@ func visit(t *testing.T, customer, guest []span, steps []aitest.Step, play func(
 		if err := v.session.Admit(late, parley.LegListen); err == nil {
 			t.Error("somebody joins a call that is over")
 		}
+		if err := v.session.Whisper("Too late."); err == nil {
+			t.Error("somebody whispers in a call that is over")
+		}
 	})
 }
 
@@ -178,6 +181,33 @@ func TestGuest(t *testing.T) {
 	}
 	if v.guest.closed != 1 {
 		t.Errorf("the guest's line is closed %d times", v.guest.closed)
+	}
+}
+
+// A supervisor whispers in writing: nobody hears it, and the assistant is told.
+func TestWhisperInWriting(t *testing.T) {
+	var v *visited
+	visit(t, []span{{2, 3}, {9, 10}}, nil, []aitest.Step{{Text: "Good."}, {Text: "Nine euros."}}, func(now *visited) {
+		v = now
+		v.until(7)
+		if err := v.session.Whisper("Offer a discount."); err != nil {
+			v.Error(err)
+		}
+		v.until(20)
+	})
+	if top := loudest(v.customer, span{7, 9}); top > 0 {
+		t.Errorf("the customer hears something: %v", top)
+	}
+	requests := v.model.Requests()
+	if len(requests) != 2 || !slices.ContainsFunc(requests[1].Messages, func(m ai.Message) bool {
+		return strings.Contains(m.Text, `Your supervisor whispers to you, and the customer does not hear it: "Offer a discount."`)
+	}) {
+		t.Errorf("the model is told %+v", requests)
+	}
+	if !slices.ContainsFunc(v.result.Turns, func(t parley.CallTurn) bool {
+		return t.Whispered && t.Speaker == parley.SpeakerSupervisor && t.Text == "Offer a discount." && t.StartedAtMS == 7000
+	}) {
+		t.Errorf("the transcript: %+v", v.result.Turns)
 	}
 }
 
