@@ -160,13 +160,13 @@ func (d *Center) Whisper(ctx context.Context, userID, id int64, text string) err
 
 // ChangeLeg gives a supervisor or guest another mode.
 func (d *Center) ChangeLeg(ctx context.Context, userID, id, legID int64, mode parley.LegMode) (*parley.CallLeg, error) {
-	if !mode.Valid() {
-		return nil, parley.Errorf(parley.Invalid, "There is no mode %q: it is listen, whisper, talk or take_over.", mode)
-	}
 	o, err := d.other(ctx, userID, id, legID)
 	if err != nil {
 		leg := new(parley.CallLeg)
 		return leg, d.ask(ctx, err, userID, id, askMode, aboutLeg{legID, mode}, leg)
+	}
+	if !mode.Valid() {
+		return nil, parley.Errorf(parley.Invalid, "There is no mode %q: it is listen, whisper, talk or take_over.", mode)
 	}
 	if err := o.set(mode); err != nil {
 		return nil, err
