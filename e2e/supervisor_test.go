@@ -10,6 +10,7 @@ import (
 	"parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/simulator/phone"
+	"parley/internal/store/storetest"
 )
 
 // liveCall returns the id of the account's only live call.
@@ -210,5 +211,55 @@ func TestSupervisorInConsole(t *testing.T) {
 	if err := c.Hangup(); err != nil {
 		t.Error(err)
 	}
+	l.over(t)
+}
+
+// A supervisor looks after a call from another node than the one that has it: their browser's sound goes straight to
+// that node, and what they do reaches it within a second.
+func TestSupervisorOnAnotherNode(t *testing.T) {
+	l, v := bakeryLine(t, nil, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0", "PARLEY_DATABASE="+storetest.Postgres(t),
+		"PARLEY_SECRET_KEY=the same on all nodes")
+	l.env = append(l.env, "PARLEY_SIP_LISTEN=off") // for the node that joins
+	other := l.join(t)
+	p := browse(t, fakeMicrophone(microphone(t, 3, "good morning this is the supervisor of this bakery speaking", 1,
+		"good morning this is the supervisor of this bakery speaking", 60))...)
+	p.signIn(other)
+	c := l.greeted(t, l.phone)
+	v.UsuallyTranscripts(aitest.Behaviour{Text: "This is the supervisor."})
+	v.Usually(aitest.Behaviour{Text: "Back again."})
+	id := l.liveCall(t)
+	path := fmt.Sprintf("/user/calls/%d", id)
+	p.open(fmt.Sprintf("%s/calls/%d", other.URL, id))
+	p.click("[data-join-as=listen]")
+	p.see("[data-join-state]", "You hear both")
+	p.see("#legs", "listens")
+	if at := c.Packets(); at[len(at)-1].Loud() {
+		t.Error("a listener is heard")
+	}
+	began := time.Now()
+	if status := other.call(t, "POST", path+"/whisper", map[string]any{"text": "Offer a discount."}, nil); status != http.StatusOK {
+		t.Errorf("whispering is answered %d", status)
+	}
+	t.Logf("the assistant is told after %s", time.Since(began))
+	p.see(".said", "Offer a discount.")
+	eventually(t, "figures of the sound", func() bool {
+		var seen parley.Call
+		other.call(t, "GET", path, nil, &seen)
+		return seen.Media != nil && seen.Media.Codec != ""
+	})
+	taken := time.Now()
+	p.click("[data-join-as=take_over]")
+	p.see("[data-join-state]", "in the assistant's place")
+	hears(t, c, taken)
+	p.see("#legs", "in the assistant's place")
+	p.click("[data-join-back]")
+	v.awaits(t, c, "Back again.")
+	p.see("[data-join-state]", "Nobody hears you")
+	p.click("[data-join-leave]")
+	p.see("#legs", "left")
+	if status := other.call(t, "POST", path+"/hangup", nil, nil); status != http.StatusOK {
+		t.Errorf("hanging up is answered %d", status)
+	}
+	gone(t, c)
 	l.over(t)
 }
