@@ -24,6 +24,8 @@ const (
 	EventBalanceLow           EventKind = "balance.low"            // to the account's endpoint
 	EventPublicBudgetLow      EventKind = "public_budget.low"      // to the account's endpoint
 	EventCampaignCompleted    EventKind = "campaign.completed"     // to the account's endpoint
+	EventAlertRaised          EventKind = "alert.raised"           // to the account's endpoint
+	EventAlertResolved        EventKind = "alert.resolved"         // to the account's endpoint
 )
 
 // DeliveryStatus says how a delivery stands.

@@ -17,7 +17,7 @@ type User struct {
 	SignedUpAt Time `json:"-"`
 	// may set what all users share, such as the server's keys of vendors
 	Operator bool `json:"-"`
-	// the account's own endpoint: balance.low, public_budget.low, campaign.completed
+	// the account's own endpoint: balance.low, public_budget.low, campaign.completed, alerts
 	WebhookURL string `json:"-"`
 	CreatedAt  Time   `json:"-"`
 	UpdatedAt  Time   `json:"-"`

@@ -44,7 +44,12 @@ func (ConversationType) Values() []string {
 func (EventKind) Values() []string {
 	return values(EventCallCompleted, EventCallInbound, EventCallInboundCompleted, EventConversationEnded,
 		EventBalanceLow,
-		EventPublicBudgetLow, EventCampaignCompleted)
+		EventPublicBudgetLow, EventCampaignCompleted, EventAlertRaised, EventAlertResolved)
+}
+
+// Values are all kinds of alerts.
+func (AlertKind) Values() []string {
+	return values(AlertFailures, AlertLatency, AlertSpend, AlertBalance, AlertSilence)
 }
 
 // Values are all states of deliveries.

@@ -18,6 +18,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"parley"
+	"parley/internal/alert"
 	"parley/internal/api"
 	"parley/internal/assistant"
 	"parley/internal/auth"
@@ -80,6 +81,7 @@ type server struct {
 	calls         *call.Center
 	numbers       *number.Pool
 	exams         *exam.Desk
+	alerts        *alert.Watch
 	browsers      *rtc.Server // nil: none can call
 
 	// What users meet.
@@ -230,6 +232,7 @@ func (h *server) openFaces() {
 		rates.Create, rates.Message = auth.Rate{}, auth.Rate{}
 	}
 	h.exams = exam.New(exam.Config{DB: h.db, Assistants: h.assistants, Hub: h.hub, Line: h.phone.at(s), Mouth: new(mouths).say})
+	h.alerts = alert.New(h.db, h.mail, s.urlOf(h.at.Addr()))
 	front, streams := s.front(), auth.NewSlots(s.StreamsPerAddress)
 	texts, messenger := the[*sms.Channel](h.channels), the[*whatsapp.Channel](h.channels)
 	state := &setup.Setup{Keys: h.keys, Assistants: h.assistants, Server: h.serverChecks()}
@@ -238,7 +241,7 @@ func (h *server) openFaces() {
 		Calls: h.calls, Campaigns: h.campaigns, Browsers: h.browsers, Numbers: h.numbers, SMS: texts,
 		WhatsApp: messenger, Knowledge: h.documents,
 		Previews: s.previews(h.catalog, h.providers, h.documents.Blobs), Hub: h.hub,
-		Keys: h.keys, Setup: state, Exams: h.exams,
+		Keys: h.keys, Setup: state, Exams: h.exams, Alerts: h.alerts,
 		Front: front, Signup: s.Signup == "on", Rates: rates, Streams: streams})
 	h.exams.Ask = h.api.As
 	look := console.Config{DB: h.db, Auth: h.auth, Catalog: h.catalog, Assistants: h.assistants, Prices: h.prices,
@@ -308,6 +311,7 @@ func (h *server) serve(t *terminal) (err error) {
 	working.run("the removal of old calls", h.forgetCalls)
 	working.run("tests of assistants", h.exams.Run)
 	working.run("analytics", h.count)
+	working.run("alerts", h.alerts.Run)
 	working.run("the search in transcripts", h.index)
 	if h.phone.calls() { // else another process calls
 		working.run("campaigns", h.caller().Run)

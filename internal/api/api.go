@@ -8,6 +8,7 @@ package api
 import (
 	"net/http"
 
+	"parley/internal/alert"
 	"parley/internal/assistant"
 	"parley/internal/auth"
 	"parley/internal/billing"
@@ -49,6 +50,7 @@ type Config struct {
 	Setup      *setup.Setup
 	Keys       *keyring.Ring // of vendors
 	Exams      *exam.Desk    // tests of assistants
+	Alerts     *alert.Watch
 
 	Front   web.Front // how the server is seen from outside
 	Signup  bool      // POST /register makes accounts
@@ -133,6 +135,7 @@ func (a *API) register() {
 	a.smsRoutes()
 	a.whatsAppRoutes()
 	a.eventRoutes()
+	a.alertRoutes()
 	a.knowledgeRoutes()
 	a.sheetRoutes()
 }

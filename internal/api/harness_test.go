@@ -21,6 +21,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"parley"
+	"parley/internal/alert"
 	"parley/internal/api"
 	"parley/internal/assistant"
 	"parley/internal/auth"
@@ -37,6 +38,7 @@ import (
 	"parley/internal/exam"
 	"parley/internal/keyring"
 	"parley/internal/knowledge"
+	"parley/internal/mail"
 	"parley/internal/number"
 	"parley/internal/provider"
 	"parley/internal/provider/deepgram"
@@ -144,6 +146,7 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *harness {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Keys.Close)
+	c.Alerts = alert.New(db, &mail.Sender{}, "")
 	c.Exams = exam.New(exam.Config{DB: db, Assistants: c.Assistants, Hub: event.NewHub()})
 	c.Campaigns = campaign.New(campaign.Config{DB: db, Prices: prices})
 	if change != nil {

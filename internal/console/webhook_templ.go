@@ -88,7 +88,7 @@ func deliveryList(d *deliveries) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = choices(d.Event, enum("=All events", "call.completed=call.completed", "call.inbound=call.inbound", "call.inbound.completed=call.inbound.completed", "conversation.ended=conversation.ended", "balance.low=balance.low", "public_budget.low=public_budget.low", "campaign.completed=campaign.completed")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = choices(d.Event, enum("=All events", "call.completed=call.completed", "call.inbound=call.inbound", "call.inbound.completed=call.inbound.completed", "conversation.ended=conversation.ended", "balance.low=balance.low", "public_budget.low=public_budget.low", "campaign.completed=campaign.completed", "alert.raised=alert.raised", "alert.resolved=alert.resolved")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -725,7 +725,7 @@ func webhookSettings(w *webhooks) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 59, "</div></div></section><section class=\"section\"><header><h2>Account events</h2><p>Events of your account: a low balance, and finished campaigns.</p></header>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 59, "</div></div></section><section class=\"section\"><header><h2>Account events</h2><p>Events of your account: a low balance, finished campaigns, and alerts.</p></header>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

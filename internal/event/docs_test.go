@@ -153,6 +153,8 @@ func TestDocumentedPayloads(t *testing.T) {
 		"balance.low":        parley.BalanceLow{}.Delivery(url).Payload,
 		"public_budget.low":  parley.PublicBudgetLow{}.Delivery(url).Payload,
 		"campaign.completed": parley.CampaignCompleted{}.Delivery(url).Payload,
+		"alert.raised":       Example(parley.EventAlertRaised).Payload,
+		"alert.resolved":     Example(parley.EventAlertResolved).Payload,
 	}
 	for _, kind := range []parley.EventKind{parley.EventCallCompleted, parley.EventCallInbound,
 		parley.EventConversationEnded} {

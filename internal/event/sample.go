@@ -42,10 +42,25 @@ func Example(kind parley.EventKind) *parley.Delivery {
 		return parley.CampaignCompleted{CampaignID: 7, Name: "Reminders", Status: "completed", Stats: stats,
 			CompletedAt: parley.At(at)}.Delivery(url)
 	}
+	if kind == parley.EventAlertRaised || kind == parley.EventAlertResolved {
+		return alert(kind, parley.At(at)).Delivery(url)
+	}
 	to := url
 	a := &parley.Assistant{ID: 1, UUID: "5f0c7c1e-6a4b-4c52-9d0e-1f5b8a3c2d10", Name: "Front desk", WebhookURL: &to,
 		InboundWebhookURL: &to, ConversationEndedURL: &to}
 	return sample(a, kind, url, at)
+}
+
+// alert is a made-up event of an alert.
+func alert(kind parley.EventKind, at parley.Time) parley.AlertEvent {
+	value := 27.3
+	a := &parley.Alert{ID: 4, Name: "Failed calls", Kind: parley.AlertFailures, Threshold: 20, WindowMinutes: 60, Value: &value,
+		Calls: 11, LastRaisedAt: at}
+	if kind == parley.EventAlertRaised {
+		return a.Event(parley.AlertRaise, at)
+	}
+	*a.Value, a.LastRaisedAt, a.ResolvedAt = 9.1, at.Add(-time.Hour), at
+	return a.Event(parley.AlertResolve, at)
 }
 
 func sample(a *parley.Assistant, kind parley.EventKind, url string, now time.Time) *parley.Delivery {

@@ -1,0 +1,105 @@
+package alert
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/internal/mail"
+	"parley/internal/store"
+)
+
+// Told is where an event of an alert goes.
+type Told struct {
+	Email   *string `json:"email" doc:"null: no e-mail is sent."`
+	Webhook *string `json:"webhook" doc:"null: no webhook is sent."`
+}
+
+// tell has an event of an alert told, with the transaction that makes it true.
+func (w *Watch) tell(ctx context.Context, tx *store.Tx, u *parley.User, a *parley.Alert, e parley.AlertEvent) (*Told, error) {
+	told := &Told{}
+	if a.Webhook && u.WebhookURL != "" {
+		told.Webhook = &u.WebhookURL
+		if err := tx.EnqueueDelivery(ctx, u.ID, e.Delivery(u.WebhookURL)); err != nil {
+			return nil, err
+		}
+	}
+	if a.Email && w.Mail.On() {
+		told.Email = &u.Email
+		m := w.message(u, a, e)
+		if err := w.Mail.Queue(ctx, tx, m); err != nil {
+			return nil, fmt.Errorf("tell user %d of an alert: %w", u.ID, err)
+		}
+	}
+	return told, nil
+}
+
+// message is what the account's owner reads.
+func (w *Watch) message(u *parley.User, a *parley.Alert, e parley.AlertEvent) mail.Message {
+	state, at := "Raised", e.RaisedAt
+	if e.Event == parley.EventAlertResolved {
+		state, at = "Resolved", e.ResolvedAt
+	}
+	name := strings.Join(strings.Fields(a.Name), " ") // a subject is one line
+	if e.Test {
+		state = "Test"
+	}
+	var b strings.Builder
+	if e.Test {
+		b.WriteString("This is a test: the alert was not raised.\n\n")
+	}
+	fmt.Fprintf(&b, "%s: %s\n\nThe rule: %s.\n", state, name, a.Rule())
+	if a.Value != nil {
+		fmt.Fprintf(&b, "Now: %s", a.Shown(*a.Value))
+		if a.Kind.Of() {
+			fmt.Fprintf(&b, ", of %d calls", a.Calls)
+		}
+		b.WriteString(".\n")
+	}
+	fmt.Fprintf(&b, "Time: %s.\n\n%s/analytics\n", at.Time().In(u.Zone()).Format("January 2, 2006, 15:04 MST"), w.URL)
+	return mail.Message{To: u.Email, Subject: state + ": " + name, Text: b.String(), ID: rand.Text()}
+}
+
+// Test has an alert told as if it were raised now, marked as a test.
+func (w *Watch) Test(ctx context.Context, userID, id int64) (told *Told, err error) {
+	err = w.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		a, err := tx.Alert(ctx, userID, id)
+		if err != nil {
+			return err
+		}
+		u, err := tx.User(ctx, userID)
+		if err != nil {
+			return err
+		}
+		now := parley.At(w.Now().Truncate(time.Second))
+		if err := tx.CountDay(ctx, userID, "webhook_tests", "test webhooks and alerts", now); err != nil {
+			return err
+		}
+		a.LastRaisedAt = now
+		e := a.Event(parley.AlertRaise, now)
+		e.Test = true
+		if told, err = w.tell(ctx, tx, u, a, e); err != nil {
+			return err
+		}
+		if told.Email == nil && told.Webhook == nil {
+			return parley.Errorf(parley.Refused, "Nobody would be told: %s", w.why(a))
+		}
+		return nil
+	})
+	return told, err
+}
+
+// why says why nobody is told of an alert.
+func (w *Watch) why(a *parley.Alert) string {
+	var list []string
+	if a.Email {
+		list = append(list, "this server sends no e-mail (PARLEY_SMTP_URL is not set)")
+	}
+	if a.Webhook {
+		list = append(list, "the account has no webhook endpoint")
+	}
+	return strings.Join(list, ", and ") + "."
+}
