@@ -57,7 +57,7 @@ func TestFirstChatInConsole(t *testing.T) {
 	p.signIn(s)
 	p.open(s.URL + "/assistants")
 	p.click(".list a")
-	p.see("#talk", "Write to Front desk")
+	p.see("#talk", "Talk to Front desk")
 	p.fill("#talk [name='variables.0.value']", "Ana <b>&")
 	p.look("chat-begin")
 	p.click("#talk-begin .primary")
