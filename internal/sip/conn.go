@@ -365,8 +365,10 @@ func (s *Server) open(ctx context.Context, h hop) error {
 	}
 }
 
-// forget forgets a connection.
+// forget forgets a connection, for the library too: it would offer it until its own reader has ended, and who registers
+// again at once would be given it.
 func (s *Server) forget(c *connection) {
+	s.transport.Pool(string(c.way)).Delete(c.remote.String())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.opened[c.remote] == c {

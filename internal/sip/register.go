@@ -217,6 +217,11 @@ func (r *registration) rest(ctx context.Context, wait time.Duration) {
 		case <-r.wake:
 			return
 		case <-alive.C:
+			select {
+			case <-r.wake: // nothing is sent over another connection before we are registered over it
+				return
+			default:
+			}
 			r.stay()
 			if r.moved() || n%probeEvery == 0 && r.lost(ctx) {
 				return
