@@ -247,7 +247,7 @@ func (h *server) openFaces() {
 	look := console.Config{DB: h.db, Auth: h.auth, Catalog: h.catalog, Assistants: h.assistants, Prices: h.prices,
 		Chat:  h.conversations,
 		Calls: h.calls, Campaigns: h.campaigns, Hub: h.hub, Numbers: h.numbers, SMS: texts, WhatsApp: messenger,
-		Knowledge: h.documents, Keys: h.keys, Setup: state, Exams: h.exams,
+		Knowledge: h.documents, Keys: h.keys, Setup: state, Exams: h.exams, Alerts: h.alerts,
 		Front: front, Streams: streams}
 	look.Create, look.Message = h.api.Limits()
 	if h.browsers != nil {

@@ -215,7 +215,8 @@ func TestRaised(t *testing.T) {
 			mails[m.Header.Get("Subject")] = m
 		}
 		if m := mails["Raised: Failed calls"]; m.To != h.user.Email || !strings.Contains(m.Text, "Now: 40 %, of 5 calls.") ||
-			!strings.Contains(m.Text, "20 % or more of the calls within an hour fail") || !strings.Contains(m.Text, "https://voice.example.com/") {
+			!strings.Contains(m.Text, "20 % or more of the calls within an hour fail") ||
+			!strings.Contains(m.Text, fmt.Sprintf("https://voice.example.com/alerts/%d", a.ID)) {
 			t.Errorf("%v", mails)
 		}
 		if m := mails["Resolved: Failed calls"]; !strings.Contains(m.Text, "Now: 8 %, of 25 calls.") {

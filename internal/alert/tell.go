@@ -59,7 +59,7 @@ func (w *Watch) message(u *parley.User, a *parley.Alert, e parley.AlertEvent) ma
 		}
 		b.WriteString(".\n")
 	}
-	fmt.Fprintf(&b, "Time: %s.\n\n%s/analytics\n", at.Time().In(u.Zone()).Format("January 2, 2006, 15:04 MST"), w.URL)
+	fmt.Fprintf(&b, "Time: %s.\n\n%s/alerts/%d\n", at.Time().In(u.Zone()).Format("January 2, 2006, 15:04 MST"), w.URL, a.ID)
 	return mail.Message{To: u.Email, Subject: state + ": " + name, Text: b.String(), ID: rand.Text()}
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/alert"
 	"parley/internal/assistant"
 	"parley/internal/auth"
 	"parley/internal/billing"
@@ -54,6 +55,7 @@ type Config struct {
 	Exams      *exam.Desk // tests of assistants
 	Calls      *call.Center
 	Campaigns  *campaign.Roster
+	Alerts     *alert.Watch
 
 	// Calls from this browser, as the API takes them from others; nil where the server takes none.
 	Answer func(w http.ResponseWriter, r *http.Request, a *parley.Assistant, place func(session string) string) error
@@ -136,6 +138,13 @@ func (c *Console) routes() {
 	c.page("GET /{$}", c.overviewPage)
 	c.page("GET /live", c.overviewLive)
 	c.page("GET /analytics", c.analyticsPage)
+	c.page("GET /alerts", c.alertList)
+	c.page("GET /alerts/new", c.alertNew)
+	c.page("POST /alerts/new", c.alertCreate)
+	c.page("GET /alerts/{id}", c.alertPage)
+	c.page("POST /alerts/{id}", c.alertSave)
+	c.page("POST /alerts/{id}/test", c.alertTest)
+	c.page("POST /alerts/{id}/delete", c.alertDelete)
 	c.page("GET /setup", c.setupPage)
 	c.page("GET /assistants", c.assistantList)
 	c.page("GET /assistants/new", c.assistantNew)

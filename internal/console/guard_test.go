@@ -15,6 +15,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 
 	"parley"
+	"parley/internal/alert"
 	"parley/internal/exam"
 	"parley/internal/store"
 )
@@ -94,7 +95,11 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 	if err := h.Campaigns.AddLead(t.Context(), u.ID, lead, false); err != nil {
 		t.Fatal(err)
 	}
-	return map[string]string{"token": token, "lead": id(lead.ID), "test": test, "run": run, "result": result, "/do-not-call/": id(listed.ID),
+	watched, err := alert.Create(t.Context(), h.DB, u.ID, map[string]any{"name": name, "kind": "balance_below", "threshold": numeral("10")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{"token": token, "/alerts/": id(watched.ID), "lead": id(lead.ID), "test": test, "run": run, "result": result, "/do-not-call/": id(listed.ID),
 		"/assistants/": id(a.ID), "/calls/": id(c.ID), "/campaigns/": id(camp.ID),
 		"/conversations/": h.talk(t, a, parley.TestConversation).ID, "/knowledge/": id(k.ID),
 		"/tools/": id(h.tool(t, u, "secret_plans").ID), "/numbers/": id(numbers[0].ID),

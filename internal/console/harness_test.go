@@ -77,6 +77,7 @@ func openUnder(t *testing.T, rules store.Rules, change ...func(*Config)) *harnes
 	}
 	t.Cleanup(c.Keys.Close)
 	c.Exams = exam.New(exam.Config{DB: db, Assistants: c.Assistants, Hub: event.NewHub()})
+	c.Alerts = watch(&c)
 	model := think(t, &c)
 	connect(t, &c)
 	for _, f := range change {

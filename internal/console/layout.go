@@ -16,6 +16,7 @@ var nav = [][]entry{
 	{
 		{"/", "Overview", "overview"},
 		{"/analytics", "Analytics", "chart"},
+		{"/alerts", "Alerts", "bell"},
 		{"/assistants", "Assistants", "assistant"},
 		{"/knowledge", "Knowledge", "book"},
 		{"/tools", "Tools", "tool"},
@@ -45,6 +46,7 @@ var nav = [][]entry{
 var notices = map[string]string{
 	"created":     "Created.",
 	"saved":       "Saved.",
+	"watched":     "Created. It is checked every minute.",
 	"drafted":     "The draft is saved. What is live stays as it is until you publish.",
 	"copied":      "This is the copy. It is inactive and has no phone number.",
 	"unshared":    "All links are revoked.",
