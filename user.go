@@ -54,6 +54,8 @@ const (
 	APIKey  KeyKind = "api"     // made by hand, lives until deleted
 	Session KeyKind = "session" // made by POST /login, expires
 	Console KeyKind = "console" // made by signing in to the console, lives in a cookie, expires
+	// made when a password was right and a code is needed too: it lives in a cookie, for minutes, and lets one enter the code
+	HalfSession KeyKind = "half"
 	// made for a draft, lets somebody without an account talk to it, expires after a day; its name is the assistant's id
 	ShareLink KeyKind = "share"
 )

@@ -21,6 +21,7 @@ type userCmd struct {
 	Disable  userDisable  `cmd:"" help:"Refuse an account's credentials, at once."`
 	Password userPassword `cmd:"" help:"Set a password; the account's sessions end, its API keys stay unless --revoke-keys."`
 	Plan     userPlan     `cmd:"" help:"Set an account's plan."`
+	Second   userSecond   `cmd:"" name:"two-factor" help:"Say whether an account has two-factor sign-in, or turn it off."`
 	Operator userOperator `cmd:"" help:"Let an account operate this server: enter its providers' keys."`
 }
 
@@ -173,6 +174,29 @@ func (c *userOperator) Run(s *Settings, t *terminal) error {
 	return change(t, s, c.User, func(authority *auth.Authority, u *parley.User) error {
 		return authority.SetOperator(t, u.ID, !c.Undo)
 	})
+}
+
+type userSecond struct {
+	User string `required:"" help:"The account's address."`
+	Off  bool   `help:"Turn it off: its owner has lost the app and the recovery codes."`
+}
+
+func (c *userSecond) Run(s *Settings, t *terminal) error {
+	state := "on"
+	err := change(t, s, c.User, func(authority *auth.Authority, u *parley.User) error {
+		f, err := authority.TwoFactor(t, u.ID, auth.Owner)
+		if err == nil && f != nil && c.Off {
+			err = authority.DropTwoFactor(t, u.ID, auth.Owner)
+		}
+		if f == nil || c.Off {
+			state = "off"
+		}
+		return err
+	})
+	if err == nil {
+		fmt.Fprintf(t.Out, "two-factor sign-in is %s\n", state)
+	}
+	return err
 }
 
 type keyCmd struct {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/auth"
 )
 
 func (a *API) identityRoutes() {
@@ -37,6 +38,7 @@ type credentials struct {
 		Email     string `json:"email" required:"true" maxLength:"255"`
 		Password  string `json:"password" required:"true" maxLength:"1024" trim:"off"`
 		TokenName string `json:"token_name" maxLength:"255" doc:"What to call the session."`
+		Code      string `json:"code" maxLength:"64" doc:"A code of the authenticator app, or a recovery code: needed for accounts with two-factor sign-in."`
 	}
 }
 
@@ -55,6 +57,9 @@ type account struct {
 func (a *API) login(ctx context.Context, r *request, in *credentials) (*session, error) {
 	u, err := a.Auth.Login(ctx, a.Front.Address(r.Request), in.Body.Email, in.Body.Password)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.Auth.CheckCode(ctx, u.ID, auth.Owner, in.Body.Code); err != nil {
 		return nil, err
 	}
 	token, err := a.Auth.Begin(ctx, u.ID, parley.Session, cmp.Or(in.Body.TokenName, "session"), nil)

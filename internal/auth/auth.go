@@ -104,6 +104,8 @@ func (d *Authority) NewKey(ctx context.Context, tx *store.Tx, userID int64, kind
 	case parley.APIKey:
 	case parley.ShareLink:
 		k.ExpiresAt = parley.Now().Add(shareFor)
+	case parley.HalfSession:
+		k.ExpiresAt = parley.Now().Add(HalfSessionFor)
 	default:
 		k.ExpiresAt = parley.Now().Add(d.SessionFor)
 	}

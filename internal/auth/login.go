@@ -15,6 +15,7 @@ import (
 // An address that has signed in to an account lately is not held up by what others try there.
 type Logins struct {
 	pair, address, account *Limiter
+	codes                  *Limiter // wrong codes of a second factor, per person
 
 	mu    sync.Mutex
 	known map[string]time.Time // when a pair last signed in
@@ -24,9 +25,17 @@ type Logins struct {
 // knownFor is how long an address that has signed in to an account is remembered.
 const knownFor = 30 * 24 * time.Hour
 
+// codeRate is how often a person's codes may be wrong: whoever knows the password has three in a million chances with
+// each, so that a day of trying finds a code once in three years.
+var codeRate = Rate{PerSecond: 1. / 300, Burst: 10}
+
 // NewLogins makes limits from what a pair may.
 func NewLogins(pair Rate) *Logins {
-	return &Logins{pair: NewLimiter(pair), address: NewLimiter(pair.Times(6)),
+	codes := codeRate
+	if pair.Burst == 0 {
+		codes = Rate{} // no limits
+	}
+	return &Logins{codes: NewLimiter(codes), pair: NewLimiter(pair), address: NewLimiter(pair.Times(6)),
 		account: NewLimiter(Rate{pair.PerSecond, 6 * pair.Burst}),
 		known:   map[string]time.Time{}}
 }
@@ -49,6 +58,16 @@ func (l *Logins) Try(from, email string, now time.Time) (good func(), err error)
 		}
 	}
 	return func() { back(); l.remember(pair, now) }, nil
+}
+
+// TryCode counts a try of a person's code, whatever address it comes from, or refuses it with a LimitError. The caller
+// calls good when the code was right.
+func (l *Logins) TryCode(person string, now time.Time) (good func(), err error) {
+	if l == nil { // no limits
+		return func() {}, nil
+	}
+	_, good, err = l.codes.borrow(person, now)
+	return good, err
 }
 
 // Ask counts what costs as an attempt does and tries no password: to make an account.

@@ -12,7 +12,7 @@ type newPassword struct {
 }
 
 func (c *Console) accountPage(r *request) (*answer, error) {
-	return show("Account", c.account(r, nil, nil)), nil
+	return c.account(r, nil, nil)
 }
 
 // passwordChange sets a new password. Every session ends, and this browser gets a new one; API keys stay, unless they
@@ -28,7 +28,7 @@ func (c *Console) passwordChange(r *request) (*answer, error) {
 	if !ok {
 		return nil, err
 	}
-	return invalid("Account", c.account(r, nil, fieldsOf[newPassword](nil, wrong))), nil
+	return c.account(r, nil, fieldsOf[newPassword](nil, wrong))
 }
 
 // knowsPassword tries the password of whoever is signed in, and counts it against the limits.

@@ -128,6 +128,8 @@ func (c *Console) routes() {
 	})
 	c.open("GET /signin", c.signInPage)
 	c.open("POST /signin", c.signIn)
+	c.open("GET /signin/code", c.codePage)
+	c.open("POST /signin/code", c.codeEnter)
 	c.open("POST /signout", c.signOut)
 	c.open("POST /theme", c.setTheme)
 	c.open("GET /share/{token}", c.sharedPage)
@@ -327,4 +329,9 @@ func (c *Console) routes() {
 	c.page("GET /account", c.accountPage)
 	c.page("POST /account", c.profileSave)
 	c.page("POST /account/password", c.passwordChange)
+	c.page("GET /account/two-factor", c.secondPage)
+	c.page("POST /account/two-factor", c.secondSetUp)
+	c.page("POST /account/two-factor/confirm", c.secondConfirm)
+	c.page("POST /account/two-factor/codes", c.secondCodes)
+	c.page("POST /account/two-factor/off", c.secondOff)
 }

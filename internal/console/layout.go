@@ -80,6 +80,7 @@ var notices = map[string]string{
 	"revoked-all": "All keys are revoked: they are refused from now on.",
 	"password":    "Your password is changed. Every other session was signed out.",
 	"signed-out":  "You are signed out.",
+	"second-off":  "Two-factor sign-in is off.",
 }
 
 // frame is what stands around a page.

@@ -4,11 +4,16 @@ import (
 	"reflect"
 
 	"parley"
+	"parley/internal/auth"
 )
 
 // account is the page of the account: its profile and its password, each a form of its own.
-func (c *Console) account(r *request, profile, password *fields) component {
-	u := r.who.User
+func (c *Console) account(r *request, profile, password *fields) (*answer, error) {
+	u, wrong := r.who.User, profile != nil || password != nil
+	second, err := c.Auth.TwoFactor(r.Context(), u.ID, auth.Owner)
+	if err != nil {
+		return nil, err
+	}
 	if profile == nil {
 		profile = fieldsOf[parley.Profile](treeOf(parley.Profile{Name: u.Name, Email: u.Email,
 			Timezone: u.Timezone}), nil)
@@ -16,7 +21,11 @@ func (c *Console) account(r *request, profile, password *fields) component {
 	if password == nil {
 		password = fieldsOf[newPassword](nil, nil)
 	}
-	return accountPage(u, c.Prices.Plan(u.Plan), profile, password)
+	body := accountPage(u, c.Prices.Plan(u.Plan), second, profile, password)
+	if wrong {
+		return invalid("Account", body), nil
+	}
+	return show("Account", body), nil
 }
 
 func (c *Console) profileSave(r *request) (*answer, error) {
@@ -30,5 +39,5 @@ func (c *Console) profileSave(r *request) (*answer, error) {
 		return nil, err
 	}
 	delete(tree, "current_password") // it does not go back into the page
-	return invalid("Account", c.account(r, fieldsOf[parley.Profile](tree, wrong), nil)), nil
+	return c.account(r, fieldsOf[parley.Profile](tree, wrong), nil)
 }

@@ -13,25 +13,33 @@ import (
 	"parley/internal/web"
 )
 
-// cookieName is the session's: over HTTPS with the prefix that keeps other hosts of the same site from setting it
+const sessionCookie = "parley_session"
+
+// cookieName is a cookie's: over HTTPS with the prefix that keeps other hosts of the same site from setting it
 // (RFC 6265bis, 4.1.3).
-func cookieName(secure bool) string {
+func cookieName(name string, secure bool) string {
 	if secure {
-		return "__Host-parley_session"
+		return "__Host-" + name
 	}
-	return "parley_session"
+	return name
+}
+
+// credential is who a cookie says, nil where it is of nobody.
+func (c *Console) credential(r *request, name string, kind parley.KeyKind) (*auth.Who, error) {
+	cookie, err := r.Cookie(cookieName(name, c.Front.Secure(r.Request)))
+	if err != nil {
+		return nil, nil
+	}
+	who, err := c.Auth.Authenticate(r.Context(), cookie.Value, kind)
+	if errors.Is(err, auth.ErrUnauthenticated) {
+		return nil, nil
+	}
+	return who, err
 }
 
 // identify finds out who is signed in; r.who stays nil when nobody is.
 func (c *Console) identify(r *request) error {
-	cookie, err := r.Cookie(cookieName(c.Front.Secure(r.Request)))
-	if err != nil {
-		return nil
-	}
-	who, err := c.Auth.Authenticate(r.Context(), cookie.Value, parley.Console)
-	if errors.Is(err, auth.ErrUnauthenticated) {
-		return nil
-	}
+	who, err := c.credential(r, sessionCookie, parley.Console)
 	if r.who = who; who != nil {
 		r.Request = r.WithContext(assistant.By(r.Context(), who.Author()))
 	}
@@ -98,10 +106,22 @@ func (c *Console) signIn(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	second, err := c.Auth.TwoFactor(r.Context(), u.ID, auth.Owner)
+	if err != nil {
+		return nil, err
+	}
+	if second != nil {
+		return c.askForCode(r, u.ID, back)
+	}
+	return c.enter(r, u.ID, back)
+}
+
+// enter begins a session in this browser, and goes where its reader wanted to.
+func (c *Console) enter(r *request, userID int64, back string) (*answer, error) {
 	if err := c.identify(r); err != nil {
 		return nil, err
 	}
-	token, err := c.Auth.Begin(r.Context(), u.ID, parley.Console, "console", r.who) // a browser has one session
+	token, err := c.Auth.Begin(r.Context(), userID, parley.Console, "console", r.who) // a browser has one session
 	if err != nil {
 		return nil, err
 	}
@@ -112,21 +132,29 @@ func (c *Console) signIn(r *request) (*answer, error) {
 // checkPassword is a login, counted against the limits. A failure that its causer may read is a *parley.Error.
 func (c *Console) checkPassword(r *request, email, password string) (*parley.User, error) {
 	u, err := c.Auth.Login(r.Context(), c.Front.Address(r.Request), email, password)
+	return u, c.tooMany(r, err)
+}
+
+// tooMany is an error in which a limit that was reached says how long to wait.
+func (c *Console) tooMany(r *request, err error) error {
 	var limit *auth.LimitError
-	if errors.As(err, &limit) {
-		web.RetryAfter(r.w, err)
-		return nil, parley.Errorf(parley.TooMany, "Too many attempts. Try again in %s.",
-			time.Duration(limit.RetryAfter)*time.Second)
+	if !errors.As(err, &limit) {
+		return err
 	}
-	return u, err
+	web.RetryAfter(r.w, err)
+	return parley.Errorf(parley.TooMany, "Too many attempts. Try again in %s.", time.Duration(limit.RetryAfter)*time.Second)
 }
 
 // setCookie gives the browser its session; "" ends it.
 func (c *Console) setCookie(r *request, token string) {
+	c.keep(r, sessionCookie, token, c.Auth.SessionFor)
+}
+
+// keep has the browser keep a credential; "" removes it.
+func (c *Console) keep(r *request, name, token string, last time.Duration) {
 	secure := c.Front.Secure(r.Request)
-	cookie := &http.Cookie{Name: cookieName(secure), Value: token, Path: "/", HttpOnly: true, Secure: secure,
-		SameSite: http.SameSiteLaxMode,
-		MaxAge:   int(c.Auth.SessionFor.Seconds())}
+	cookie := &http.Cookie{Name: cookieName(name, secure), Value: token, Path: "/", HttpOnly: true, Secure: secure,
+		SameSite: http.SameSiteLaxMode, MaxAge: int(last.Seconds())}
 	if token == "" {
 		cookie.MaxAge = -1
 	}

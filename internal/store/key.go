@@ -85,7 +85,7 @@ func (tx *Tx) DeleteKeys(ctx context.Context, userID, but int64) (int64, error) 
 // DeleteSessions revokes all the user's sessions: after a change of password, or when the account is disabled.
 func (tx *Tx) DeleteSessions(ctx context.Context, userID int64) error {
 	_, err := tx.q.NewDelete().Model((*parley.Key)(nil)).Where("user_id = ?", userID).
-		Where("kind IN (?)", bun.List([]parley.KeyKind{parley.Session, parley.Console})).Exec(ctx)
+		Where("kind IN (?)", bun.List([]parley.KeyKind{parley.Session, parley.Console, parley.HalfSession})).Exec(ctx)
 	return err
 }
 
