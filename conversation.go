@@ -46,9 +46,53 @@ type Conversation struct {
 	VendorSwitches []VendorSwitch `bun:"type:json,nullzero" json:"-"`
 	EndsAt         Time           `json:"-"` // when silence ends it; 0 once ended
 	EndedAt        Time           `json:"-"`
+	WaitsSince     Time           `json:"-"` // since when it needs a person; 0: it does not
+	Assignee       *int64         `json:"-"` // who has taken it: Owner, a member, or nil: nobody
 	CreatedAt      DateTime       `json:"created_at"`
 	UpdatedAt      DateTime       `json:"updated_at"`
 }
+
+// Customer is what the other side calls itself: the name that it gave before the chat or that the account's owner gave,
+// else what the channel calls it; "" where nothing is known.
+func (c *Conversation) Customer() string {
+	if name := c.givenName(); name != "" {
+		return name
+	}
+	for _, text := range []*string{c.ExternalIdentifier, c.CustomerPhone} {
+		if text != nil && *text != "" {
+			return *text
+		}
+	}
+	return ""
+}
+
+// The variables that name a customer, in any case and with or without underscores; the first that is there counts.
+var nameVariables = []string{"name", "fullname", "customername", "visitorname", "contactname", "yourname", "firstname",
+	"email", "customeremail", "emailaddress"}
+
+func (c *Conversation) givenName() string {
+	given := map[string]string{}
+	for name, value := range c.Variables {
+		if text := VisitorText(value, false); text != "" && len(text) <= LongestAnswer {
+			given[strings.ToLower(strings.ReplaceAll(name, "_", ""))] = text
+		}
+	}
+	for _, name := range nameVariables {
+		if text := given[name]; text != "" {
+			if name == "firstname" && given["lastname"] != "" {
+				text += " " + given["lastname"]
+			}
+			return text
+		}
+	}
+	return ""
+}
+
+// Owner is the account's owner among those who may take a conversation.
+const Owner int64 = 0
+
+// TakenBy says whether somebody has taken the conversation.
+func (c *Conversation) TakenBy(who int64) bool { return c.Assignee != nil && *c.Assignee == who }
 
 // sharedPrefix begins the identifier of a conversation that a share link began; the link's id follows, and something
 // that sets the conversation apart.

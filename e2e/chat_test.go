@@ -237,9 +237,18 @@ func TestInbox(t *testing.T) {
 		t.Errorf("the silent assistant said %q", *r.Message)
 	}
 	p.see("#thread .customer", "Can I talk to a person?")
+	p.see("#waits", "Waits for a person since")
+	p.see("#waiting", "1")
+	p.look("conversation-waits")
+	p.open(s.URL + "/conversations") // begins with what needs a person
+	p.see(".parts-of [aria-current]", "Needs a person")
+	p.until("document.querySelectorAll('#results li').length === 1 && document.querySelectorAll('#results .tag')[0].textContent === 'waits'")
+	p.look("inbox-waits")
+	p.open(s.URL + "/conversations/" + id)
 	p.fill(".composer textarea", "Of course, this is <i>Maria</i>.")
 	p.do(chromedp.KeyEvent("\r"))
 	p.see("#thread .human", "Of course, this is <i>Maria</i>.")
+	p.until("document.querySelector('#waits').hidden && document.querySelector('#waiting').hidden")
 	hear(t, widget, "this is <i>Maria</i>.")
 	p.until("document.activeElement.name === 'message' && document.activeElement.value === ''")
 	p.look("conversation")

@@ -53,7 +53,15 @@ func (a *API) conversationRoutes() {
 			handle(a, op{Method: "POST", Path: prefix + "/conversations/{id}/" + word + "-ai", Name: name, Tag: tag,
 				NotFound: conversationMissing, Summary: "Have the assistant reply, or not"},
 				func(ctx context.Context, r *request, in *byText) (*aiState, error) {
-					return &aiState{true, on}, a.Chat.SetAI(ctx, r.UserID(), in.ID, on)
+					if on {
+						return &aiState{true, on}, a.Chat.HandBack(ctx, r.UserID(), in.ID)
+					}
+					var who *int64 // an automation hands over to whoever takes the conversation
+					if prefix == "/user" {
+						owner := r.Who.Person()
+						who = &owner
+					}
+					return &aiState{true, on}, a.Chat.TakeOver(ctx, r.UserID(), in.ID, who)
 				})
 		}
 	}
@@ -373,28 +381,32 @@ type conversationQuery struct {
 	CustomerPhone string `query:"customer_phone" maxLength:"32" doc:"Only with this customer."`
 	SenderPhone   string `query:"whatsapp_sender_phone" maxLength:"32" doc:"Only over this WhatsApp sender."`
 	Search        string `query:"search" maxLength:"200" doc:"Only conversations in which all of these words are said, in any of their English forms. What is said can be found a moment later."`
+	Show          string `query:"show" enum:"needs_person,unassigned,mine" doc:"needs_person: only those in which a customer waits for a person, longest waiting first; unassigned: only those of them that nobody has taken; mine: only those that you have taken."`
 	Identifier    string `query:"external_identifier" maxLength:"255" doc:"Only with whom the channel calls so: the customer_identifier of generate-reply, or a phone number."`
 }
 
 // filter is what the store is asked for.
-func (q *conversationQuery) filter(userID int64) store.ConversationFilter {
+func (q *conversationQuery) filter(r *request) store.ConversationFilter {
 	from, to := q.bounds()
-	return store.ConversationFilter{Type: parley.ConversationType(q.Type), AssistantID: q.AssistantID,
+	f := store.ConversationFilter{Type: parley.ConversationType(q.Type), AssistantID: q.AssistantID,
 		CustomerPhone: asked(q.CustomerPhone), SenderPhone: asked(q.SenderPhone), Identifier: q.Identifier,
-		Words: search.Query(userID, q.Search), From: from, To: to}
+		Words: search.Query(r.UserID(), q.Search), From: from, To: to}
+	f.Narrow(q.Show, r.Who.Person())
+	return f
 }
 
 // listedConversation is a conversation in a list.
 type listedConversation struct {
 	parley.Conversation
-	Snippet []search.Piece `json:"snippet,omitempty" doc:"In lists that search= narrows: where it is said, in pieces."`
+	WaitsSince parley.Time    `json:"waits_since,omitempty" doc:"Since when the customer waits for a person; only where they do."`
+	Snippet    []search.Piece `json:"snippet,omitempty" doc:"In lists that search= narrows: where it is said, in pieces."`
 }
 
 // foundIn are conversations with the places where it is said what is searched for.
 func (a *API) foundIn(ctx context.Context, r *request, list []parley.Conversation, text string) ([]listedConversation, error) {
 	words, rows, ids := search.Query(r.UserID(), text), make([]listedConversation, len(list)), make([]string, len(list))
 	for i, c := range list {
-		rows[i].Conversation, ids[i] = c, c.ID
+		rows[i].Conversation, rows[i].WaitsSince, ids[i] = c, c.WaitsSince, c.ID
 	}
 	if words == nil {
 		return rows, nil
@@ -412,7 +424,7 @@ func (a *API) listConversations(ctx context.Context, r *request,
 		return nil, err
 	}
 	p := in.page(15)
-	list, total, err := a.DB.Conversations(ctx, r.UserID(), in.filter(r.UserID()), p)
+	list, total, err := a.DB.Conversations(ctx, r.UserID(), in.filter(r), p)
 	if err != nil {
 		return nil, err
 	}
@@ -466,7 +478,7 @@ func (a *API) deleteConversation(ctx context.Context, r *request, in *byText) (*
 }
 
 func (a *API) humanReply(ctx context.Context, r *request, in *newMessage) (*messageData[*parley.Message], error) {
-	m, err := a.Chat.Reply(ctx, r.UserID(), in.ID, in.Body.Message)
+	m, err := a.Chat.Reply(ctx, r.UserID(), r.Who.Person(), in.ID, in.Body.Message)
 	return &messageData[*parley.Message]{"Reply sent successfully", m}, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -377,6 +378,47 @@ func TestConversationFilters(t *testing.T) {
 		h.get("/user/conversations?assistant_id=0", status(404)).is(`{"message":"Assistant not found"}`)
 		h.get("/user/conversations?assistant_id=99999", status(404)).is(`{"message":"Assistant not found"}`)
 		h.stranger().get(fmt.Sprintf("/user/conversations?assistant_id=%d", aid), status(404))
+	})
+}
+
+// Who takes over by /user has the conversation; what an automation turns off waits for somebody to take it.
+func TestWhatNeedsAPerson(t *testing.T) {
+	eachTalking(t, func(t *testing.T, h *harness, _ *aitest.Server) {
+		_, uuid := h.active(nil)
+		mine, handed := h.converse(uuid), h.converse(uuid)
+		h.converse(uuid)
+		h.post("/user/conversations/"+mine+"/disable-ai", nil, status(200))
+		h.post("/automate/conversations/"+handed+"/disable-ai", nil, status(200))
+		for _, id := range []string{mine, handed} {
+			h.post("/conversations/"+id+"/messages", map[string]any{"message": "Anybody?"}, anonymous, status(200))
+		}
+		for part, want := range map[string][]string{"needs_person": {mine, handed}, "unassigned": {handed}, "mine": {mine}} {
+			list := h.get("/user/conversations?show="+part, status(200)).json()["data"].([]any)
+			var got []string
+			for _, row := range list {
+				row := row.(map[string]any)
+				got = append(got, row["id"].(string))
+				if row["waits_since"] == nil {
+					t.Errorf("%s: %v does not say since when it waits", part, row)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %v, want %v", part, got, want)
+			}
+		}
+		h.post("/user/conversations/"+handed+"/reply", map[string]any{"message": "Here I am."}, status(201))
+		h.post("/user/conversations/"+mine+"/enable-ai", nil, status(200))
+		if got := h.get("/user/conversations?show=needs_person", status(200)).json()["data"].([]any); len(got) != 0 {
+			t.Errorf("answered and handed back, these wait: %v", got)
+		}
+		got := h.get("/user/conversations?show=mine", status(200)).json()["data"].([]any)
+		if len(got) != 1 || got[0].(map[string]any)["id"] != handed {
+			t.Errorf("who answers has the conversation: %v", got)
+		}
+		if row := got[0].(map[string]any); row["waits_since"] != nil {
+			t.Errorf("it waits since %v", row["waits_since"])
+		}
+		h.get("/user/conversations?show=others", status(422))
 	})
 }
 

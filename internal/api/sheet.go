@@ -50,7 +50,7 @@ func (a *API) exportConversations(ctx context.Context, r *request, in *conversat
 		return none{}, err
 	}
 	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
-		return sheet.Conversations(ctx, a.DB, r.UserID(), in.filter(r.UserID()), zone, begin)
+		return sheet.Conversations(ctx, a.DB, r.UserID(), in.filter(r), zone, begin)
 	})
 }
 

@@ -39,6 +39,9 @@ type Who struct {
 	Key  *parley.Key
 }
 
+// Person is the caller among those who may take a conversation.
+func (w *Who) Person() int64 { return parley.Owner }
+
 // Author is the caller as the history of what they change names them.
 func (w *Who) Author() string {
 	name := cmp.Or(w.User.Name, w.User.Email)

@@ -392,8 +392,8 @@ func (c *Chat) forget(conversationID string, messageID int64) {
 // told wakes those who listen to a conversation: it has a new message.
 func (c *Chat) told(id string) { c.Hub.Tell(id, event.Event{Kind: "message"}) }
 
-// Reply stores the message of a person who takes the assistant's place.
-func (c *Chat) Reply(ctx context.Context, userID int64, id, text string) (*parley.Message, error) {
+// Reply stores the message of a person, who, who takes the assistant's place.
+func (c *Chat) Reply(ctx context.Context, userID, who int64, id, text string) (*parley.Message, error) {
 	conv, err := c.DB.Conversation(ctx, userID, id)
 	if err != nil {
 		return nil, err
@@ -406,6 +406,9 @@ func (c *Chat) Reply(ctx context.Context, userID int64, id, text string) (*parle
 	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		m.ID = 0
 		if err := tx.AddMessage(ctx, m, 0, EndsAt(a)); err != nil {
+			return err
+		}
+		if err := tx.Assign(ctx, id, who); err != nil {
 			return err
 		}
 		asked, err := tx.LastAsked(ctx, id)
@@ -428,16 +431,31 @@ func (c *Chat) Delete(ctx context.Context, userID int64, id string) error {
 	})
 }
 
-// SetAI turns the assistant's replies on or off. Off ends the reply that is being made: nothing more of it is told,
-// nothing of it is kept, and it costs nothing.
-func (c *Chat) SetAI(ctx context.Context, userID int64, id string, on bool) error {
-	err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.SetAI(ctx, userID, id, on) })
-	if err != nil {
-		return err
+// HandBack has the assistant reply again.
+func (c *Chat) HandBack(ctx context.Context, userID int64, id string) error {
+	err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.TurnOnAI(ctx, userID, id) })
+	if err == nil {
+		c.Hub.Tell(id, event.Event{Kind: "ai", Data: true})
 	}
-	if !on {
+	return err
+}
+
+// TakeOver has a person reply in the assistant's place: who, or, where that is nil, whoever takes the conversation. It
+// ends the reply that is being made: nothing more of it is told, nothing of it is kept, and it costs nothing.
+func (c *Chat) TakeOver(ctx context.Context, userID int64, id string, who *int64) error {
+	err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.TurnOffAI(ctx, userID, id, who) })
+	if err == nil {
 		c.takenOver(id)
+		c.Hub.Tell(id, event.Event{Kind: "ai", Data: false})
 	}
-	c.Hub.Tell(id, event.Event{Kind: "ai", Data: on})
-	return nil
+	return err
+}
+
+// Attended says that a conversation needs no person: nothing is left to say.
+func (c *Chat) Attended(ctx context.Context, userID int64, id string) error {
+	err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.Attended(ctx, userID, id) })
+	if err == nil {
+		c.Hub.Tell(id, event.Event{Kind: "attended"})
+	}
+	return err
 }

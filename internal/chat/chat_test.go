@@ -443,19 +443,19 @@ func TestTakingOverAndHandingBack(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.node()
 		conv := h.start(c, parley.WidgetConversation)
-		if err := c.SetAI(t.Context(), h.user.ID, conv.ID, false); err != nil {
+		if err := c.TakeOver(t.Context(), h.user.ID, conv.ID, nil); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := h.say(c, conv, "Anybody?"); err != nil || got != "" || h.server.Count() != 0 {
 			t.Errorf("while a person has it: %q %v", got, err)
 		}
-		if _, err := c.Reply(t.Context(), h.user.ID, conv.ID, "I am Bo."); err != nil {
+		if _, err := c.Reply(t.Context(), h.user.ID, parley.Owner, conv.ID, "I am Bo."); err != nil {
 			t.Fatal(err)
 		}
 		if h.balance() != parley.USD {
 			t.Errorf("a message without a reply cost %v", parley.USD-h.balance())
 		}
-		if err := c.SetAI(t.Context(), h.user.ID, conv.ID, true); err != nil {
+		if err := c.HandBack(t.Context(), h.user.ID, conv.ID); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := h.say(c, conv, "Thanks"); err != nil {
@@ -466,10 +466,10 @@ func TestTakingOverAndHandingBack(t *testing.T) {
 			t.Errorf("the assistant was handed %+v", asked)
 		}
 		stranger := storetest.User(t, h.db, 0)
-		if err := c.SetAI(t.Context(), stranger.ID, conv.ID, false); !store.IsNotFound(err) {
+		if err := c.TakeOver(t.Context(), stranger.ID, conv.ID, nil); !store.IsNotFound(err) {
 			t.Errorf("a stranger took over: %v", err)
 		}
-		if _, err := c.Reply(t.Context(), stranger.ID, conv.ID, "x"); !store.IsNotFound(err) {
+		if _, err := c.Reply(t.Context(), stranger.ID, parley.Owner, conv.ID, "x"); !store.IsNotFound(err) {
 			t.Errorf("a stranger replied: %v", err)
 		}
 	})
@@ -494,7 +494,7 @@ func TestTakingOverInMidReply(t *testing.T) {
 			if pieces, done, _, err := w.Next(ctx); len(pieces) == 0 || done || err != nil {
 				t.Fatalf("%s: nothing of the reply came: %v %v", name, done, err)
 			}
-			if err := by.SetAI(t.Context(), h.user.ID, conv.ID, false); err != nil {
+			if err := by.TakeOver(t.Context(), h.user.ID, conv.ID, nil); err != nil {
 				t.Fatal(err)
 			}
 			if by == here {
@@ -512,7 +512,7 @@ func TestTakingOverInMidReply(t *testing.T) {
 			if n := len(list); n != 2 || list[1].Pending || list[1].Failed {
 				t.Errorf("%s: %d messages stand there, the last %+v", name, n, list[n-1])
 			}
-			if _, err := by.Reply(t.Context(), h.user.ID, conv.ID, "I am Bo."); err != nil {
+			if _, err := by.Reply(t.Context(), h.user.ID, parley.Owner, conv.ID, "I am Bo."); err != nil {
 				t.Fatal(err)
 			}
 			if h.balance() != before {
@@ -547,7 +547,7 @@ func TestReplyThatComesAfterTakingOver(t *testing.T) {
 		if pieces, _, _, err := w.Next(ctx); len(pieces) == 0 || err != nil {
 			t.Fatal(err)
 		}
-		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.SetAI(ctx, h.user.ID, conv.ID, false) })
+		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.TurnOffAI(ctx, h.user.ID, conv.ID, nil) })
 		close(gate)
 		if answer, err := w.Wait(ctx); err != nil || !answer.AIOff || answer.Message != nil {
 			t.Errorf("%+v %v", answer, err)

@@ -237,7 +237,7 @@ func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.A
 		if err := tx.AddMessage(ctx, r, price, EndsAt(a)); err != nil {
 			return err
 		}
-		waited, err := tx.SettleMessage(ctx, m.ID, price, failure)
+		waited, err := tx.SettleMessage(ctx, m, price, failure, failure == nil)
 		if err != nil {
 			return err
 		}
@@ -306,21 +306,19 @@ func (c *Chat) settle(ctx context.Context, conv *parley.Conversation, m *parley.
 		reason = why(failure)
 	}
 	err := c.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
-		waited, err := tx.SettleMessage(ctx, m.ID, 0, reason)
+		now, err := tx.ConversationForUpdate(ctx, conv.ID)
+		if err == nil && len(ai.TallyOf(ctx).Uses()) > 0 {
+			err = c.keepVendors(ctx, tx, now)
+		}
+		if err != nil && !store.IsNotFound(err) {
+			return err
+		}
+		waited, err := tx.SettleMessage(ctx, m, 0, reason, false)
 		if err != nil {
 			return err
 		}
 		if waited {
 			tx.CountMessage(conv, 0, reason != nil)
-		}
-		if len(ai.TallyOf(ctx).Uses()) > 0 {
-			now, err := tx.ConversationForUpdate(ctx, conv.ID)
-			if err == nil {
-				err = c.keepVendors(ctx, tx, now)
-			}
-			if err != nil && !store.IsNotFound(err) {
-				return err
-			}
 		}
 		return tx.Release(ctx, conv.UserID, reference(m.ID))
 	})

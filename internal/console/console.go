@@ -139,6 +139,7 @@ func (c *Console) routes() {
 
 	c.page("GET /{$}", c.overviewPage)
 	c.page("GET /live", c.overviewLive)
+	c.page("GET /waiting/live", c.waitingLive)
 	c.page("GET /analytics", c.analyticsPage)
 	c.page("GET /alerts", c.alertList)
 	c.page("GET /alerts/new", c.alertNew)
@@ -243,6 +244,7 @@ func (c *Console) routes() {
 	c.page("POST /conversations/{id}/say", c.say)
 	c.page("POST /conversations/{id}/reply", c.personReply)
 	c.page("POST /conversations/{id}/ai", c.setAI)
+	c.page("POST /conversations/{id}/attended", c.attended)
 	c.page("POST /conversations/{id}/delete", c.conversationDelete)
 
 	c.page("GET /knowledge", c.knowledgeList)

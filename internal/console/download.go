@@ -39,7 +39,7 @@ func (c *Console) conversationSheet(r *request) (*answer, error) {
 		return nil, err
 	}
 	return c.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
-		return sheet.Conversations(r.Context(), c.DB, r.UserID(), q.filter(r.UserID(), zone), zone, begin)
+		return sheet.Conversations(r.Context(), c.DB, r.UserID(), q.filter(r), zone, begin)
 	})
 }
 

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,11 +55,24 @@ type inboxQuery struct {
 	Type        string `query:"type" enum:"test,widget,whatsapp,api"`
 	AssistantID int64  `query:"assistant_id" minimum:"1"`
 	Search      string `query:"search" maxLength:"200"`
+	Show        string `query:"show" enum:"needs_person,unassigned,mine,all"` // the part of the inbox; "": all
 	Page        int    `query:"page" minimum:"1" maximum:"2147483648"`
 }
 
 // values are the filters as parameters, without the page.
 func (q inboxQuery) values() url.Values {
+	v := q.narrowed()
+	if q.Show != allShown {
+		set(v, "show", q.Show)
+	}
+	return v
+}
+
+// allShown is the whole inbox.
+const allShown = "all"
+
+// narrowed are the filters within a part of the inbox.
+func (q inboxQuery) narrowed() url.Values {
 	v := q.dates.values()
 	set(v, "type", q.Type)
 	set(v, "search", q.Search)
@@ -69,21 +83,38 @@ func (q inboxQuery) values() url.Values {
 }
 
 // filter is what the store is asked for.
-func (q inboxQuery) filter(userID int64, zone *time.Location) store.ConversationFilter {
-	from, to := q.bounds(zone)
-	return store.ConversationFilter{Type: parley.ConversationType(q.Type), AssistantID: q.AssistantID,
-		Words: search.Query(userID, q.Search), From: from, To: to}
+func (q inboxQuery) filter(r *request) store.ConversationFilter {
+	from, to := q.bounds(r.zone())
+	f := store.ConversationFilter{Type: parley.ConversationType(q.Type), AssistantID: q.AssistantID,
+		Words: search.Query(r.UserID(), q.Search), From: from, To: to}
+	f.Narrow(q.Show, r.who.Person())
+	return f
 }
 
 func (q inboxQuery) filtered() bool { return len(q.values()) > 0 }
 
 func (q inboxQuery) at(path string, page int) string { return address(path, q.values(), page) }
 
+// in is the address of the first page of a part of the inbox, with the same filters.
+func (q inboxQuery) in(part string) string {
+	v := q.narrowed()
+	v.Set("show", part)
+	return address("/conversations", v, 0)
+}
+
+// again is the address of this page, of this part of the inbox whatever waits by then.
+func (q inboxQuery) again() string {
+	v := q.narrowed()
+	v.Set("show", cmp.Or(q.Show, allShown))
+	return address("/conversations", v, q.Page)
+}
+
 // inbox is a page of conversations.
 type inbox struct {
 	inboxQuery
 	list       []parley.Conversation
 	total      int
+	parts      store.Attention // how many are in each part
 	last       map[string]parley.Message
 	found      map[string][]search.Piece // where it is said what is searched for
 	assistants []option
@@ -92,12 +123,12 @@ type inbox struct {
 }
 
 // version changes when anything in the list does.
-func version(list []parley.Conversation, total int) string {
+func (in *inbox) version() string {
 	var b strings.Builder
-	for _, c := range list {
-		fmt.Fprintf(&b, "%d.%d.%t ", c.Seq, c.MessageCount, c.AIEnabled)
+	for _, c := range in.list {
+		fmt.Fprintf(&b, "%d.%d.%t.%d ", c.Seq, c.MessageCount, c.AIEnabled, c.WaitsSince)
 	}
-	b.WriteString(strconv.Itoa(total))
+	fmt.Fprint(&b, in.total, in.parts)
 	return b.String()
 }
 
@@ -112,9 +143,22 @@ func (c *Console) conversations(r *request) (in *inbox, ok bool, err error) {
 			return nil, false, err
 		}
 	}
-	in.list, in.total, err = c.DB.Conversations(r.Context(), r.UserID(), in.filter(r.UserID(), r.zone()),
+	if in.parts, err = c.DB.Attention(r.Context(), r.UserID(), r.who.Person()); err != nil {
+		return nil, false, err
+	}
+	if in.parts.Waiting > 0 && toInbox(r) { // what needs a person comes first
+		in.Show = store.NeedsPerson
+	}
+	in.list, in.total, err = c.DB.Conversations(r.Context(), r.UserID(), in.filter(r),
 		store.Page{Number: in.Page, Size: pageSize})
 	return in, true, err
+}
+
+// toInbox says whether a request asks for the inbox without saying for what in it.
+func toInbox(r *request) bool {
+	q := r.URL.Query()
+	q.Del("done")
+	return len(q) == 0 && r.URL.Path == "/conversations"
 }
 
 func (c *Console) inboxPage(r *request) (*answer, error) {
@@ -194,14 +238,10 @@ func customer(c *parley.Conversation) string {
 	switch {
 	case c.SharedBy() != 0:
 		return "Share link"
-	case c.ExternalIdentifier != nil && *c.ExternalIdentifier != "":
-		return *c.ExternalIdentifier
-	case c.CustomerPhone != nil && *c.CustomerPhone != "":
-		return *c.CustomerPhone
 	case c.Type == parley.TestConversation:
 		return "Test chat"
 	}
-	return "Visitor"
+	return cmp.Or(c.Customer(), "Visitor")
 }
 
 // typeLabels are the channels in words.
@@ -224,12 +264,22 @@ func (c *Console) conversationDelete(r *request) (*answer, error) {
 	return see("/conversations", "deleted"), nil
 }
 
-// setAI has the assistant reply (on=1), or a person (on=0).
+// setAI has the assistant reply (on=1), or who is signed in (on=0).
 func (c *Console) setAI(r *request) (*answer, error) {
-	if err := c.Chat.SetAI(r.Context(), r.UserID(), r.PathValue("id"), r.PostFormValue("on") == "1"); err != nil {
-		return nil, err
+	id, who := r.PathValue("id"), r.who.Person()
+	var err error
+	if r.PostFormValue("on") == "1" {
+		err = c.Chat.HandBack(r.Context(), r.UserID(), id)
+	} else {
+		err = c.Chat.TakeOver(r.Context(), r.UserID(), id, &who)
 	}
-	return see("/conversations/" + r.PathValue("id")), nil
+	return see("/conversations/" + id), err
+}
+
+// attended says that a conversation needs no person.
+func (c *Console) attended(r *request) (*answer, error) {
+	id := r.PathValue("id")
+	return see("/conversations/" + id), c.Chat.Attended(r.Context(), r.UserID(), id)
 }
 
 // maxWords bounds a message, as in the API.
@@ -257,7 +307,7 @@ func (c *Console) personReply(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err = c.Chat.Reply(r.Context(), r.UserID(), id, text); err != nil {
+	if _, err = c.Chat.Reply(r.Context(), r.UserID(), r.who.Person(), id, text); err != nil {
 		return nil, err
 	}
 	return see("/conversations/" + id), nil
@@ -350,6 +400,7 @@ func (t *talk) parts(after int64) (list []part) {
 		}
 	}
 	return append(list, part{"typing", t.typingVersion(), typing(t)}, part{"mode", t.modeVersion(), mode(t)},
+		part{"waits", t.WaitsSince.String(), waits(t)},
 		part{"facts", t.factsVersion(), facts(t)})
 }
 
@@ -359,7 +410,9 @@ func messageVersion(m parley.Message) string { return "failed-" + strconv.Format
 
 func (t *talk) typingVersion() string { return strconv.FormatBool(t.typing()) }
 
-func (t *talk) modeVersion() string { return strconv.FormatBool(t.AIEnabled) }
+func (t *talk) modeVersion() string {
+	return fmt.Sprintf("%t.%t.%t", t.AIEnabled, t.WaitsSince != 0, t.Assignee != nil)
+}
 
 func (t *talk) factsVersion() string {
 	return fmt.Sprintf("%d.%d.%d.%d", t.MessageCount, t.TotalCost, t.EndedAt, len(t.VendorSwitches))

@@ -194,7 +194,7 @@ func (c *Console) inboxLive(r *request) (*answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		if now := version(in.list, in.total); now != was {
+		if now := in.version(); now != was {
 			was = now
 			s.send("list", map[string]string{"version": now})
 		}
@@ -203,6 +203,23 @@ func (c *Console) inboxLive(r *request) (*answer, error) {
 			ids[i] = in.list[i].ID
 		}
 		return ids, nil
+	})
+}
+
+// waitingLive keeps the number of conversations that need a person up to date, on every page.
+func (c *Console) waitingLive(r *request) (*answer, error) {
+	was := -1
+	return c.live(r, func(s *stream) ([]string, error) {
+		n, err := c.DB.Attention(r.Context(), r.UserID(), r.who.Person())
+		if err != nil {
+			return nil, err
+		}
+		if n.Waiting != was {
+			was = n.Waiting
+			s.put(waitingBadge(n.Waiting))
+			s.put(waitingLink(n.Waiting))
+		}
+		return nil, nil
 	})
 }
 
@@ -218,8 +235,8 @@ func (c *Console) conversationLive(r *request) (*answer, error) {
 	return c.live(r, func(s *stream) ([]string, error) {
 		if was != nil && !was.typing() { // then all that changes shows in the conversation's own row
 			now, err := c.DB.Conversation(r.Context(), r.UserID(), conv.ID)
-			if err != nil || now.MessageCount == was.MessageCount && now.AIEnabled == was.AIEnabled &&
-				now.EndedAt == was.EndedAt {
+			if err != nil || now.MessageCount == was.MessageCount && now.EndedAt == was.EndedAt &&
+				(&talk{Conversation: now}).modeVersion() == was.modeVersion() {
 				return topics, err
 			}
 		}

@@ -273,3 +273,87 @@ func TestConversationIsLive(t *testing.T) {
 		}
 	}
 }
+
+// The inbox begins with what needs a person, and every page says how much that is.
+func TestInboxParts(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	v := h.signedIn(t, u)
+	calm, ana := h.talk(t, a, parley.WidgetConversation), h.talk(t, a, parley.WidgetConversation)
+	err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		return tx.AddVariables(ctx, ana, map[string]string{"Full_Name": "Ana <b>Lang</b>", "topic": "bread"}, []string{"Full_Name"})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	titles := func(r *reply) string {
+		return strings.Join(r.doc().Find("#results .stretch").Map(textOfNode), ", ")
+	}
+	badge := func(path string) string {
+		d := v.get(path).doc()
+		if d.Find("#waiting").AttrOr("data-v", "") != d.Find("#waiting-top").AttrOr("data-v", "") {
+			t.Errorf("%s: the menu and the top disagree", path)
+		}
+		if _, hidden := d.Find("#waiting").Attr("hidden"); hidden {
+			return ""
+		}
+		return d.Find("#waiting").AttrOr("data-v", "")
+	}
+	if got := titles(v.get("/conversations")); got != "Ana <b>Lang</b>, Visitor" || badge("/") != "" {
+		t.Errorf("nothing waits: %q, badge %q", got, badge("/"))
+	}
+	v.get("/conversations?show=needs_person").says("Nobody waits for a person.")
+	v.get("/conversations?show=mine").says("You have taken over no conversation.")
+	_, next := v.stream("GET", "/waiting/live", nil)
+	until(t, next, "put", `data-v="0"`)
+
+	if err := h.Chat.TakeOver(t.Context(), u.ID, ana.ID, nil); err != nil { // as an automation does
+		t.Fatal(err)
+	}
+	h.say(t, ana, "Is there a person?")
+	until(t, next, "put", `data-v="1"`)
+	for path, want := range map[string]string{"/conversations": "Ana <b>Lang</b>", "/conversations?show=all": "Ana <b>Lang</b>, Visitor",
+		"/conversations?show=unassigned": "Ana <b>Lang</b>", "/conversations?show=mine": "", "/conversations?done=deleted": "Ana <b>Lang</b>",
+		"/conversations?type=widget": "Ana <b>Lang</b>, Visitor", "/conversations?type=api&show=needs_person": ""} {
+		if got := titles(v.get(path)); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+	if got := badge("/keys") + badge("/conversations/nothing"); got != "11" {
+		t.Errorf("badges %q", got)
+	}
+	d := v.get("/conversations").doc()
+	if live, again := d.Find("#results").AttrOr("data-live", ""), d.Find("#results").AttrOr("data-again", ""); live !=
+		"/conversations/live?show=needs_person" || again != "/conversations?show=needs_person" {
+		t.Errorf("it is followed at %s, and read again at %s", live, again)
+	}
+	if got := d.Find(".parts-of [aria-current]").Text(); !strings.Contains(got, "Needs a person") {
+		t.Errorf("the part is %q", got)
+	}
+	if again := v.get("/conversations?show=all").doc().Find("#results").AttrOr("data-again", ""); again != "/conversations?show=all" {
+		t.Errorf("all is read again at %s", again)
+	}
+
+	at := "/conversations/" + ana.ID
+	v.get(at).says("Ana <b>Lang</b>").says("Waits for a person since")
+	v.post(at+"/ai", url.Values{"on": {"0"}}).moved(at)
+	if got := titles(v.get("/conversations?show=mine")) + titles(v.get("/conversations?show=unassigned")); got != "Ana <b>Lang</b>" {
+		t.Errorf("taken over: %q", got)
+	}
+	v.post(at+"/attended", nil).moved(at)
+	until(t, next, "put", `data-v="0"`)
+	if _, hidden := v.get(at).doc().Find("#waits").Attr("hidden"); !hidden || badge("/") != "" {
+		t.Error("it waits still")
+	}
+	h.say(t, ana, "Hello?")
+	until(t, next, "put", `data-v="1"`)
+	v.post(at+"/reply", url.Values{"message": {"Here I am."}}).moved(at)
+	until(t, next, "put", `data-v="0"`)
+	v.post(at+"/ai", url.Values{"on": {"1"}}).moved(at)
+	v.get("/conversations?show=mine").says("You have taken over no conversation.")
+
+	stranger := h.signedIn(t, h.user(t))
+	stranger.post("/conversations/"+calm.ID+"/attended", nil).is(http.StatusNotFound)
+	stranger.get("/conversations").says("No conversations yet")
+}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -87,6 +88,7 @@ var notices = map[string]string{
 type frame struct {
 	title, path, notice, theme string
 	user                       *parley.User // nil: nobody is signed in
+	waiting                    int          // conversations that need a person
 }
 
 // frame is the surroundings of a request's page.
@@ -97,6 +99,11 @@ func (c *Console) frame(r *request, title string) frame {
 	}
 	if r.who != nil {
 		f.user = r.who.User
+		n, err := c.DB.Attention(r.Context(), f.user.ID, r.who.Person())
+		if err != nil && r.Context().Err() == nil { // the page stands without it
+			slog.ErrorContext(r.Context(), "count what needs a person", "error", err)
+		}
+		f.waiting = n.Waiting
 	}
 	return f
 }

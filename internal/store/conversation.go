@@ -68,6 +68,24 @@ type ConversationFilter struct {
 	Identifier    string      // what the channel calls the customer
 	Words         []string    // tokens of what was said; see search.Query
 	From, To      parley.Time // To is exclusive
+	Waiting       bool        // only what needs a person; a page of it begins with what has waited longest
+	Unassigned    bool        // of that, only what nobody has taken
+	Assignee      *int64      // only what this one has taken
+}
+
+// The parts of the inbox that a list may be narrowed to.
+const (
+	NeedsPerson = "needs_person"
+	Unassigned  = "unassigned"
+	Mine        = "mine"
+)
+
+// Narrow narrows a list to a part of the inbox, of what who sees in it.
+func (f *ConversationFilter) Narrow(part string, who int64) {
+	f.Waiting, f.Unassigned = part == NeedsPerson, part == Unassigned
+	if part == Mine {
+		f.Assignee = &who
+	}
 }
 
 // Conversations is a page of the user's conversations, newest first.
@@ -82,13 +100,40 @@ func (q Query) Conversations(ctx context.Context, userID int64, f ConversationFi
 	if f.SenderPhone != "" {
 		ids.Where("id IN (SELECT m.conversation_id FROM whatsapp_messages AS m JOIN whatsapp_senders AS s ON s.id = m.sender_id WHERE s.user_id = ? AND s.phone_number = ?)", userID, f.SenderPhone)
 	}
+	if f.Waiting || f.Unassigned {
+		ids.Where("waits_since > 0")
+	}
+	if f.Unassigned {
+		ids.Where("assignee IS NULL")
+	}
+	if f.Assignee != nil {
+		ids.Where("assignee = ?", *f.Assignee)
+	}
 	q.having(ids, "seq", "conversation_tokens", f.Words)
 	between(ids, f.From, f.To)
-	total, more, err := pageOf(ctx, ids, p, "seq")
+	order := "seq DESC"
+	if (f.Waiting || f.Unassigned) && p.Below == 0 {
+		order = "waits_since, seq"
+	}
+	total, more, err := p.of(ctx, ids, order)
 	if err == nil && more {
-		err = q.conversations(&list).Where("c.seq IN (?)", ids).OrderExpr("c.seq DESC").Scan(ctx)
+		order = "c." + strings.ReplaceAll(order, ", ", ", c.")
+		err = q.conversations(&list).Where("c.seq IN (?)", ids.Column("seq")).OrderExpr(order).Scan(ctx)
 	}
 	return list, total, err
+}
+
+// Attention is how many of a user's conversations need a person, how many of them nobody has taken, and how many one
+// has taken.
+type Attention struct{ Waiting, Unassigned, Mine int }
+
+// Attention counts what asks for somebody's attention.
+func (q Query) Attention(ctx context.Context, userID, who int64) (n Attention, err error) {
+	err = q.q.NewRaw(`SELECT (SELECT count(*) FROM conversations WHERE user_id = ? AND waits_since > 0),
+		(SELECT count(*) FROM conversations WHERE user_id = ? AND waits_since > 0 AND assignee IS NULL),
+		(SELECT count(*) FROM conversations WHERE user_id = ? AND assignee = ?)`,
+		userID, userID, userID, who).Scan(ctx, &n.Waiting, &n.Unassigned, &n.Mine)
+	return n, err
 }
 
 // ConversationSender is the number of ours that a conversation's customer writes to, where its channel has one: nil
@@ -125,22 +170,37 @@ func (tx *Tx) insertMessage(ctx context.Context, m *parley.Message) error {
 }
 
 // AddMessage stores a message, counts it and what it cost. The conversation, which must be the transaction's first
-// lock, ends by silence at endsAt again.
+// lock, ends by silence at endsAt again. A customer's message that no reply is made for needs a person, and any reply
+// ends that.
 func (tx *Tx) AddMessage(ctx context.Context, m *parley.Message, cost parley.Money, endsAt parley.Time) error {
 	m.CreatedAt = parley.DateTime(parley.Now())
+	waits := parley.Time(0)
+	if m.Author == parley.AuthorCustomer {
+		waits = parley.Time(m.CreatedAt)
+	}
 	res, err := tx.q.NewRaw(`UPDATE conversations SET message_count = message_count + 1, total_cost = total_cost + ?, ends_at = ?, ended_at = 0,
-		end_attempts = 0, updated_at = ? WHERE id = ?`, cost, endsAt, m.CreatedAt, m.ConversationID).Exec(ctx)
+		end_attempts = 0, updated_at = ?, waits_since = CASE WHEN ? = 0 THEN 0 WHEN waits_since > 0 OR type = 'test' OR ? THEN waits_since ELSE ? END
+		WHERE id = ?`, cost, endsAt, m.CreatedAt, waits, m.Pending, waits, m.ConversationID).Exec(ctx)
 	if err := one(res, err, conversationNotFound); err != nil {
 		return err
 	}
 	return tx.insertMessage(ctx, m)
 }
 
-// SettleMessage says that a customer's message waits no longer, and why it failed where it did (nil: it did not);
-// false when it did not wait.
-func (tx *Tx) SettleMessage(ctx context.Context, id int64, cost parley.Money, failure *string) (bool, error) {
-	return some(tx.q.NewRaw("UPDATE messages SET pending = FALSE, failed = ?, error = ?, cost = ? WHERE id = ? AND pending",
-		failure != nil, failure, cost, id).Exec(ctx))
+// SettleMessage says that a customer's message waits for the assistant no longer, and why it failed where it did (nil:
+// it did not); false when it did not wait. Unless it is answered, by its reply or by a person meanwhile, it needs a
+// person. Its conversation must be the transaction's first lock.
+func (tx *Tx) SettleMessage(ctx context.Context, m *parley.Message, cost parley.Money, failure *string,
+	answered bool) (bool, error) {
+	waited, err := some(tx.q.NewRaw("UPDATE messages SET pending = FALSE, failed = ?, error = ?, cost = ? WHERE id = ? AND pending",
+		failure != nil, failure, cost, m.ID).Exec(ctx))
+	if err != nil || !waited || answered {
+		return waited, err
+	}
+	_, err = tx.q.NewRaw(`UPDATE conversations SET waits_since = ? WHERE id = ? AND waits_since = 0 AND type <> 'test'
+		AND NOT EXISTS (SELECT 1 FROM messages WHERE conversation_id = ? AND id > ? AND (author = ? OR turn > ?))`,
+		m.CreatedAt, m.ConversationID, m.ConversationID, m.ID, parley.AuthorHuman, m.ID).Exec(ctx)
+	return true, err
 }
 
 // TryMessage counts an attempt to answer a pending message; 0 when it waits no longer.
@@ -284,11 +344,32 @@ func (tx *Tx) EndConversation(ctx context.Context, c *parley.Conversation, extra
 		Where("id = ? AND ends_at > 0 AND ends_at <= ?", c.ID, now).Exec(ctx))
 }
 
-// SetAI turns the assistant's replies on or off. Messages that wait when they are turned off wait no longer: somebody
-// else answers.
-func (tx *Tx) SetAI(ctx context.Context, userID int64, id string, on bool) error {
-	res, err := tx.q.NewRaw("UPDATE conversations SET ai_enabled = ? WHERE id = ? AND user_id = ?", on, id,
-		userID).Exec(ctx)
+// TurnOnAI has the assistant reply again: the conversation is nobody's, and needs no person until something new is said.
+func (tx *Tx) TurnOnAI(ctx context.Context, userID int64, id string) error {
+	res, err := tx.q.NewRaw("UPDATE conversations SET ai_enabled = TRUE, waits_since = 0, assignee = NULL WHERE id = ? AND user_id = ?",
+		id, userID).Exec(ctx)
+	return one(res, err, conversationNotFound)
+}
+
+// TurnOffAI ends the assistant's replies: who takes the conversation over answers, nil where nobody has taken it yet.
+// Messages that wait for the assistant are settled by who works on them; one that got no reply before needs a person.
+func (tx *Tx) TurnOffAI(ctx context.Context, userID int64, id string, who *int64) error {
+	res, err := tx.q.NewRaw(`UPDATE conversations SET ai_enabled = FALSE, assignee = ?, waits_since = CASE WHEN waits_since > 0 OR type = 'test'
+		THEN waits_since ELSE coalesce((SELECT created_at FROM messages WHERE id = (SELECT max(id) FROM messages WHERE conversation_id = ?)
+		AND author = ? AND NOT pending), 0) END WHERE id = ? AND user_id = ?`, who, id, parley.AuthorCustomer, id, userID).Exec(ctx)
+	return one(res, err, conversationNotFound)
+}
+
+// Assign gives a conversation that people answer, and that nobody has taken, to who has just answered.
+func (tx *Tx) Assign(ctx context.Context, id string, who int64) error {
+	_, err := tx.q.NewRaw("UPDATE conversations SET assignee = ? WHERE id = ? AND NOT ai_enabled AND assignee IS NULL",
+		who, id).Exec(ctx)
+	return err
+}
+
+// Attended says that a conversation needs no person until something new is said.
+func (tx *Tx) Attended(ctx context.Context, userID int64, id string) error {
+	res, err := tx.q.NewRaw("UPDATE conversations SET waits_since = 0 WHERE id = ? AND user_id = ?", id, userID).Exec(ctx)
 	return one(res, err, conversationNotFound)
 }
 

@@ -64,7 +64,7 @@ func TestOverview(t *testing.T) {
 				if err := tx.AddMessage(ctx, m, 0, 0); err != nil {
 					return err
 				}
-				_, err := tx.SettleMessage(ctx, m.ID, 0, reason)
+				_, err := tx.SettleMessage(ctx, m, 0, reason, false)
 				return err
 			})
 		}

@@ -291,7 +291,7 @@
     if (question) await new Promise((done) => question.addEventListener("toggle", done, { once: true }));
     const counts = new Map(all("[data-count]", place).map((row) => [row.id, row.classList.contains("unread") ? -1 : Number(row.dataset.count)]));
     const first = !new URLSearchParams(location.search).has("page");
-    const doc = await page(location.href);
+    const doc = await page(place.dataset.again || location.href);
     const came = $("#results", doc);
     if (!came) return;
     const focused = document.activeElement.closest("#results a")?.getAttribute("href");
