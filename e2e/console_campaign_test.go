@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -52,6 +53,11 @@ func TestConsoleCampaign(t *testing.T) {
 	p.see("#import-report", "3 rows can be imported")
 	p.until("document.querySelectorAll('#import-report tbody tr').length === 3")
 	p.look("campaign-check")
+	if text := eval[string](p, "atob(document.querySelector('#rejected').href.split('base64,')[1])"); !strings.Contains(text, ",12,Bo\n") {
+		t.Errorf("the rows that would be left out are %q", text)
+	}
+	p.click("#rejected") // as a file: the page stays
+	p.see("#import-report", "3 rows can be imported")
 	p.click(".import-go")
 	p.see("#import-report", "3 leads imported")
 	p.until("document.querySelectorAll('#results .list li').length === 3")
@@ -63,11 +69,33 @@ func TestConsoleCampaign(t *testing.T) {
 	p.see(".facts", "if everybody answers")
 	p.see("[aria-labelledby=places-t]", "New York")
 	p.see("[aria-labelledby=places-t]", "before 8:00 or after 21:00")
+	p.see("[aria-labelledby=unfilled-t]", "{{who}}")
+	p.see("main", "It can't start while no lead has a value")
+	p.until("!document.querySelector(\"form[action$='/start'] button\")")
+	p.look("campaign-start-blocked")
+	p.click(".crumb a")
+	if err := os.WriteFile(file, []byte("phone_number,who\n+13125550003,Flo\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.do(chromedp.SetUploadFiles(chromedp.CSS("#list"), []string{file}))
+	p.click(".import-go")
+	p.see("#import-report", "1 lead imported")
+
+	// One's own number first, with the first lead's variables; then it starts.
+	p.click("#campaign-state a.primary")
+	p.see("main", "3 leads have no value")
 	p.look("campaign-start")
+	p.fill("#own-number", "+14155550003")
+	p.click("form[action$='/try'] button")
+	p.see("#call-state", "The line was busy.")
+	p.open(s.URL + "/campaigns")
+	p.click(".list a.stretch")
+	p.see("#campaign-sums", "0 of 4")
+	p.click("#campaign-state a.primary")
 	p.click("form[action$='/start'] button")
 	p.see("#campaign-state", "In progress")
 	p.see("#campaign-sums", "Busy")
-	p.until("document.querySelector('#campaign-sums .sums div:nth-child(2) dd').innerText === '3'")
+	p.until("document.querySelector('#campaign-sums .sums div:nth-child(2) dd').innerText === '4'")
 	p.see("#results", "busy")
 	p.see("#results", "Ana <img src=x onerror=alert(1)>")
 	p.look("campaign-calls")

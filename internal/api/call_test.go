@@ -653,3 +653,51 @@ func TestTrunkCheck(t *testing.T) {
 		t.Errorf("the line was told %d times", l.refreshed)
 	}
 }
+
+// A campaign is looked over before its start, and its user is called first, for the price of a call.
+func TestCampaignReview(t *testing.T) {
+	eachPhone(t, func(t *testing.T, p *phones) {
+		p.put(fmt.Sprintf("/user/assistant/%d", p.to), map[string]any{"initial_message": "Hello {{who}}."}, status(200))
+		c := p.campaign(map[string]any{"assistant_id": p.to})
+		at := fmt.Sprintf("/user/campaigns/%d", c)
+		p.post(at+"/try", map[string]any{"phone_number": "+12025550105"}, status(400))
+		p.post(at+"/try", map[string]any{"phone_number": "me"}).fails("phone_number")
+		list := "phone_number,name\n+12025550101,Ana\n12,Bo\n"
+		got := p.post("/user/leads/import", nil, multi("campaign_id", fmt.Sprint(c), "rejected_csv", "1", "file", strings.NewReader(list)),
+			status(200)).json()["data"].(map[string]any)
+		if csv, _ := got["rejected_csv"].(string); !strings.Contains(csv, "international format.,12,Bo\n") {
+			t.Errorf("%v", got)
+		}
+		review := p.get(at+"/review", status(200)).json()
+		if why, _ := review["blocked"].(string); !strings.Contains(why, "{{who}}") || fmt.Sprint(review["leads"]) != "1" ||
+			fmt.Sprint(review["variables"]) != "[map[leads:1 name:who unmatched:true]]" ||
+			review["estimate"].(map[string]any)["basis"] != "default" {
+			t.Errorf("%v", review)
+		}
+		if rows := p.sheet(fmt.Sprintf("campaigns/%d/sample.csv", c)); fmt.Sprint(rows) != "[[phone_number who] [+12025550123 ]]" {
+			t.Errorf("the example is %q", rows)
+		}
+
+		made := p.post(at+"/try", map[string]any{"phone_number": "+1 202 555 0105"}, status(200)).json()
+		n, _ := made["call_id"].(json.Number).Int64()
+		talk := <-p.talks
+		talk.reason <- parley.CustomerHangup
+		call := p.ended(n)
+		if call["client_phone_number"] != "+12025550105" || call["campaign_id"] != nil || fmt.Sprint(call["input_variables"]) != "map[name:Ana]" {
+			t.Errorf("%v", call)
+		}
+		if entries := fmt.Sprint(p.get("/user/billing/ledger", status(200)).json()["data"]); !strings.Contains(entries, fmt.Sprintf("call:%d", n)) {
+			t.Errorf("nothing was charged: %s", entries)
+		}
+		leads := p.get("/user/leads?campaign_id="+fmt.Sprint(c), status(200)).json()["data"].([]any)
+		if l := leads[0].(map[string]any); l["status"] != "created" || fmt.Sprint(l["attempts"]) != "0" || l["last_call_id"] != nil {
+			t.Errorf("the lead is %v", l)
+		}
+		other := p.stranger()
+		other.get(at+"/review", status(404))
+		other.get(at+"/sample.csv", status(404))
+		other.post(at+"/try", map[string]any{"phone_number": "+12025550105"}, status(404))
+		// the contract's start asks none of this
+		p.post("/user/campaigns/update-status", map[string]any{"campaign_id": c, "action": "start"}, status(200))
+	})
+}

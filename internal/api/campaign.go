@@ -3,8 +3,10 @@ package api
 import (
 	"context"
 	"io"
+	"slices"
 
 	"parley"
+	"parley/internal/store"
 	"parley/internal/web"
 )
 
@@ -30,6 +32,13 @@ func (a *API) campaignRoutes() {
 		Family: successes, Idempotent: true, Summary: "Start or stop a campaign"}, a.updateCampaignStatus)
 	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/stats", Name: "getCampaignStats", Tag: tag,
 		NotFound: missing, Summary: "How a campaign stands"}, a.getCampaignStats)
+	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/review", Name: "reviewCampaign", Tag: tag, NotFound: missing,
+		Summary: "What a start would set going: who is called, when by their own clocks, what it may cost, and what speaks against it"},
+		a.reviewCampaign)
+	handle(a, op{Method: "POST", Path: "/user/campaigns/{id}/try", Name: "tryCampaign", Tag: tag, NotFound: missing, Idempotent: true,
+		Summary: "Call a number of one's own first, with the first lead's variables"}, a.tryCampaign)
+	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/sample.csv", Name: "sampleCampaign", Tag: tag,
+		NotFound: missing, Stream: "text/csv", Summary: "A list to begin with: a column for each variable of the assistant's"}, a.sampleCampaign)
 	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/export", Name: "exportCampaign", Tag: tag,
 		NotFound: missing, Stream: "text/csv", Summary: "The leads with what became of them, as CSV"}, a.exportCampaign)
 }
@@ -97,6 +106,94 @@ func (a *API) exportCampaign(ctx context.Context, r *request, in *byID) (none, e
 		err = errAnswered
 	}
 	return none{}, err
+}
+
+func (a *API) sampleCampaign(ctx context.Context, r *request, in *byID) (none, error) {
+	err := web.SendCSV(r.W, r.Request, func(begin func(name string) io.Writer) error {
+		return a.Campaigns.Sample(ctx, r.UserID(), in.ID, begin)
+	})
+	if err == nil {
+		err = errAnswered
+	}
+	return none{}, err
+}
+
+// campaignReview is what is ahead of a campaign, as answers show it.
+type campaignReview struct {
+	CampaignID int64            `json:"campaign_id"`
+	Blocked    *string          `json:"blocked" doc:"What speaks against a start; null: nothing. The console does not start it then."`
+	Opens      parley.Time      `json:"opens_at" doc:"When the first call would begin; null: its hours never come."`
+	Leads      int64            `json:"leads" doc:"That are to be called."`
+	Barred     int64            `json:"barred" doc:"Of them, those whose numbers are not called from here."`
+	Places     []reviewPlace    `json:"places" doc:"Where the leads are, by their numbers."`
+	Variables  []reviewVariable `json:"variables" doc:"Those of the assistant's texts that some leads have no value for."`
+	Free       parley.Money     `json:"free" doc:"USD that can be spent."`
+	Estimate   reviewEstimate   `json:"estimate"`
+}
+
+type reviewPlace struct {
+	Timezone string `json:"timezone" doc:"Empty where the numbers don't say."`
+	Leads    int64  `json:"leads"`
+	From     string `json:"from" doc:"The campaign's hours by the clocks there."`
+	To       string `json:"to"`
+	Night    bool   `json:"early_or_late" doc:"Some of it is before 8:00 or after 21:00."`
+}
+
+type reviewVariable struct {
+	Name      string `json:"name"`
+	Leads     int64  `json:"leads" doc:"Without a value."`
+	Unmatched bool   `json:"unmatched" doc:"No lead has a value: no column of the list has this name."`
+}
+
+type reviewEstimate struct {
+	Minutes int64             `json:"minutes" doc:"Of talk, if each lead is called once."`
+	Cost    parley.Money      `json:"cost" doc:"USD."`
+	Basis   string            `json:"basis" enum:"calls,default" doc:"calls: the assistant's own last calls; default: it has made fewer than 10, so everybody is taken to answer and to talk for a minute."`
+	Calls   store.CallMinutes `json:"calls" doc:"The assistant's own last calls."`
+}
+
+func (a *API) reviewCampaign(ctx context.Context, r *request, in *byID) (*campaignReview, error) {
+	got, err := a.Campaigns.Ahead(ctx, r.UserID(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := &campaignReview{CampaignID: got.Campaign.ID, Opens: parley.At(got.Opens), Leads: got.Leads, Barred: got.Barred,
+		Places: []reviewPlace{}, Variables: []reviewVariable{}, Free: got.Free,
+		Estimate: reviewEstimate{got.Estimate.Minutes, got.Estimate.Cost, "default", got.Estimate.From}}
+	if why := got.Blocked(); why != "" {
+		out.Blocked = &why
+	}
+	if got.Estimate.Own() {
+		out.Estimate.Basis = "calls"
+	}
+	for _, p := range got.Places {
+		out.Places = append(out.Places, reviewPlace{p.Zone, p.Leads, p.From, p.To, p.Night})
+	}
+	unmatched := got.Unmatched()
+	for _, u := range got.Unfilled {
+		out.Variables = append(out.Variables, reviewVariable{u.Name, u.Leads, slices.Contains(unmatched, u.Name)})
+	}
+	return out, nil
+}
+
+type campaignTry struct {
+	byID
+	Body struct {
+		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"Your own, in international format."`
+	}
+}
+
+func (a *API) tryCampaign(ctx context.Context, r *request, in *campaignTry) (*startedCall, error) {
+	to, _ := parley.NormalizePhone(in.Body.PhoneNumber) // its format was judged
+	order, err := a.Campaigns.Rehearsal(ctx, r.UserID(), in.ID, to)
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.Calls.Start(ctx, order)
+	if err != nil {
+		return nil, err
+	}
+	return &startedCall{Message: "Call initiated successfully", CallID: c.ID, Status: c.Status}, nil
 }
 
 type blacklistEntry struct {

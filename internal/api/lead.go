@@ -80,6 +80,7 @@ type leadImport struct {
 	CampaignID      int64 `json:"campaign_id" required:"true"`
 	AllowDuplicate  bool  `json:"allow_duplicate" default:"false" doc:"Numbers that the campaign has already are added again."`
 	AllowDupplicate bool  `json:"allow_dupplicate" default:"false"`
+	RejectedCSV     bool  `json:"rejected_csv" default:"false" doc:"The answer has the rows that were skipped, as CSV."`
 }
 
 func (a *API) importLeads(ctx context.Context, r *request, _ *none) (*messageData[*campaign.ImportReport], error) {
@@ -105,7 +106,7 @@ func (a *API) importLeads(ctx context.Context, r *request, _ *none) (*messageDat
 		}); err != nil {
 			return nil, err
 		}
-		texts(tree, "campaign_id", "allow_duplicate", "allow_dupplicate")
+		texts(tree, "campaign_id", "allow_duplicate", "allow_dupplicate", "rejected_csv")
 		r.Form = nil
 	}
 	if file == nil {
@@ -120,8 +121,8 @@ func (a *API) importLeads(ctx context.Context, r *request, _ *none) (*messageDat
 		return nil, fmt.Errorf("read the list: %w", err)
 	}
 	order := campaign.Import{CampaignID: in.CampaignID, File: file, Size: size, Duplicates: in.AllowDuplicate ||
-		in.AllowDupplicate}
-	fmt.Fprintln(sum, order.CampaignID, order.Duplicates)
+		in.AllowDupplicate, Rejected: in.RejectedCSV}
+	fmt.Fprintln(sum, order.CampaignID, order.Duplicates, order.Rejected)
 	if err := a.once(r, r.op, sum.Sum(nil), func(ctx context.Context) (int, any, error) {
 		report, err := a.Campaigns.ImportLeads(ctx, r.UserID(), order)
 		return http.StatusOK, &messageData[*campaign.ImportReport]{"Leads imported successfully", report}, err

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"parley"
+	"parley/internal/call"
 	"parley/internal/store"
 )
 
@@ -23,6 +25,7 @@ type Ahead struct {
 	// where the leads are, by their numbers: those who would be called at night first, then most first
 	Places   []Place
 	Minute   parley.Money // what a minute with each of them costs, all together
+	Estimate Estimate
 	Free     parley.Money // what may be spent
 	Unfilled []Unfilled   // variables of the assistant's that some leads have no value for
 }
@@ -39,6 +42,89 @@ type Place struct {
 type Unfilled struct {
 	Name  string
 	Leads int64
+}
+
+// Unmatched are the variables that nobody on the list has a value for: no column of it has their name.
+func (a *Ahead) Unmatched() (names []string) {
+	for _, u := range a.Unfilled {
+		if u.Leads == a.Leads-a.Barred {
+			names = append(names, u.Name)
+		}
+	}
+	return names
+}
+
+// Blocked says why the campaign should not start, "" where nothing speaks against it: what refuses a start, or that its
+// list does not fit its assistant.
+func (a *Ahead) Blocked() string {
+	names := a.Unmatched()
+	if a.Refusal != "" || len(names) == 0 {
+		return a.Refusal
+	}
+	return "The assistant uses {{" + strings.Join(names, "}}, {{") +
+		"}}, but no lead has a value for it. Import a list with this column, or give the assistant a default value."
+}
+
+// Estimate is what calling each lead once may come to.
+type Estimate struct {
+	Minutes int64 // of talk
+	Cost    parley.Money
+	// The assistant's own last calls that it is made from. With fewer than enough, it takes everybody to answer and to talk
+	// for a minute.
+	From store.CallMinutes
+}
+
+const (
+	enough   = 10  // calls of an assistant's that say how its calls usually go
+	lastOnes = 200 // of its calls that are looked at
+)
+
+// Own says whether the estimate is made from the assistant's own calls.
+func (e *Estimate) Own() bool { return e.From.Calls >= enough }
+
+// estimate says what calling so many leads once may cost: carrier is the lines' price of a minute with each of them.
+func (d *Roster) estimate(leads int64, carrier parley.Money, from store.CallMinutes) Estimate {
+	e := Estimate{Minutes: leads, Cost: carrier + d.Prices.Calls.Assistant*parley.Money(leads), From: from}
+	if e.Own() {
+		e.Minutes = (leads*from.Seconds + 60*from.Calls - 1) / (60 * from.Calls)
+		e.Cost = carrier.MulRatio(from.Started, from.Calls) +
+			(d.Prices.Calls.Assistant*parley.Money(leads)).MulRatio(from.Seconds, 60*from.Calls)
+	}
+	return e
+}
+
+// Launch is Begin for those who have seen what is ahead: a list that does not fit the assistant keeps the campaign from
+// starting.
+func (d *Roster) Launch(ctx context.Context, userID, id int64) (*parley.Campaign, error) {
+	a, err := d.Ahead(ctx, userID, id)
+	if err != nil {
+		return nil, err
+	}
+	if why := a.Blocked(); why != "" {
+		return nil, parley.Errorf(parley.Refused, "%s", why)
+	}
+	return d.Begin(ctx, userID, id)
+}
+
+// Rehearsal is the order of a call to a number of the user's own, with the first lead's variables. It is nobody's
+// attempt at that lead.
+func (d *Roster) Rehearsal(ctx context.Context, userID, id int64, to string) (o call.Order, err error) {
+	c, err := d.DB.Campaign(ctx, userID, id)
+	if err != nil {
+		return o, err
+	}
+	list, err := d.DB.LeadsToCall(ctx, userID, id, 0, 1)
+	if err != nil {
+		return o, err
+	}
+	if len(list) == 0 {
+		return o, parley.Errorf(parley.Refused, "The campaign has no leads to call.")
+	}
+	o = call.Order{UserID: userID, AssistantID: c.AssistantID, To: to, Variables: list[0].Variables}
+	if len(c.PhoneNumberIDs) > 0 {
+		o.NumberID = c.PhoneNumberIDs[0]
+	}
+	return o, nil
 }
 
 // Ahead looks at what a campaign's start would set going. It changes nothing.
@@ -84,7 +170,7 @@ func (d *Roster) lookAhead(ctx context.Context, a *Ahead, assistant *parley.Assi
 			open[name] = 0
 		}
 	}
-	zones, places := map[string]string{}, map[string]int64{}
+	carrier, zones, places := parley.Money(0), map[string]string{}, map[string]int64{}
 	for after := int64(0); ; {
 		list, err := d.DB.LeadsToCall(ctx, a.Campaign.UserID, a.Campaign.ID, after, aheadRows)
 		if err != nil {
@@ -98,7 +184,7 @@ func (d *Roster) lookAhead(ctx context.Context, a *Ahead, assistant *parley.Assi
 				a.Barred++
 				continue
 			}
-			a.Minute += d.minute(l.PhoneNumber, trunk)
+			carrier += d.carrier(l.PhoneNumber, trunk)
 			// says as much of the zone as the whole number
 			begin := l.PhoneNumber[:min(len(l.PhoneNumber), len("+12025550"))]
 			if _, known := zones[begin]; !known {
@@ -115,6 +201,13 @@ func (d *Roster) lookAhead(ctx context.Context, a *Ahead, assistant *parley.Assi
 			break
 		}
 	}
+	called := a.Leads - a.Barred
+	a.Minute = carrier + d.Prices.Calls.Assistant*parley.Money(called)
+	from, err := d.DB.LastCalls(ctx, a.Campaign.UserID, a.Campaign.AssistantID, lastOnes)
+	if err != nil {
+		return err
+	}
+	a.Estimate = d.estimate(called, carrier, from)
 	for _, name := range slices.Sorted(maps.Keys(open)) {
 		if open[name] > 0 {
 			a.Unfilled = append(a.Unfilled, Unfilled{name, open[name]})
@@ -148,12 +241,12 @@ func (d *Roster) byTrunk(ctx context.Context, c *parley.Campaign, a *parley.Assi
 	}), err
 }
 
-// minute is what a call of a minute to a number costs.
-func (d *Roster) minute(to string, trunk bool) parley.Money {
+// carrier is what a line to a number costs for a minute.
+func (d *Roster) carrier(to string, trunk bool) parley.Money {
 	if trunk {
-		return d.Prices.Calls.Assistant + d.Prices.Calls.Trunk
+		return d.Prices.Calls.Trunk
 	}
-	return d.Prices.Calls.Assistant + d.Prices.Outbound(parley.PhoneCountry(to))
+	return d.Prices.Outbound(parley.PhoneCountry(to))
 }
 
 // zoneOf is the time zone that a number is in; "" where it may be in several whose clocks differ.

@@ -146,6 +146,9 @@ func (s *table) name(cells []string) error {
 			return badSheet("must be UTF-8 or UTF-16 text.")
 		}
 		name = strings.TrimSpace(name)
+		if name == rowColumn || name == whyColumn { // of rows that were left out before
+			name = ""
+		}
 		if plain := strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(name)); plain == phoneColumn ||
 			plain == "phone" {
 			name = phoneColumn
@@ -169,7 +172,7 @@ func (s *table) name(cells []string) error {
 }
 
 // next is the next row: its cells by the header, at least one of which is not empty. The error is io.EOF at the end,
-// a badRow where it can't be read and the reading goes on.
+// a badRow where it can't be read and the reading goes on; the cells are then as far as they are known.
 func (s *table) next() ([]string, error) {
 	for {
 		line, err := s.line()
@@ -185,7 +188,7 @@ func (s *table) next() ([]string, error) {
 		}
 		cells, err := s.record(line)
 		if err != nil {
-			return nil, err
+			return []string{line}, err
 		}
 		if !slices.ContainsFunc(cells, func(c string) bool { return c != "" }) {
 			continue // a line of separators, as spreadsheets leave them at the end

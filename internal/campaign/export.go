@@ -60,6 +60,27 @@ func (d *Roster) Export(ctx context.Context, userID, id int64, w func(filename s
 	return out.Error()
 }
 
+// Sample writes a list to begin with: a column for each variable that the assistant of a campaign uses, and a row with
+// its own values. The number is one that nobody has.
+func (d *Roster) Sample(ctx context.Context, userID, id int64, w func(filename string) io.Writer) error {
+	c, err := d.DB.Campaign(ctx, userID, id)
+	if err != nil {
+		return err
+	}
+	a, err := d.DB.Assistant(ctx, userID, c.AssistantID)
+	if err != nil {
+		return err
+	}
+	head, row := []string{phoneColumn}, []string{"+12025550123"}
+	for _, name := range parley.VariableNames(a.Texts()...) {
+		if !slices.Contains(parley.BuiltinVariables, name) {
+			head, row = append(head, sheet.Plain(name)), append(row, sheet.Plain(a.Variables[name]))
+		}
+	}
+	out := csv.NewWriter(w("example-" + strconv.FormatInt(id, 10) + ".csv"))
+	return out.WriteAll([][]string{head, row})
+}
+
 // columns are the names of the leads' variables, and of what was found out from their calls.
 func (d *Roster) columns(ctx context.Context, c *parley.Campaign) (variables, found []string, err error) {
 	input, output := map[string]bool{}, map[string]bool{}

@@ -2,13 +2,17 @@ package campaign
 
 import (
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
+	"strings"
 
 	"parley"
 	"parley/internal/event"
+	"parley/internal/sheet"
 	"parley/internal/store"
 )
 
@@ -25,6 +29,7 @@ type Import struct {
 	Size       int64 // of the file in bytes, for the progress; 0 when it is not known
 	Duplicates bool  // numbers that the campaign has already are added again
 	Dry        bool  // nothing is added: the report is what it would be
+	Rejected   bool  // the report has the rows that are left out, as CSV
 }
 
 // ImportReport is what became of an import. Rows that failed are told one by one, the others are imported.
@@ -32,6 +37,9 @@ type ImportReport struct {
 	Imported int           `json:"imported"`
 	Skipped  int           `json:"skipped"`
 	Errors   []ImportError `json:"errors"`
+	// Nothing of it is stored: whoever sent the list has it.
+	Rejected string `json:"rejected_csv,omitempty" doc:"With rejected_csv: the rows that were skipped, with their values and why, up to 1 MiB."`
+	Kept     int    `json:"-"` // rows in Rejected
 }
 
 // ImportError is why a row was not imported.
@@ -76,7 +84,7 @@ func (d *Roster) ImportLeads(ctx context.Context, userID int64, in Import) (*Imp
 			return nil, err
 		}
 	}
-	return im.report, nil
+	return im.report, im.writeRejected()
 }
 
 func fileError(text string) error {
@@ -94,17 +102,69 @@ type importer struct {
 	rows   int
 	report *ImportReport
 	seen   map[string]bool // of a dry import: numbers that it would have added
+	left   []rejected
+	size   int // bytes of left, about
 }
 
-func (im *importer) skip(row int, field, text string) {
+// rejected is a row that was left out, as far as it could be read.
+type rejected struct {
+	row   int
+	cells []string
+	why   string
+}
+
+const (
+	rowColumn, whyColumn = "import_row", "import_error" // of rows that were left out; an import takes no notice of them
+	mostRejected         = 1 << 20                      // bytes of such rows that a report has
+)
+
+func (im *importer) skip(row int, field, text string, cells []string) {
 	im.report.Skipped++
 	im.report.Errors = append(im.report.Errors, ImportError{row, field, text})
+	if !im.Rejected {
+		return
+	}
+	size := len(text) + 16
+	for _, c := range cells {
+		size += len(c) + 1
+	}
+	if im.size += size; im.size <= mostRejected {
+		im.left = append(im.left, rejected{row, cells, text})
+	}
+}
+
+// writeRejected writes the rows that were left out, so that they can be mended and imported again.
+func (im *importer) writeRejected() error {
+	if len(im.left) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(im.left, func(a, b rejected) int { return a.row - b.row })
+	var b strings.Builder
+	out := csv.NewWriter(&b)
+	head := []string{rowColumn, whyColumn}
+	for _, name := range im.sheet.header {
+		head = append(head, sheet.Plain(name))
+	}
+	out.Write(head) // failures show at the end
+	for _, r := range im.left {
+		line := []string{strconv.Itoa(r.row), r.why}
+		for _, c := range r.cells {
+			line = append(line, sheet.Phone(c))
+		}
+		for len(line) < len(head) {
+			line = append(line, "")
+		}
+		out.Write(line)
+	}
+	out.Flush()
+	im.report.Rejected, im.report.Kept = b.String(), len(im.left)
+	return out.Error()
 }
 
 // batch reads and stores some rows. end says that there are no more.
 func (im *importer) batch(ctx context.Context) (end bool, err error) {
 	told := len(im.report.Errors)
-	leads, rows := make([]*parley.Lead, 0, batchRows), make([]int, 0, batchRows)
+	leads, rows := make([]*parley.Lead, 0, batchRows), make([]rejected, 0, batchRows)
 	for len(leads) < batchRows && !end {
 		cells, err := im.sheet.next()
 		var bad *badRow
@@ -116,16 +176,16 @@ func (im *importer) batch(ctx context.Context) (end bool, err error) {
 			return false, fmt.Errorf("read the list: %w", err)
 		}
 		if im.rows++; im.rows > MostRows {
-			im.skip(im.sheet.row, "row", fmt.Sprintf("An import takes %d rows: this one and those after it were not read. Import them as another file.", MostRows))
+			im.skip(im.sheet.row, "row", fmt.Sprintf("An import takes %d rows: this one and those after it were not read. Import them as another file.", MostRows), cells)
 			end = true
 			continue
 		}
 		if bad != nil {
-			im.skip(bad.row, "row", bad.text)
+			im.skip(bad.row, "row", bad.text, cells)
 			continue
 		}
 		if l := im.lead(cells); l != nil {
-			leads, rows = append(leads, l), append(rows, im.sheet.row)
+			leads, rows = append(leads, l), append(rows, rejected{row: im.sheet.row, cells: cells})
 		}
 	}
 	if err := im.add(ctx, leads, rows); err != nil {
@@ -160,18 +220,18 @@ func (im *importer) lead(cells []string) *parley.Lead {
 		}
 	}
 	if phone == "" {
-		im.skip(im.sheet.row, phoneColumn, "The phone_number field is required.")
+		im.skip(im.sheet.row, phoneColumn, "The phone_number field is required.", cells)
 		return nil
 	}
 	var ok bool
 	if l.PhoneNumber, ok = parley.NormalizePhone(phone); !ok {
-		im.skip(im.sheet.row, phoneColumn, "The phone_number field must be a valid phone number in international format.")
+		im.skip(im.sheet.row, phoneColumn, "The phone_number field must be a valid phone number in international format.", cells)
 		return nil
 	}
 	return l
 }
 
-func (im *importer) add(ctx context.Context, leads []*parley.Lead, rows []int) error {
+func (im *importer) add(ctx context.Context, leads []*parley.Lead, rows []rejected) error {
 	if len(leads) == 0 {
 		return nil
 	}
@@ -186,11 +246,11 @@ func (im *importer) add(ctx context.Context, leads []*parley.Lead, rows []int) e
 	for i, row := range rows {
 		switch {
 		case i >= len(added):
-			im.skip(row, "row", "Your plan allows no more leads: this row was not stored. Delete leads that are done, or ask the operator of this server for a larger plan.")
+			im.skip(row.row, "row", "Your plan allows no more leads: this row was not stored. Delete leads that are done, or ask the operator of this server for a larger plan.", row.cells)
 		case added[i]:
 			im.report.Imported++
 		default:
-			im.skip(row, phoneColumn, "The phone_number is in this campaign already.")
+			im.skip(row.row, phoneColumn, "The phone_number is in this campaign already.", row.cells)
 		}
 	}
 	return nil

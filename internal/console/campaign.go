@@ -52,7 +52,7 @@ func (c *Console) campaignDelete(r *request) (*answer, error) {
 }
 
 func (c *Console) campaignStart(r *request) (*answer, error) {
-	_, err := c.Campaigns.Begin(r.Context(), r.UserID(), r.id("id"))
+	_, err := c.Campaigns.Launch(r.Context(), r.UserID(), r.id("id"))
 	return c.campaignMoved(r, err, "started")
 }
 

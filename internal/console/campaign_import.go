@@ -1,10 +1,13 @@
 package console
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/a-h/templ"
 
 	"parley"
 	"parley/internal/campaign"
@@ -39,7 +42,7 @@ func (c *Console) takeList(r *request, dry bool) (*answer, error) {
 			return nil, fmt.Errorf("read the list: %w", err)
 		}
 		report, err = c.Campaigns.ImportLeads(r.Context(), r.UserID(),
-			campaign.Import{CampaignID: r.id("id"), File: file, Size: size, Duplicates: duplicates, Dry: dry})
+			campaign.Import{CampaignID: r.id("id"), File: file, Size: size, Duplicates: duplicates, Dry: dry, Rejected: true})
 		var e *parley.Error
 		switch {
 		case errors.As(err, &e) && e.Kind == parley.Invalid:
@@ -99,6 +102,11 @@ func (c *Console) listFile(r *request) (file *os.File, duplicates bool, err erro
 			return file, false, err
 		}
 	}
+}
+
+// rejected is the list of the rows that were left out, as an address: the page has it, and the server keeps nothing.
+func (v *campaignView) rejected() templ.SafeURL {
+	return templ.SafeURL("data:text/csv;charset=utf-8;base64," + base64.StdEncoding.EncodeToString([]byte(v.report.Rejected)))
 }
 
 // mostTold is how many bad rows a page shows.

@@ -1,25 +1,79 @@
 package console
 
 import (
+	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
 	"parley"
 	"parley/internal/campaign"
+	"parley/internal/web"
 )
 
 // campaignAhead is the page before a campaign's start: who will be called, when, and what it may cost.
-type campaignAhead struct{ *campaign.Ahead }
+type campaignAhead struct {
+	*campaign.Ahead
+	own     string // the number that is to be called first
+	refused string // why it was not
+}
+
+func (c *Console) campaignAhead(r *request) (*campaignAhead, error) {
+	a, err := c.Campaigns.Ahead(r.Context(), r.UserID(), r.id("id"))
+	return &campaignAhead{Ahead: a}, err
+}
 
 func (c *Console) campaignAsk(r *request) (*answer, error) {
-	a, err := c.Campaigns.Ahead(r.Context(), r.UserID(), r.id("id"))
+	a, err := c.campaignAhead(r)
 	if err != nil {
 		return nil, err
 	}
 	if a.Campaign.Status == parley.CampaignInProgress {
-		return see("/campaigns/" + r.PathValue("id")), nil
+		return see(a.path("")), nil
 	}
-	return show("Start "+a.Campaign.Name, campaignAsk(&campaignAhead{a})), nil
+	return show("Start "+a.Campaign.Name, campaignAsk(a)), nil
+}
+
+// campaignTry calls a number of the user's own first, as the API does.
+func (c *Console) campaignTry(r *request) (*answer, error) {
+	a, err := c.campaignAhead(r)
+	if err != nil {
+		return nil, err
+	}
+	a.own = strings.TrimSpace(r.PostFormValue("phone_number"))
+	to, ok := parley.NormalizePhone(a.own)
+	if !ok {
+		a.refused = "Write your number in international format, such as +14155552671."
+		return invalid("Start "+a.Campaign.Name, campaignAsk(a)), nil
+	}
+	order, err := c.Campaigns.Rehearsal(r.Context(), r.UserID(), a.Campaign.ID, to)
+	if err == nil {
+		var made *parley.Call
+		if made, err = c.Calls.Start(r.Context(), order); err == nil {
+			return see("/calls/" + strconv.FormatInt(made.ID, 10)), nil
+		}
+	}
+	if a.refused = callRefusal(err); a.refused == "" {
+		return nil, err
+	}
+	return invalid("Start "+a.Campaign.Name, campaignAsk(a)), nil
+}
+
+// campaignSample sends a list to begin with.
+func (c *Console) campaignSample(r *request) (*answer, error) {
+	return nil, web.SendCSV(r.w, r.Request, func(begin func(string) io.Writer) error {
+		return c.Campaigns.Sample(r.Context(), r.UserID(), r.id("id"), begin)
+	})
+}
+
+// basis says what the estimate is made from.
+func (a *campaignAhead) basis() string {
+	from := a.Estimate.From
+	if a.Estimate.Own() {
+		return fmt.Sprintf("From this assistant's last %d calls, of which %s were answered. Each lead is counted once, without retries.",
+			from.Calls, share{n: from.Answered, of: from.Calls}.percent())
+	}
+	return "This assistant has made too few calls for an estimate of its own."
 }
 
 func (a *campaignAhead) path(more string) string {

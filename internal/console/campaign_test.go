@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"mime/multipart"
 	"net/http"
@@ -94,6 +95,11 @@ func TestCampaignPages(t *testing.T) {
 		t.Fatal(list)
 	}
 	v.get(at).says("Import a list above.")
+	link := checked.Find("#rejected").AttrOr("href", "")
+	rows64, ok := strings.CutPrefix(link, "data:text/csv;charset=utf-8;base64,")
+	if raw, err := base64.StdEncoding.DecodeString(rows64); !ok || err != nil || !strings.Contains(string(raw), "international format.,12,Bo\n") {
+		t.Errorf("the rows that would be left out are %q: %v", link, err)
+	}
 	if text := v.sendList(at+"/import", list).is(http.StatusOK).doc().Find(
 		"#import-report").Text(); !strings.Contains(text, "2 leads imported") || !strings.Contains(text, "3 left out") {
 		t.Errorf("imported: %s", text)
@@ -126,6 +132,20 @@ func TestCampaignPages(t *testing.T) {
 		t.Errorf("the variables without a value are %q", text)
 	}
 	v.get(at).says("Draft") // asking starts nothing
+	// the list does not fit: no button, and nothing starts without it either
+	if ask.doc().Find(`form[action="`+at+`/start"] button[type=submit]`).Length() != 0 {
+		t.Error("a campaign whose list does not fit can be started")
+	}
+	v.post(at+"/start", nil).is(http.StatusConflict).says("{{who}}, but no lead has a value for it")
+	v.get(at).says("Draft")
+	if head, _, _ := strings.Cut(v.get(at+"/sample.csv").is(http.StatusOK).body, "\n"); !strings.HasPrefix(head, "phone_number,who,company") {
+		t.Errorf("the example's columns are %q", head)
+	}
+	v.sendList(at+"/import", "phone_number,who\n+14155550104,Flo\n").is(http.StatusOK)
+	ask = v.get(at + "/start").says("This assistant has made too few calls")
+	v.post(at+"/try", url.Values{"phone_number": {"me"}}).is(http.StatusUnprocessableEntity).says("in international format")
+	called := v.post(at+"/try", url.Values{"phone_number": {"+14155550003"}}).is(http.StatusSeeOther).header.Get("Location")
+	v.get(called).is(http.StatusOK)
 	v.post(at+"/start", ask.form(at+"/start")).moved(at + "?done=started")
 	v.get(at).says("In progress")
 	v.get(at + "/start").moved(at)
@@ -135,7 +155,7 @@ func TestCampaignPages(t *testing.T) {
 	edit.Set("name", "Autumn")
 	v.post(at+"/edit", edit).moved(at + "?done=saved")
 	if got := v.get(at + "/export").is(http.StatusOK); got.header.Get(
-		"Content-Type") != "text/csv; charset=utf-8" || strings.Count(got.body, "\n") != 6 {
+		"Content-Type") != "text/csv; charset=utf-8" || strings.Count(got.body, "\n") != 7 {
 		t.Errorf("the export is %s", got.body)
 	}
 

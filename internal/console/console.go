@@ -228,6 +228,8 @@ func (c *Console) routes() {
 	c.page("POST /campaigns/{id}/edit", c.campaignSave)
 	c.page("GET /campaigns/{id}/start", c.campaignAsk)
 	c.page("POST /campaigns/{id}/start", c.campaignStart)
+	c.page("POST /campaigns/{id}/try", c.campaignTry)
+	c.page("GET /campaigns/{id}/sample.csv", c.campaignSample)
 	c.page("POST /campaigns/{id}/stop", c.campaignStop)
 	c.page("POST /campaigns/{id}/delete", c.campaignDelete)
 	c.page("GET /campaigns/{id}/leads/new", c.leadPage)

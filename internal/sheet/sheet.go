@@ -72,13 +72,18 @@ var formula = regexp.MustCompile(`((?:^|[;|\t\r\n])[\s\pZ\x00-\x1f"]*?)([=+\-@ï¼
 
 // phone is a phone number as it is, and anything else without formulas.
 func phone(p *string) string {
-	switch {
-	case p == nil:
+	if p == nil {
 		return ""
-	case number.MatchString(*p):
-		return *p
 	}
-	return Plain(*p)
+	return Phone(*p)
+}
+
+// Phone is a phone number as it is, and any other text as Plain has it.
+func Phone(text string) string {
+	if number.MatchString(text) {
+		return text
+	}
+	return Plain(text)
 }
 
 var number = regexp.MustCompile(`^\+[0-9]+$`)

@@ -43,6 +43,24 @@ func (tx *Tx) CallForUpdate(ctx context.Context, id int64) (*parley.Call, error)
 	return c, notFound(err, callNotFound)
 }
 
+// CallMinutes is how some calls went.
+type CallMinutes struct {
+	Calls    int64 `json:"calls"`
+	Answered int64 `json:"answered"`
+	Seconds  int64 `json:"seconds" doc:"Of talk."`
+	Started  int64 `json:"started_minutes" doc:"Of talk."`
+}
+
+// LastCalls is how an assistant's last outgoing calls went, at most so many. Tests don't count, nor do calls that failed:
+// they speak of the line.
+func (q Query) LastCalls(ctx context.Context, userID, assistantID int64, most int) (m CallMinutes, err error) {
+	err = q.q.NewRaw(`SELECT count(*) AS calls, count(CASE WHEN duration > 0 THEN 1 END) AS answered,
+		CAST(coalesce(sum(duration), 0) AS BIGINT) AS seconds, CAST(coalesce(sum((duration + 59) / 60), 0) AS BIGINT) AS started
+		FROM (SELECT duration FROM calls WHERE user_id = ? AND assistant_id = ? AND type = 'outbound' AND NOT test
+			AND status IN ('completed', 'busy', 'no-answer') ORDER BY id DESC LIMIT ?) AS last`, userID, assistantID, most).Scan(ctx, &m)
+	return m, err
+}
+
 // AttemptCall is the call of an attempt at a lead of the user's.
 func (q Query) AttemptCall(ctx context.Context, userID, leadID int64, attempt int) (*parley.Call, error) {
 	c := new(parley.Call)
