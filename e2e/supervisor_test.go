@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/simulator/phone"
@@ -262,4 +264,76 @@ func TestSupervisorOnAnotherNode(t *testing.T) {
 	}
 	gone(t, c)
 	l.over(t)
+}
+
+// One page has all live calls. A supervisor listens to one in the browser, tells the assistant something in writing, has
+// a telephone called that takes over, hands back and hangs up on it; another call begins and is hung up meanwhile, and
+// what is on stays on.
+func TestLiveCallsPage(t *testing.T) {
+	t.Parallel()
+	l, v := bakeryLine(t, nil, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
+	desk := handset(t, phone.Options{})
+	if status := l.call(t, "POST", "/user/phone-numbers/sip-trunks", map[string]any{"name": "Desk",
+		"phone_number": "+4930901820", "sip_address": desk.Addr().String(), "inbound_authorization_type": "ip",
+		"allowed_inbound_ips": []string{"127.0.0.1"}}, nil); status != http.StatusCreated {
+		t.Fatalf("the trunk is answered %d", status)
+	}
+	v.UsuallyTranscripts(aitest.Behaviour{Text: "Hm."})
+	v.Usually(aitest.Behaviour{Text: "Back again."})
+	p := browse(t, fakeMicrophone(microphone(t, 1, "good morning", 60))...)
+	p.signIn(l.program)
+	p.open(l.URL + "/live-calls")
+	p.see("h1", "No live calls")
+	c := l.greeted(t, l.phone)
+	p.see(".live-call", "Front desk") // without a reload
+	one := l.liveCall(t)
+	row := fmt.Sprintf("#live-%d ", one)
+	p.see(row+".last-said", "AI:")
+	p.click(row + "[data-join-as=listen]")
+	p.see(row+"[data-join-state]", "You hear both")
+	p.see(row+".leg", "listens")
+	p.fill(row+"[name=message]", "Offer a <b>discount</b>.")
+	p.do(chromedp.KeyEvent("\r"))
+	p.see(row+".last-said", "Offer a <b>discount</b>.")
+	p.until("document.querySelector('" + row + "[name=message]').value === ''")
+
+	p.click(row + ".by-phone summary")
+	p.fill(row+"[name=phone_number]", "204")
+	p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("document.querySelector('%s[name=phone_number_id]').selectedIndex = 1", row)))
+	p.click(row + ".by-phone button")
+	ctx, cancel := timeout(t, patience)
+	defer cancel()
+	in, err := desk.Next(ctx)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, l.log)
+	}
+	in.Ring()
+	d, err := in.Answer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.see(row, "speaks in the assistant's place")
+	if there := delay(t, d, c, 2345); there > 300*time.Millisecond {
+		t.Errorf("who took over is heard %s late", there)
+	}
+
+	second := l.greeted(t, handset(t, phone.Options{}))
+	p.until("document.querySelectorAll('.live-call').length === 2")
+	p.see(row+"[data-join-state]", "You hear both") // the row came anew around it
+	p.look("live-calls")
+	other := "#" + eval[string](p, fmt.Sprintf("[...document.querySelectorAll('.live-call')].find((el) => el.id !== 'live-%d').id", one))
+	p.click(other + " [popovertarget^=ask-hangup]")
+	p.click(other + " .ask .primary")
+	gone(t, second)
+	p.until("location.pathname === '/live-calls' && document.querySelectorAll('.live-call').length === 1")
+	p.see(row+"[data-join-state]", "You hear both") // hanging up leaves no page
+
+	p.click(row + ".leg form:first-of-type button") // hand back
+	p.until(fmt.Sprintf("[...document.querySelectorAll('%s.leg')].some((el) => el.textContent.includes('204') && el.textContent.includes('listens'))", row))
+	p.click(row + ".leg form:last-of-type button")
+	gone(t, d)
+	if err := c.Hangup(); err != nil {
+		t.Error(err)
+	}
+	p.see("h1", "No live calls")
 }

@@ -229,6 +229,26 @@ func (d *Center) Now(ctx context.Context, userID, id int64) (*parley.Call, error
 	return c, d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.WatchCall(ctx, id) })
 }
 
+// mostLive is how many live calls are looked at together.
+const mostLive = 100
+
+// Live are the user's calls that are not over, newest first, up to the moment where this node has them, and who takes
+// part in each.
+func (d *Center) Live(ctx context.Context, userID int64) ([]parley.Call, map[int64][]parley.CallLeg, error) {
+	list, err := d.DB.OpenCalls(ctx, userID, mostLive)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, c := range list {
+		if now := d.Here(c.ID); now != nil {
+			list[i] = *now
+			list[i].AssistantName, list[i].CampaignName = c.AssistantName, c.CampaignName
+		}
+	}
+	legs, err := d.DB.OpenLegs(ctx, userID)
+	return list, legs, err
+}
+
 // Here is the current state of a live call on this node, nil if this node has none with that id.
 func (d *Center) Here(id int64) *parley.Call {
 	l := d.here(id)

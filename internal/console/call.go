@@ -23,6 +23,7 @@ type callView struct {
 	legs []parley.CallLeg // who was called in
 	// somebody may take part from this browser
 	joinable bool
+	numbers  []option // that a telephone can be called from
 }
 
 func (v *callView) path(more string) string {
@@ -47,13 +48,18 @@ func (c *Console) call(ctx context.Context, r *request) (*callView, error) {
 		return nil, err
 	}
 	legs, err := c.DB.CallLegs(ctx, r.UserID(), one.ID)
-	return &callView{one, told, messages, legs, c.Attend != nil && one.Status == parley.CallInProgress}, err
+	return &callView{Call: one, told: told, sip: messages, legs: legs, joinable: c.joinable(one)}, err
 }
 
 func (c *Console) callPage(r *request) (*answer, error) {
 	v, err := c.call(r.Context(), r)
 	if err != nil {
 		return nil, err
+	}
+	if v.Status == parley.CallInProgress {
+		if v.numbers, err = c.ownNumbers(r); err != nil {
+			return nil, err
+		}
 	}
 	return show("Call with "+v.customer(), callPage(v)), nil
 }
@@ -111,7 +117,7 @@ func (c *Console) callLive(r *request) (*answer, error) {
 
 // shape changes when the page becomes another: when the call is over, and when its recording is there.
 func (v *callView) shape() string {
-	return fmt.Sprintf("%t.%t.%t.%t", v.Status.Live(), v.joinable, v.Recording != "", v.RecordingDue)
+	return fmt.Sprintf("%t.%t.%t.%t", v.Status.Live(), v.Status == parley.CallInProgress, v.Recording != "", v.RecordingDue)
 }
 
 // parts are the pieces of the page that change by themselves.
@@ -224,7 +230,7 @@ func (c *Console) callHangup(r *request) (*answer, error) {
 	if err := c.Calls.Hangup(r.Context(), r.UserID(), r.id("id")); err != nil {
 		return nil, err
 	}
-	return see("/calls/"+r.PathValue("id"), "hung-up"), nil
+	return callBack(r, "hung-up"), nil
 }
 
 func (c *Console) callDelete(r *request) (*answer, error) {

@@ -207,6 +207,8 @@ func (c *Console) routes() {
 
 	c.page("GET /calls", c.callList)
 	c.page("GET /calls/live", c.callListLive)
+	c.page("GET /live-calls", c.liveCallsPage)
+	c.page("GET /live-calls/live", c.liveCallsLive)
 	c.page("GET /calls/new", c.callChoose)
 	c.page("GET /calls/{id}", c.callPage)
 	c.page("GET /calls/{id}/live", c.callLive)
@@ -216,6 +218,9 @@ func (c *Console) routes() {
 	c.page("POST /calls/{id}/listen", c.callListen)
 	c.page("DELETE /calls/{id}/listen/{leg}", c.callLeave)
 	c.page("POST /calls/{id}/legs/{leg}", c.callLegChange)
+	c.page("POST /calls/{id}/legs/{leg}/set", c.callLegSet)
+	c.page("POST /calls/{id}/whisper", c.callWhisper)
+	c.page("POST /calls/{id}/invite", c.callInvite)
 	c.page("POST /calls/{id}/delete", c.callDelete)
 
 	c.page("GET /campaigns", c.campaignList)

@@ -24,6 +24,7 @@ var nav = [][]entry{
 	},
 	{
 		{"/calls", "Calls", "calls"},
+		{"/live-calls", "Live calls", "mic"},
 		{"/campaigns", "Campaigns", "campaign"},
 		{"/conversations", "Conversations", "inbox"},
 		{"/messages", "Messages", "message"},

@@ -148,6 +148,13 @@ func (q Query) Clock(ctx context.Context) (now parley.Time, err error) {
 	return now, err
 }
 
+// OpenCalls are the user's calls that are not over, newest first: no more than a page has. Tests are left out.
+func (q Query) OpenCalls(ctx context.Context, userID int64, most int) ([]parley.Call, error) {
+	list := []parley.Call{}
+	err := q.calls(&list).Where("c.user_id = ? AND c.ended_at = 0 AND NOT c.test", userID).OrderExpr("c.id DESC").Limit(int64(most)).Scan(ctx)
+	return list, err
+}
+
 // LiveCalls is how many calls of the user's are live. Tests take nobody's line.
 func (q Query) LiveCalls(ctx context.Context, userID int64) (n int, err error) {
 	err = q.q.NewRaw("SELECT count(*) FROM calls WHERE user_id = ? AND ended_at = 0 AND NOT test", userID).Scan(ctx, &n)

@@ -39,6 +39,18 @@ func (q Query) CallLegs(ctx context.Context, userID, callID int64) ([]parley.Cal
 	return list, err
 }
 
+// OpenLegs are those who take part in the user's calls that are not over, or are being called, by call and in order.
+func (q Query) OpenLegs(ctx context.Context, userID int64) (map[int64][]parley.CallLeg, error) {
+	var list []parley.CallLeg
+	err := q.q.NewSelect().Model(&list).Where("call_id IN (SELECT id FROM calls WHERE user_id = ? AND ended_at = 0) AND ended_at = 0",
+		userID).Order("id").Scan(ctx)
+	legs := map[int64][]parley.CallLeg{}
+	for _, l := range list {
+		legs[l.CallID] = append(legs[l.CallID], l)
+	}
+	return legs, err
+}
+
 // CallLeg is one of them.
 func (q Query) CallLeg(ctx context.Context, userID, callID, id int64) (*parley.CallLeg, error) {
 	l := new(parley.CallLeg)

@@ -129,6 +129,7 @@
       });
       if (streams(res)) await reply(res);
       else putAll(parse(await res.text()));
+      sender.closest("[popover]")?.hidePopover();
     } catch (err) {
       refuse(sender, err.message);
     } finally {
@@ -300,7 +301,10 @@
       $("#main").replaceChildren(...rest);
       window.htmx?.process($("#main"));
     }
+    const kept = new Map(all("[data-keep]", place).map((el) => [el.id, el])), active = document.activeElement;
     place.replaceChildren(...came.childNodes);
+    for (const el of all("[data-keep]", place)) if (kept.has(el.id)) el.replaceWith(kept.get(el.id));
+    if (active !== document.activeElement && place.contains(active)) active.focus();
     place.dataset.list = came.dataset.list;
     $(".who .num").textContent = $(".who .num", doc).textContent; // what it has cost
     all("[data-count]", place).forEach((row) => {

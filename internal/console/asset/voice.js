@@ -77,18 +77,15 @@
       : err.status === 0 ? "The server can't be reached. Call again when the network is back." : "The call could not begin: " + err.message);
   }
 
-  // Taking part in a live call, on its page.
-  let seat = null; // the line, or what becomes it
-  const join = () => $("[data-join]");
+  // Taking part in a live call.
+  let seat = null; // the line, or what becomes it, and the box of its call
   const modes = {
     listen: "You hear both. Nobody hears you.",
     whisper: "The assistant is told what you say. The customer does not hear you.",
     talk: "Both hear you, and the assistant goes on.",
     take_over: "You speak in the assistant's place. It listens, and says nothing.",
   };
-  function joined(mode, words, mistake) {
-    const box = join();
-    if (!box) return;
+  function joined(box, mode, words, mistake) {
     for (const b of all("[data-join-as]", box)) b.setAttribute("aria-pressed", String(b.dataset.joinAs === mode));
     $("[data-join-back]", box).hidden = mode !== "take_over";
     $("[data-join-leave]", box).hidden = !mode;
@@ -98,17 +95,18 @@
   function leave(words, mistake) {
     const was = seat;
     seat = null;
-    was?.hangup();
-    joined("", words, mistake);
+    was.hangup();
+    joined(was.box, "", words, mistake);
   }
-  async function take(mode) {
+  async function take(box, mode) {
+    if (seat && seat.box !== box) leave("You left this call.");
     try {
       if (!seat) {
-        const mine = (seat = { hangup() {} });
-        joined("", "Connecting: your browser may ask for the microphone.");
+        const mine = (seat = { box, hangup() {} });
+        joined(box, "", "Connecting: your browser may ask for the microphone.");
         const { call: dial } = await import("/web-call.js");
         const live = new Promise((resolve) => (mine.live = resolve));
-        const made = await dial({ url: join().dataset.join, headers: { "HX-Request": "true" }, on: (kind) => {
+        const made = await dial({ url: box.dataset.join, headers: { "HX-Request": "true" }, on: (kind) => {
           if (kind === "live") mine.live();
           else if (kind === "end" && seat === mine) leave("You are no part of this call any more.");
         } });
@@ -116,20 +114,21 @@
         Object.assign(mine, made);
         await live;
         if (seat !== mine) return;
-        if (mode === "listen") return joined(mode, modes[mode]);
+        if (mode === "listen") return joined(box, mode, modes[mode]);
       }
       const mine = seat;
       if (!mine.place) return; // it is on its way
       const leg = mine.place.split("/").pop();
-      const res = await fetch(join().dataset.legs + leg + "?mode=" + mode, { method: "POST", headers: { "HX-Request": "true" } })
+      const res = await fetch(box.dataset.legs + leg + "?mode=" + mode, { method: "POST", headers: { "HX-Request": "true" } })
         .catch((err) => { throw Object.assign(err, { status: 0 }); });
       if (!res.ok) throw Object.assign(new Error((await res.json().catch(() => ({}))).message || "status " + res.status), { status: res.status });
-      if (seat === mine) joined(mode, modes[mode]);
+      if (seat === mine) joined(box, mode, modes[mode]);
     } catch (err) {
-      if (!seat?.place) leave(why(err), true); // there is no line
+      if (seat?.box !== box) return; // somebody went on to another call
+      if (!seat.place) leave(why(err), true); // there is no line
       else {
-        $("[data-join-state]", join()).textContent = why(err);
-        $("[data-join-state]", join()).classList.add("wrong");
+        $("[data-join-state]", box).textContent = why(err);
+        $("[data-join-state]", box).classList.add("wrong");
       }
     }
   }
@@ -178,8 +177,8 @@
       const off = part("mute").getAttribute("aria-pressed") !== "true";
       part("mute").setAttribute("aria-pressed", String(off));
       call?.mute?.(off);
-    } else if (e.target.closest("[data-join-as]")) take(e.target.closest("[data-join-as]").dataset.joinAs);
-    else if (e.target.closest("[data-join-back]")) take("listen");
+    } else if (e.target.closest("[data-join-as]")) take(e.target.closest("[data-join]"), e.target.closest("[data-join-as]").dataset.joinAs);
+    else if (e.target.closest("[data-join-back]")) take(e.target.closest("[data-join]"), "listen");
     else if (e.target.closest("[data-join-leave]")) leave("You left the call.");
     else if (e.target.closest("[data-preview]")) preview(e.target.closest("[data-preview]"));
   });
@@ -188,7 +187,7 @@
       call.hangup();
       call = null;
     }
-    if (seat && !join()) leave("");
+    if (seat && !seat.box.isConnected) leave("");
   });
   // On a phone it all is a sheet: who closes it sees no more that the microphone is on.
   document.addEventListener("toggle", (e) => {
