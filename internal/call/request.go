@@ -50,6 +50,8 @@ type reply struct {
 	Value   json.RawMessage `json:",omitempty"`
 	Kind    parley.Kind     `json:",omitempty"` // of the error, with Refusal
 	Refusal string          `json:",omitempty"` // "": there was no error
+	Code    string          `json:",omitempty"`
+	Fields  []parley.Field  `json:",omitempty"`
 }
 
 // elsewhere says that a call is on another node.
@@ -85,7 +87,7 @@ func (d *Center) ask(ctx context.Context, err error, userID, id int64, kind stri
 		return fmt.Errorf("read what node %s answers: %w", q.Node, err)
 	}
 	if r.Refusal != "" {
-		return &parley.Error{Kind: r.Kind, Message: r.Refusal}
+		return &parley.Error{Kind: r.Kind, Message: r.Refusal, Code: r.Code, Fields: r.Fields}
 	}
 	return json.Unmarshal(r.Value, answer)
 }
@@ -172,7 +174,7 @@ func (d *Center) answer(ctx context.Context, q *store.CallRequest) {
 	var known *parley.Error
 	switch {
 	case errors.As(err, &known):
-		r.Kind, r.Refusal, err = known.Kind, known.Message, nil // the asker's to know
+		r.Kind, r.Refusal, r.Code, r.Fields, err = known.Kind, known.Message, known.Code, known.Fields, nil // the asker's to know
 	case err != nil:
 		r.Refusal = "Something went wrong on the node of the server that has this call. Its operator finds the reason in its log."
 	}

@@ -56,7 +56,7 @@ func TestCallOnAnotherNode(t *testing.T) {
 		owner := h.node(really, func(c *call.Config) {
 			c.Connect = func(_ context.Context, offer, from string, then func(audio.Leg, error)) (string, error) {
 				if offer == "wrong" {
-					return "", parley.Errorf(parley.Invalid, "The SDP offer can't be answered.")
+					return "", parley.Fields{{Name: "sdp", Messages: []string{"The sdp field can't be answered."}}}.Err()
 				}
 				go then(browser, nil)
 				return "to " + offer + " of " + from, nil
@@ -114,7 +114,8 @@ func TestCallOnAnotherNode(t *testing.T) {
 			t.Errorf("a satellite is called: %v", err)
 		}
 
-		if _, err := asked.Attend(ctx, user, id, call.Browser{Offer: "wrong"}); !ofKind(err, parley.Invalid) {
+		_, err = asked.Attend(ctx, user, id, call.Browser{Offer: "wrong"})
+		if e, ok := errors.AsType[*parley.Error](err); !ok || e.Kind != parley.Invalid || !e.Fields.Has("sdp") {
 			t.Errorf("a wrong offer: %v", err)
 		}
 		seat, err := asked.Attend(ctx, user, id, call.Browser{Offer: "an offer", From: "192.0.2.7"})
