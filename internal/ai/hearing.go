@@ -16,6 +16,7 @@ type Recognizer interface {
 // Hearing describes what to listen for.
 type Hearing struct {
 	Language string     // ISO 639-1
+	Others   []string   // further languages that may be spoken: an ear that knows how tells which one it heard
 	Rate     audio.Rate // of the frames
 	Keywords []string   // words to be heard better, where the vendor knows how
 }
@@ -49,6 +50,7 @@ type Ear interface {
 type Transcript struct {
 	Utterance int    // counts the utterances of the ear, from 0
 	Text      string // of the whole utterance so far, not of the vendor's turn; "" where only Turn is told
+	Language  string // in which most of it was said, ISO 639-1, where Others were asked for and the ear knows; else ""
 	Final     bool
 	Err       error // an *Error: the utterance was lost; it is final then, and the ear goes on with the next one
 	// Turn is what an ear that finds turns says about the current one, with the text as it then is; "" for nothing. The

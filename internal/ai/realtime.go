@@ -22,7 +22,7 @@ type RealtimeSetup struct {
 	Writes   bool       // its replies are text, and somebody else speaks
 	Voice    string     // the vendor's own name of it; "" where it writes
 	Speed    float64    // 1 is the voice's own; 0 counts as 1
-	Language string     // ISO 639-1, of what is heard
+	Language string     // ISO 639-1, of what is heard; "": the model finds it
 	Rate     audio.Rate // of what is heard and what is spoken
 	Keywords []string   // words to be heard better, where the vendor knows how
 	Reads    bool       // it hears nothing, and says only the texts that it is given to Say

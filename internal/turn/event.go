@@ -50,6 +50,7 @@ const (
 	Returned                   // the assistant goes on
 	Others                     // somebody besides the customer has begun to speak to both
 	Bid                        // and has said something that the assistant may answer
+	Language                   // the customer speaks another language from here on: Text (ISO 639-1)
 
 	// What an ear that finds turns says about the customer's. N is the utterance in whose audio it found that, and Text
 	// is that utterance's text, if the ear gives it.

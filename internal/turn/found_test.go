@@ -35,6 +35,8 @@ func (w *world) ears(script string) {
 			w.send(Event{Kind: Text, N: n(), Text: text})
 		case "final":
 			w.send(Event{Kind: Text, N: n(), Text: text, Final: true})
+		case "speaks":
+			w.send(Event{Kind: Language, Text: text})
 		case "heard": // the reply's first words
 			w.send(Event{Kind: Sentence, Reply: w.live, Text: "A sentence of some length."})
 			w.send(Event{Kind: Thought, Reply: w.live})
@@ -108,6 +110,11 @@ func TestEarsTurns(t *testing.T) {
 			[]string{`early "a table"`}},
 		"it is not": {vad, "v30; .5; eager a table; final a cable",
 			[]string{`early "a table"`, "cut joined=true", `early "a cable"`}},
+		"it turns out to be in another language": {vad, "v30; .5; eager a table; .3; speaks es; .3; ended",
+			[]string{`early "a table"`, "cut joined=true", `early "a table"`, "commit"}},
+		"when all is decided": {vad, "v30; .5; ended a table; speaks es; .3", []string{`think "a table"`}},
+		"listening in that language": {vad, "v30; .5; ended a table; heard; speaks de; .10; v20; .5; eager ja genau; .8; ended ja genau; .9",
+			[]string{`think "a table"`}},
 		"it comes when all is decided": {vad, "v30; .5; ended a table; final a cable", []string{`think "a table"`}},
 		"an end without a text waits for it": {vad, "v30; .12; ended; .3; final a table",
 			[]string{`think "a table"`}},

@@ -212,6 +212,8 @@ func (m *Machine) Step(e Event) []Action {
 		if !m.relieved {
 			m.bid = Invited
 		}
+	case Language:
+		m.speaks(e.Text)
 	case Tick:
 	default:
 		m.ofReply(e)
@@ -413,6 +415,16 @@ func (m *Machine) longEnough(text string, quiet time.Duration) bool {
 		return quiet >= max(m.manner.Endpoint/2, shortest)
 	}
 	return quiet >= m.pauses.of(text, false, m.findPause)
+}
+
+// speaks judges words by another language from here on. A reply that was begun early to words of the former one is
+// begun anew: nothing of it was heard.
+func (m *Machine) speaks(language string) {
+	m.manner.Language = language
+	m.gists, m.pauses, m.told = memo[gist]{}, memo[time.Duration]{}, memo[lang.Progress]{}
+	if r := m.reply; r != nil && r.early {
+		m.rejoin(r)
+	}
 }
 
 // lacks reports whether the customer is in the middle of what they were asked for.

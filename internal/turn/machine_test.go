@@ -490,6 +490,8 @@ func (w *world) op(op byte) {
 		w.send(Event{Kind: Key, Key: op})
 	case 'a', 'g', 'r', 'n', 'y', 'z', 'N':
 		w.finds(op)
+	case 'Q':
+		w.send(Event{Kind: Language, Text: "es"})
 	case 'E':
 		w.send(Event{Kind: End, Reason: parley.CustomerHangup})
 	}

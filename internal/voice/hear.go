@@ -17,8 +17,9 @@ type hearing struct {
 
 // listen opens the persona's ear.
 func (d *pipeline) listen() (*hearing, error) {
-	ear, err := d.Recognizer.Listen(d.r.ctx, ai.Hearing{Language: d.Language, Rate: d.r.rate,
-		Keywords: d.Assistant.Keywords})
+	p := &d.home
+	ear, err := p.Recognizer.Listen(d.r.ctx, ai.Hearing{Language: p.Language, Others: p.others(), Rate: d.r.rate,
+		Keywords: p.Assistant.Keywords})
 	if err != nil {
 		return nil, ai.TheRecognizer.Of(err)
 	}
@@ -48,6 +49,7 @@ func (d *pipeline) follow(ear *hearing) {
 				if t.Err == nil {
 					ear.tries = 0 // it works: what is lost hours later counts anew
 				}
+				d.follows(t)
 				r.understood(ear.base, t)
 			}
 		})

@@ -11,8 +11,10 @@ import (
 // pipeline is the driver that hears with a recognizer, thinks with a model, and speaks with a synthesizer: hear.go,
 // think.go, speak.go.
 type pipeline struct {
-	*mouth
-	ear *hearing
+	*mouth          // in the language that is spoken at present; the owner's
+	home    Persona // as it was engaged
+	doubted string  // another language, in which the customer may have said a word
+	ear     *hearing
 }
 
 // newPipeline opens the persona's ear.
@@ -20,7 +22,7 @@ func newPipeline(r *run, p Persona) (*pipeline, error) {
 	if !p.complete() {
 		return nil, errIncomplete
 	}
-	d := &pipeline{mouth: newMouth(r, p, r.rate)}
+	d := &pipeline{mouth: newMouth(r, p, r.rate), home: p}
 	var err error
 	d.ear, err = d.listen()
 	return d, err
@@ -82,7 +84,8 @@ func (d *pipeline) close() { d.r.safely(d.ear.Close) }
 
 // warm makes the audio of sentences that must be said at once: fillers. A failure shows up when the audio is needed.
 func (d *pipeline) warm() {
-	a := d.Assistant
+	m := d.mouth
+	a := m.Assistant
 	if !a.Fillers {
 		return
 	}
@@ -90,8 +93,8 @@ func (d *pipeline) warm() {
 		c := &a.FillerConfig
 		all := slices.Concat(c.Neutral, c.Question, c.Positive, c.Negative)
 		for _, text := range all[:min(len(all), 16)] {
-			key, ok := d.key(d.spoken(text))
-			if !ok || key.text == "" || d.r.Cache.load(d.r.ctx, d.Synthesizer, key) != nil {
+			key, ok := m.key(m.spoken(text))
+			if !ok || key.text == "" || m.r.Cache.load(m.r.ctx, m.Synthesizer, key) != nil {
 				return
 			}
 		}

@@ -63,8 +63,11 @@ func newRealtime(r *run, p Persona) (*realtime, error) {
 	d := &realtime{r: r, Persona: p, mouth: newMouth(r, p, r.rate), asked: map[int]*asking{},
 		texts: map[*part]*written{}}
 	t := p.Think(nil, nil)
-	d.setup = ai.RealtimeSetup{System: t.System, Writes: p.Writes, Voice: p.Voice,
+	d.setup = ai.RealtimeSetup{System: t.System + p.polyglot(""), Writes: p.Writes, Voice: p.Voice,
 		Speed: p.Assistant.SpeechSpeed.Float(), Language: p.Language, Rate: r.rate, Keywords: p.Assistant.Keywords}
+	if len(p.Tongues) > 1 {
+		d.setup.Language = "" // the model finds it
+	}
 	for _, tool := range append(slices.Clone(t.Tools), r.builtIn(&answer{}, &d.Persona)...) {
 		d.setup.Tools = append(d.setup.Tools, tool.Tool)
 	}

@@ -29,10 +29,11 @@ func (d *pipeline) think(a *answer, early bool) {
 	a.think = t
 	before, done := r.busy, make(chan struct{})
 	r.busy = done
+	m := d.mouth
 	r.safely(func() {
 		defer close(done)
 		defer t.cancel(nil)
-		d.answer(a, t, before)
+		m.answer(a, t, before)
 	})
 }
 
@@ -57,8 +58,8 @@ func (d *pipeline) giveUp(a *answer) {
 
 // answer runs the turn. Whatever an earlier one is still doing finishes first, so that an order being placed is not
 // placed twice.
-func (d *pipeline) answer(a *answer, t *thinking, before <-chan struct{}) {
-	r := d.r
+func (m *mouth) answer(a *answer, t *thinking, before <-chan struct{}) {
+	r := m.r
 	if before != nil {
 		select {
 		case <-before:
@@ -73,12 +74,13 @@ func (d *pipeline) answer(a *answer, t *thinking, before <-chan struct{}) {
 	if t.ctx.Err() != nil {
 		return
 	}
-	if text := instruction(a, d.Reengagement); text != "" {
+	if text := instruction(a, m.Reengagement); text != "" {
 		history = append(history, ai.Message{Role: ai.User, Text: text})
 	}
-	s := &sink{r: r, a: a, split: lang.Splitter{Language: d.Language}}
-	turn := d.Think(history, s)
-	turn.Tools = t.held(append(r.outlasting(turn.Tools), r.builtIn(a, &d.Persona)...))
+	s := &sink{r: r, a: a, split: lang.Splitter{Language: m.Language}}
+	turn := m.Think(history, s)
+	turn.System += m.polyglot(m.Language)
+	turn.Tools = t.held(append(r.outlasting(turn.Tools), r.builtIn(a, &m.Persona)...))
 	reply, err := turn.Run(t.ctx)
 
 	r.inbox.ask(func() {
@@ -87,7 +89,7 @@ func (d *pipeline) answer(a *answer, t *thinking, before <-chan struct{}) {
 			s.flush()
 		}
 		r.thought(a, reply.Usage, err, stopped)
-		d.allSaid(a)
+		m.allSaid(a)
 	})
 }
 

@@ -51,9 +51,12 @@ type Persona struct {
 	// Synthesizer speaks. A Cache keys audio by it, so the same vendor should be the same (comparable) value in all
 	// calls.
 	Synthesizer ai.Synthesizer
-	Voice       string        // the vendor's own name of the voice
-	Language    string        // ISO 639-1
-	Recognizer  ai.Recognizer // beside Realtime: of others than the customer; nil: nobody understands these
+	Voice       string // the vendor's own name of the voice
+	Language    string // ISO 639-1
+	// Tongues are all languages that the customer may speak, where there are several, the assistant's own first. The
+	// persona follows the customer from one to another if its ear tells in which they spoke.
+	Tongues    []Tongue
+	Recognizer ai.Recognizer // beside Realtime: of others than the customer; nil: nobody understands these
 
 	// Realtime hears the customer in place of the Recognizer, and answers in place of Think's model; it uses the
 	// prompt and the tools of Think. Without Writes it also speaks, as Voice: the Synthesizer then has the same voice (or is the model

@@ -85,5 +85,5 @@ func (s *Settings) check(ctx context.Context) []parley.Finding {
 	case code != http.StatusOK:
 		return found("FAIL", "%s answers with status %d; PARLEY_ASSEMBLYAI_BASE_URL has no path", s.base(), code)
 	}
-	return found("ok", "%s listens with %s", s.base(), modelFor(s.STTModel, "en"))
+	return found("ok", "%s listens with %s", s.base(), modelFor(s.STTModel, ai.Hearing{Language: "en"}))
 }

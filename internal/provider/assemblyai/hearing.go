@@ -35,10 +35,10 @@ const (
 	multilingual = "universal-streaming-multilingual"
 )
 
-// modelFor returns the model for a language: the configured one, unless it understands English only.
-func modelFor(set, language string) string {
+// modelFor returns the model for what is to be heard: the configured one, unless it understands English only.
+func modelFor(set string, h ai.Hearing) string {
 	switch {
-	case (set == "" || set == english) && language == "en":
+	case (set == "" || set == english) && h.Language == "en" && len(h.Others) == 0:
 		return english
 	case set == "" || set == english:
 		return multilingual
@@ -56,7 +56,7 @@ func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	if h.Rate != audio.Narrow && h.Rate != audio.Wide {
 		return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("hear at %d Hz: calls have 8000 or 16000", h.Rate)}
 	}
-	model := modelFor(r.model, h.Language)
+	model := modelFor(r.model, h)
 	address, err := wire.Address(r.base, path, question(model, h))
 	if err != nil {
 		return nil, &ai.Error{Kind: ai.Config, Err: err}
@@ -90,8 +90,11 @@ func question(model string, h ai.Hearing) url.Values {
 	} else {
 		q.Set("min_turn_silence", "1000")
 		if h.Language != "" {
-			q.Set("language_codes", list([]string{h.Language}))
+			q.Set("language_codes", list(append([]string{h.Language}, h.Others...)))
 		}
+	}
+	if len(h.Others) > 0 {
+		q.Set("language_detection", "true")
 	}
 	var words []string
 	for _, w := range h.Keywords {

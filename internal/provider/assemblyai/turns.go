@@ -35,6 +35,7 @@ type message struct {
 	Formatted  bool   `json:"turn_is_formatted"`
 	End        bool   `json:"end_of_turn"`
 	Transcript string `json:"transcript"`
+	Language   string `json:"language_code"` // with language_detection, at the end of a turn
 	Words      []struct {
 		End   int    `json:"end"` // ms of the stream
 		Text  string `json:"text"`
@@ -88,6 +89,7 @@ type spoken struct {
 	whole    bool
 	lost     error
 	turns    []turn
+	language string // of the latest, if it is known
 }
 
 // turn is the text of one of AssemblyAI's turns.
@@ -160,6 +162,9 @@ func (t *turns) understood(m *message) {
 	i := t.of(m)
 	u := t.open[i]
 	text := m.text()
+	if m.Language != "" {
+		u.language, _, _ = strings.Cut(m.Language, "-")
+	}
 	if k := slices.IndexFunc(u.turns, func(o turn) bool { return o.order == m.Order }); k >= 0 {
 		u.turns[k].text = text
 	} else {
@@ -228,9 +233,9 @@ func (t *turns) Tick(now time.Time) (time.Duration, error) {
 		if next = u.patience(now); next > 0 {
 			break
 		}
-		r := ai.Transcript{Utterance: t.number, Text: u.text(), Final: true, Err: u.lost}
+		r := ai.Transcript{Utterance: t.number, Text: u.text(), Language: u.language, Final: true, Err: u.lost}
 		if r.Err != nil {
-			r.Text = ""
+			r.Text, r.Language = "", ""
 		}
 		t.ear.Tell(r)
 		for _, o := range u.turns {

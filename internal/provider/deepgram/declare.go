@@ -83,7 +83,7 @@ func (s *Settings) check(ctx context.Context) []parley.Finding {
 	case status != http.StatusOK:
 		return found("FAIL", "%s answers with status %d; PARLEY_DEEPGRAM_BASE_URL has no path", c.base, status)
 	}
-	model := modelFor(s.STTModel, "en")
+	model := plainModel(s.STTModel, "en")
 	known := func(family string) bool { return strings.HasPrefix(model, family) }
 	if !slices.ContainsFunc([]string{nova3, nova2, fluxModel, fluxMulti}, known) {
 		return found("note", "%s takes the key; PARLEY_DEEPGRAM_STT_MODEL is %s, which is none of nova-3, nova-2, flux-general-en, flux-general-multi",

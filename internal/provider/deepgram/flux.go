@@ -36,6 +36,7 @@ type turnInfo struct {
 	WindowEnd  float64    `json:"audio_window_end"`
 	Transcript string     `json:"transcript"`
 	Words      []fluxWord `json:"words"`
+	Languages  []string   `json:"languages"` // of the turn, by flux-general-multi; the most spoken one first
 
 	Code        string `json:"code"`
 	Description string `json:"description"`
@@ -63,6 +64,8 @@ type flux struct {
 	taken    int     // how many of these are in a final text
 	state    ai.Turn // of the present turn; "" between turns
 	told     string  // the last text of an utterance that was told
+	mixed    bool    // several languages may be spoken
+	language string  // of the latest turn
 }
 
 type fluxEnd struct {
@@ -77,8 +80,8 @@ type timed struct {
 	at   float64
 }
 
-func newFlux(conn *wire.Conn, ear *wire.Ear, rate audio.Rate) *flux {
-	return &flux{conn: conn, ear: ear, rate: float64(rate), lastSent: time.Now()}
+func newFlux(conn *wire.Conn, ear *wire.Ear, rate audio.Rate, mixed bool) *flux {
+	return &flux{conn: conn, ear: ear, rate: float64(rate), lastSent: time.Now(), mixed: mixed}
 }
 
 // Sound implements wire.Protocol.
@@ -113,6 +116,9 @@ func (f *flux) Message(data []byte, _ bool) error {
 // info handles what Flux reports about the current turn.
 func (f *flux) info(m *turnInfo) {
 	f.words(m)
+	if f.mixed && len(m.Languages) > 0 {
+		f.language = base(m.Languages[0])
+	}
 	f.heard = max(f.heard, m.WindowEnd)
 	state := map[string]ai.Turn{"StartOfTurn": ai.TurnStarted, "EagerEndOfTurn": ai.TurnEager,
 		"TurnResumed": ai.TurnResumed, "EndOfTurn": ai.TurnEnded}[m.Event]
@@ -131,7 +137,7 @@ func (f *flux) info(m *turnInfo) {
 		f.ear.Tell(ai.Transcript{Utterance: f.number, Text: text, Turn: ai.TurnStarted})
 		fallthrough
 	case state != "":
-		f.ear.Tell(ai.Transcript{Utterance: f.number, Text: text, Turn: state})
+		f.ear.Tell(ai.Transcript{Utterance: f.number, Text: text, Language: f.language, Turn: state})
 	case text != "" && text != f.told:
 		f.ear.Tell(ai.Transcript{Utterance: f.number, Text: text})
 	}
@@ -191,9 +197,9 @@ func (f *flux) answer(now time.Time) {
 		if f.heard < end.at-slop && !done && now.Sub(end.asked) < unsettled {
 			return
 		}
-		t := ai.Transcript{Utterance: f.number, Text: text, Final: true, Err: end.lost}
+		t := ai.Transcript{Utterance: f.number, Text: text, Language: f.language, Final: true, Err: end.lost}
 		if t.Err != nil {
-			t.Text = ""
+			t.Text, t.Language = "", ""
 		}
 		f.ear.Tell(t)
 		before := func(w timed) bool { return w.at < end.at }

@@ -41,10 +41,35 @@ const fluxLanguages = "en es de fr hi ru pt ja it nl"
 // onlyNova2 lists the languages that nova-2 understands and nova-3 doesn't.
 const onlyNova2 = "th"
 
-// modelFor returns the model for a language: the configured one if it understands the language.
-func modelFor(set, language string) string {
+// notMixed lists the languages of nova-3 that it doesn't tell from others in the same call.
+const notMixed = "ur"
+
+// modelFor returns the model for one or more languages: the configured one if it understands all of them. mixed means
+// that it tells in which language something was said; the others are not understood where no model does.
+func modelFor(set string, h ai.Hearing) (model string, mixed bool) {
+	all := append([]string{h.Language}, h.Others...)
+	every := func(list string) bool {
+		return !slices.ContainsFunc(all, func(l string) bool { return !slices.Contains(strings.Fields(list), l) })
+	}
+	any := func(list string) bool {
+		return slices.ContainsFunc(all, func(l string) bool { return slices.Contains(strings.Fields(list), l) })
+	}
+	switch set = cmp.Or(set, nova3); {
+	case len(h.Others) == 0:
+		return plainModel(set, h.Language), false
+	case strings.HasPrefix(set, "flux") && every(fluxLanguages):
+		return fluxMulti, true
+	case strings.HasPrefix(set, nova2) || !every(languages) || any(notMixed):
+		return plainModel(set, h.Language), false
+	case strings.HasPrefix(set, nova3):
+		return set, true
+	}
+	return nova3, true
+}
+
+// plainModel returns the model for one language.
+func plainModel(model, language string) string {
 	speaks := func(list string) bool { return slices.Contains(strings.Fields(list), language) }
-	model := cmp.Or(set, nova3)
 	switch {
 	case model == fluxModel && language == "en", model == fluxMulti && speaks(fluxLanguages):
 		return model
@@ -73,7 +98,10 @@ func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	if h.Rate != audio.Narrow && h.Rate != audio.Wide {
 		return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("hear at %d Hz: calls have 8000 or 16000", h.Rate)}
 	}
-	model := modelFor(r.model, h.Language)
+	model, mixed := modelFor(r.model, h)
+	if !mixed {
+		h.Others = nil
+	}
 	conn, err := r.dial(ctx, model, h)
 	if err != nil {
 		return nil, err
@@ -81,7 +109,7 @@ func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	o := wire.EarOptions{Rate: h.Rate, Piece: piece}
 	if strings.HasPrefix(model, "flux") {
 		o.Continuous = true
-		return wire.NewEar(ctx, conn, o, func(e *wire.Ear) wire.Protocol { return newFlux(conn, e, h.Rate) }), nil
+		return wire.NewEar(ctx, conn, o, func(e *wire.Ear) wire.Protocol { return newFlux(conn, e, h.Rate, mixed) }), nil
 	}
 	return wire.NewEar(ctx, conn, o, func(e *wire.Ear) wire.Protocol { return newNova(conn, e, h.Rate) }), nil
 }
@@ -89,7 +117,7 @@ func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 // dial opens a socket to listen on. Not every model accepts keywords in every language. If a model refuses them, it is
 // asked again without them, now and from then on.
 func (r *recognizer) dial(ctx context.Context, model string, h ai.Hearing) (*wire.Conn, error) {
-	kind := model + " " + h.Language
+	kind := strings.Join(append([]string{model, h.Language}, h.Others...), " ")
 	r.mu.Lock()
 	if r.plain[kind] {
 		h.Keywords = nil
@@ -119,12 +147,15 @@ func question(model string, h ai.Hearing) (path string, query url.Values) {
 		query.Set("eot_threshold", endThreshold)
 		query.Set("eot_timeout_ms", endTimeout)
 		if model == fluxMulti {
-			query.Set("language_hint", h.Language)
+			query["language_hint"] = append([]string{h.Language}, h.Others...)
 		}
 		query["keyterm"] = keywords
 		return "/v2/listen", query
 	}
-	query.Set("language", h.Language)
+	if query.Set("language", h.Language); len(h.Others) > 0 {
+		query.Set("language", "multi")
+		query["language_hint"] = append([]string{h.Language}, h.Others...)
+	}
 	query.Set("channels", "1")
 	query.Set("interim_results", "true")
 	query.Set("punctuate", "true")

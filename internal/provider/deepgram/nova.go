@@ -46,7 +46,51 @@ type results struct {
 type channel struct {
 	Alternatives []struct {
 		Transcript string `json:"transcript"`
+		// with language=multi, where the vendor is certain
+		Languages []string `json:"languages"`
+		Words     []struct {
+			Language string `json:"language"`
+		} `json:"words"`
 	} `json:"alternatives"`
+}
+
+// tongues counts the words of each language.
+type tongues map[string]int
+
+// add counts the words of a piece.
+func (t *tongues) add(c *channel) {
+	if len(c.Alternatives) == 0 {
+		return
+	}
+	if *t == nil {
+		*t = tongues{}
+	}
+	a, known := &c.Alternatives[0], false
+	for _, w := range a.Words {
+		if w.Language != "" {
+			(*t)[base(w.Language)]++
+			known = true
+		}
+	}
+	if !known && len(a.Languages) > 0 { // the most spoken one is the first
+		(*t)[base(a.Languages[0])] += max(len(a.Words), 1)
+	}
+}
+
+// most is the language of most words, "" if none is known.
+func (t tongues) most() (language string) {
+	for l, n := range t {
+		if n > t[language] || n == t[language] && l < language {
+			language = l
+		}
+	}
+	return language
+}
+
+// base is a language without its country: en for en-US.
+func base(tag string) string {
+	tag, _, _ = strings.Cut(tag, "-")
+	return tag
 }
 
 // nova speaks the protocol of /v1/listen. All utterances are sent as one continuous stream of sound. Each response says
@@ -66,14 +110,15 @@ type nova struct {
 
 // spoken is an utterance whose text is not final. If the last one is open, it has not ended yet.
 type spoken struct {
-	ended   bool
-	end     float64   // where, in seconds of the stream
-	asked   time.Time // when it was asked to be finished
-	lost    error
-	pieces  []string // final ones
-	interim string
-	covered float64 // how far the vendor has heard it
-	whole   bool    // all of it is final
+	ended     bool
+	end       float64   // where, in seconds of the stream
+	asked     time.Time // when it was asked to be finished
+	lost      error
+	pieces    []string // final ones
+	interim   string
+	languages tongues // of the pieces
+	covered   float64 // how far the vendor has heard it
+	whole     bool    // all of it is final
 }
 
 func newNova(conn *wire.Conn, ear *wire.Ear, rate audio.Rate) *nova {
@@ -124,7 +169,7 @@ func (n *nova) Message(data []byte, _ bool) error {
 		if len(c.Alternatives) > 0 {
 			text = strings.TrimSpace(c.Alternatives[0].Transcript)
 		}
-		n.result(&m, text)
+		n.result(&m, text, &c)
 	case "Error": // documented for Flux alone; here they come as closes
 		return &ai.Error{Kind: ai.Interrupted, Err: fmt.Errorf("%s: %.300q", m.Code, m.Description)}
 	} // Metadata, SpeechStarted and UtteranceEnd tell nothing that is asked for
@@ -133,7 +178,7 @@ func (n *nova) Message(data []byte, _ bool) error {
 
 // result adds a piece of text to its utterance, which is found by the middle of the piece: its ends are only as precise
 // as Deepgram's frames.
-func (n *nova) result(m *results, text string) {
+func (n *nova) result(m *results, text string, c *channel) {
 	end := m.Start + m.Duration
 	middle := m.Start + m.Duration/2
 	if end <= n.done+slop { // of one that was answered for without it
@@ -149,6 +194,7 @@ func (n *nova) result(m *results, text string) {
 		u.interim = ""
 		if text != "" {
 			u.pieces = append(u.pieces, text)
+			u.languages.add(c)
 		}
 	}
 	u.whole = u.whole || u.ended && m.IsFinal && (m.FromFinalize || end >= u.end-slop)
@@ -175,9 +221,9 @@ func (n *nova) tell(u *spoken) {
 // Tick implements wire.Protocol.
 func (n *nova) Tick(now time.Time) (time.Duration, error) {
 	for u := n.open[0]; u.ended && (u.whole || n.patience(u, now) <= 0); u = n.open[0] {
-		t := ai.Transcript{Utterance: n.number, Text: u.text(), Final: true, Err: u.lost}
+		t := ai.Transcript{Utterance: n.number, Text: u.text(), Language: u.languages.most(), Final: true, Err: u.lost}
 		if t.Err != nil {
-			t.Text = ""
+			t.Text, t.Language = "", ""
 		}
 		n.ear.Tell(t)
 		n.done, n.told = u.end, ""

@@ -96,6 +96,16 @@ func (p *play) perform(words []string, raw string) {
 		p.session.Persona.VoicemailMessage = a.text()
 	case "language":
 		p.session.Persona.Language = a.word()
+	case "languages":
+		who := &p.session.Persona
+		for _, l := range a.words {
+			t := voice.Tongue{Language: l, Name: "language " + l, Synthesizer: who.Synthesizer, Voice: "test"}
+			if len(who.Tongues) > 0 {
+				t.Voice = "test " + l
+			}
+			who.Tongues = append(who.Tongues, t)
+		}
+		who.Language, a.words = who.Tongues[0].Language, nil
 	case "loosely":
 		p.loosely = true
 	case "speculate":
@@ -150,6 +160,12 @@ func (p *play) model(a *args) {
 	case a.is("asked"):
 		if n := a.number(); len(p.brain.Asked()) != n {
 			p.errorf("the model was asked %d times, not %d", len(p.brain.Asked()), n)
+		}
+		return
+	case a.is("told"):
+		asked, text := p.brain.Asked(), a.text()
+		if len(asked) == 0 || !strings.Contains(asked[len(asked)-1].System, text) {
+			p.errorf("the model was not told %q by its system prompt: %+v", text, asked)
 		}
 		return
 	case a.is("answers"):
@@ -270,7 +286,11 @@ func (p *play) customer(a *args, wait bool) {
 		if !ok {
 			p.fatalf("for how long?")
 		}
-		p.leg.say(p.ear.line(text, d)...)
+		language := ""
+		if a.is("in") {
+			language = a.word()
+		}
+		p.leg.say(p.ear.line(text, language, d)...)
 		if wait {
 			time.Sleep(d)
 		}

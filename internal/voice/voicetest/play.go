@@ -31,7 +31,8 @@ import (
 //
 //	assistant FIELD JSON                    a field of the assistant
 //	initial|reengagement|mailbox "…"        its texts
-//	language CODE, outbound, speculate, loosely   loosely: what is said is not what is written
+//	language CODE, languages CODE CODE…     the first is the assistant's own; what is said in another is heard as "CODE: …"
+//	outbound, speculate, loosely   loosely: what is said is not what is written
 //	model answers "…" [after T] [each T] [calls NAME JSON]…, model calls NAME JSON…, model fails [KIND], model hangs
 //	tool NAME answers "…" [after T], tool NAME fails
 //	voice delay|pace T, voice fails|hangs N, voice breaks "…"
@@ -40,7 +41,8 @@ import (
 //	mind connects after T, mind lives T, mind drops|refuses N, mind pauses T       of a model that hears for itself
 //	transfer works|fails [after T], hand ID initial "…", hand ID fails
 //
-//	customer says "…" for T, customer coughs|beeps|faxes for T, customer presses KEYS [every T], customer holds for T, customer hangs up
+//	customer says "…" for T [in CODE]       in: the ear tells the language
+//	customer coughs|beeps|faxes for T, customer presses KEYS [every T], customer holds for T, customer hangs up
 //	meanwhile customer …                    the same, without waiting until it is said
 //	hang up REASON                          from outside
 //	wait T
@@ -54,6 +56,7 @@ import (
 //	ends REASON [at T]                      waits for the end
 //	transcript, read                        the lines that follow, indented: AI: …, Customer: … (-- at the end: interrupted);
 //	                                        the messages of the model's last request as role: text
+//	model told "…"                          the system prompt of the model's last request has this
 //	model asked N, tool NAME ran N, dialled KEYS, answered by WHO, verdicts "KIND…", error "…", failure "…" (as its owner is told; "none"), latency first_packet_ms N (of the last reply)
 //	eager replies N used N                  how many were begun before the turn's end, and used
 //	ahead "hit miss …"                      what became of that, as the turns of the transcript show it

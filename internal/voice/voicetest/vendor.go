@@ -59,6 +59,9 @@ func (v *Voice) value(text string) int16 {
 
 // Say implements ai.Plain.
 func (v *Voice) Say(ctx context.Context, as ai.Speech, text string, yield func([]int16) error) error {
+	if as.Voice != "test" { // another language's: it is heard which one spoke
+		text = as.Language + ": " + text
+	}
 	v.mu.Lock()
 	value := v.value(text)
 	fails, hangs := v.Fails > 0, v.Hangs > 0
@@ -222,14 +225,15 @@ type Listener struct {
 
 	mu    sync.Mutex
 	lines []string // by number, from 1
+	in    []string // the language of each; "": the ear doesn't tell
 	Heard []ai.Hearing
 }
 
 // line returns the frames of an utterance. An empty text is a noise.
-func (l *Listener) line(text string, d time.Duration) [][]int16 {
+func (l *Listener) line(text, language string, d time.Duration) [][]int16 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lines = append(l.lines, text)
+	l.lines, l.in = append(l.lines, text), append(l.in, language)
 	frames := make([][]int16, max(int(d/audio.FrameTime), 1))
 	for i := range frames {
 		frames[i] = make([]int16, Rate.FrameSize())
@@ -248,6 +252,16 @@ func (l *Listener) words(n int) []string {
 		return nil
 	}
 	return strings.Fields(l.lines[n-1])
+}
+
+// language is the one that an utterance is in.
+func (l *Listener) language(n int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n < 1 || n > len(l.in) {
+		return ""
+	}
+	return l.in[n-1]
 }
 
 // Listen implements ai.Recognizer.
@@ -274,8 +288,9 @@ type ear struct {
 	wake   chan struct{}
 	done   chan struct{}
 
-	n    int
-	text []string
+	n        int
+	text     []string
+	language string
 
 	turn  ai.Turn
 	spoke int           // the utterance of the latest sound
@@ -304,6 +319,7 @@ func (e *ear) Write(pcm []int16) {
 		e.finds(ai.TurnResumed)
 	}
 	words := e.l.words(int(pcm[0]))
+	e.language = e.l.language(int(pcm[0]))
 	at, of := int(pcm[1]), int(pcm[2])
 	for i, w := range words {
 		if middle := (2*i + 1) * of / (2 * len(words)); middle == at {
@@ -323,7 +339,7 @@ func (e *ear) Write(pcm []int16) {
 }
 
 func (e *ear) End() {
-	t := telling{Transcript: ai.Transcript{Utterance: e.n, Text: strings.Join(e.text, " "), Final: true},
+	t := telling{Transcript: ai.Transcript{Utterance: e.n, Text: strings.Join(e.text, " "), Language: e.language, Final: true},
 		at: time.Now().Add(e.l.Delay)}
 	e.l.mu.Lock()
 	if e.l.Fails > 0 {
@@ -357,7 +373,7 @@ func (e *ear) finds(t ai.Turn) {
 	e.turn = t
 	said := ai.Transcript{Utterance: e.spoke, Turn: t}
 	if e.spoke == e.n {
-		said.Text = strings.Join(e.text, " ")
+		said.Text, said.Language = strings.Join(e.text, " "), e.language
 	}
 	e.tell(telling{Transcript: said, at: time.Now().Add(e.l.Delay)})
 }
