@@ -23,16 +23,18 @@ type Assistant struct {
 	VoiceID       int64  `json:"voice_id" required:"true" doc:"Must speak the assistant's language and serve its mode."`
 	InstanceID    int64  `bun:"-" json:"instance_id" readOnly:"true"`
 
-	Variables    map[string]string `bun:"-" json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{name}} in the prompt and the initial message."`
-	Sealed       []byte            `bun:"sealed_variables" json:"-"`    // Variables as they are stored
-	Unsealed     map[string]string `bun:"variables,type:json" json:"-"` // Variables as former versions stored them
-	Type         string            `json:"type" required:"true" enum:"inbound,outbound"`
-	Status       string            `json:"status" default:"inactive" enum:"active,inactive"`
-	Mode         string            `json:"mode" required:"true" enum:"pipeline,multimodal,dualplex"`
-	Language     string            `bun:"-" json:"language" readOnly:"true" doc:"ISO 639-1 code of language_id."`
-	LanguageID   int64             `json:"language_id" required:"true"`
-	Timezone     string            `json:"timezone" required:"true" maxLength:"64" format:"timezone" doc:"IANA time zone."`
-	SystemPrompt string            `json:"system_prompt" required:"true" maxLength:"100000"`
+	Variables  map[string]string `bun:"-" json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{name}} in the prompt and the initial message."`
+	Sealed     []byte            `bun:"sealed_variables" json:"-"`    // Variables as they are stored
+	Unsealed   map[string]string `bun:"variables,type:json" json:"-"` // Variables as former versions stored them
+	Type       string            `json:"type" required:"true" enum:"inbound,outbound"`
+	Status     string            `json:"status" default:"inactive" enum:"active,inactive"`
+	Mode       string            `json:"mode" required:"true" enum:"pipeline,multimodal,dualplex"`
+	Language   string            `bun:"-" json:"language" readOnly:"true" doc:"ISO 639-1 code of language_id."`
+	LanguageID int64             `json:"language_id" required:"true"`
+	// What the customer may change to in the middle of a call.
+	SecondaryLanguageIDs []int64 `bun:"secondary_language_ids,type:json" json:"secondary_language_ids" maxItems:"3" uniqueItems:"true" doc:"Further languages that the customer may speak: the assistant follows them from one to another in a call."`
+	Timezone             string  `json:"timezone" required:"true" maxLength:"64" format:"timezone" doc:"IANA time zone."`
+	SystemPrompt         string  `json:"system_prompt" required:"true" maxLength:"100000"`
 	// PromptVersion counts the changes of system_prompt and initial_message.
 	PromptVersion  int    `json:"prompt_version" readOnly:"true"`
 	InitialMessage string `json:"initial_message" maxLength:"1000" doc:"What the assistant says first."`
@@ -180,6 +182,7 @@ const MidCall = "mid_call"
 // is unknown or another user's. Check needs it to judge them.
 type AssistantFacts struct {
 	Language      *Language
+	Languages     map[int64]bool // those of secondary_language_ids that are known
 	Voice         *Voice
 	LLM           *Model
 	Multimodal    *Model
@@ -277,6 +280,14 @@ func (a *Assistant) Check(facts AssistantFacts, f *Fields) {
 func (a *Assistant) checkVoice(facts AssistantFacts, selected func(string), bad func(string, string, ...any)) {
 	if facts.Language == nil {
 		selected("language_id")
+	}
+	for i, id := range a.SecondaryLanguageIDs {
+		switch name := "secondary_language_ids." + strconv.Itoa(i); {
+		case !facts.Languages[id]:
+			selected(name)
+		case id == a.LanguageID:
+			bad(name, "must be another language than language_id.")
+		}
 	}
 	v := facts.Voice
 	switch m := facts.Multimodal; {

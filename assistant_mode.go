@@ -54,6 +54,8 @@ func (t *AssistantTool) texts() []*string {
 func (a *Assistant) Adapt(old *Assistant, understands func(transcriber int64) bool) {
 	none := []int64{}
 	if a.LanguageID != old.LanguageID {
+		reset(&a.SecondaryLanguageIDs, old.SecondaryLanguageIDs,
+			slices.DeleteFunc(slices.Clone(old.SecondaryLanguageIDs), func(id int64) bool { return id == a.LanguageID }))
 		reset(&a.FallbackVoiceIDs, old.FallbackVoiceIDs, none)
 		if id := a.TranscriberProviderID; id != nil && !understands(*id) {
 			reset(&a.TranscriberProviderID, old.TranscriberProviderID, nil)

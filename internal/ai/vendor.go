@@ -74,8 +74,10 @@ type Speaker struct {
 // for both.
 type Listener struct {
 	parley.Provider
-	Rank       int    // as a Speaker's
-	Languages  string // ISO 639-1, separated by spaces
+	Rank      int    // as a Speaker's
+	Languages string // ISO 639-1, separated by spaces
+	// Mixed are those of Languages among which it tells which one was spoken, when several may be; "" for none.
+	Mixed      string
 	Configured func() bool
 	// Foreign tells an assistant's owner that it does not understand the assistant's language; "" if that can't happen.
 	Foreign string

@@ -175,7 +175,10 @@ func (d *Studio) check(ctx context.Context, q store.Query, userID int64, old, a 
 		old = &parley.Assistant{}
 	}
 	c := d.Catalog.For(userID)
-	facts.Language = c.Language(a.LanguageID)
+	facts.Language, facts.Languages = c.Language(a.LanguageID), map[int64]bool{}
+	for _, id := range a.SecondaryLanguageIDs {
+		facts.Languages[id] = c.Language(id) != nil
+	}
 	if c.VoiceConfigured(a.VoiceID) || a.VoiceID == old.VoiceID {
 		facts.Voice = c.Voice(a.VoiceID)
 	}

@@ -227,6 +227,21 @@ func (d *Studio) Speaker(s Speech, open func(code string) (ai.Synthesizer, error
 	return failover.NewSynthesizer(f.VoiceAfter, list...), nil
 }
 
+// In is the speech of one of its tongues: the voices that take over are those of the same providers.
+func (d *Studio) In(s Speech, t Tongue) Speech {
+	c := d.Catalog.For(s.user)
+	var voices []*parley.Voice
+	for _, v := range s.voices {
+		if p := c.Synthesizer(*v.SynthesizerProviderID); p != nil {
+			if alike := c.Alike(t.voice, p.Code); alike != nil {
+				voices = append(voices, alike)
+			}
+		}
+	}
+	s.Voice, s.Language, s.Synthesizer, s.voice, s.voices = t.Voice, t.Language, t.Synthesizer, t.voice, voices
+	return s
+}
+
 // Listener is an assistant's ear, followed by those that take over when it fails; open opens a recognizer by its code.
 // The error is that of the first, if there is no other.
 func (d *Studio) Listener(s Speech, open func(code string) (ai.Recognizer, error)) (ai.Recognizer, error) {

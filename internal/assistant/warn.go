@@ -19,12 +19,79 @@ type Speech struct {
 	// In multimodal and dualplex mode.
 	Provider, Model string
 
+	// Tongues are all languages that are spoken, its own first; empty where there is only one, or the recognizer can't
+	// tell them apart.
+	Tongues []Tongue
+
 	user  int64 // whose keys are used
 	voice *parley.Voice
 	// what takes over when these fail, in order
 	voices      []*parley.Voice
 	recognizers []string
 	hearers     []hearer
+}
+
+// Tongue is a language of an assistant, with its voice.
+type Tongue struct {
+	Language, Name     string
+	Voice, Synthesizer string
+	voice              *parley.Voice
+}
+
+// tongues finds the voices for an assistant's languages. Those that no voice here speaks are left out; silent is their
+// names.
+func (d *Studio) tongues(a *parley.Assistant, s *Speech) (list []Tongue, silent []string) {
+	c := d.Catalog.For(a.UserID)
+	add := func(id int64, v *parley.Voice) {
+		switch l := c.Language(id); {
+		case l == nil:
+		case a.Mode == "multimodal": // the model speaks them all
+			list = append(list, Tongue{Language: l.ISO2, Name: l.Name, Voice: s.Voice, Synthesizer: s.Synthesizer, voice: s.voice})
+		case v == nil || v.SynthesizerProviderID == nil || c.Synthesizer(*v.SynthesizerProviderID) == nil:
+			silent = append(silent, l.Name)
+		default:
+			list = append(list, Tongue{Language: l.ISO2, Name: l.Name, Voice: v.Code,
+				Synthesizer: c.Synthesizer(*v.SynthesizerProviderID).Code, voice: v})
+		}
+	}
+	add(a.LanguageID, s.voice)
+	for _, id := range a.SecondaryLanguageIDs {
+		add(id, c.In(id, s.voice))
+	}
+	return list, silent
+}
+
+// speaks settles the languages of what was found.
+func (d *Studio) speaks(a *parley.Assistant, s *Speech) {
+	if len(a.SecondaryLanguageIDs) == 0 {
+		return
+	}
+	if list, _ := d.tongues(a, s); len(list) > 1 && (s.Model != "" || d.Catalog.TellsLanguages(s.Recognizer, isos(list))) {
+		s.Tongues = list
+	}
+}
+
+func isos(list []Tongue) (codes []string) {
+	for _, t := range list {
+		codes = append(codes, t.Language)
+	}
+	return codes
+}
+
+// foreign says what an assistant's further languages lack.
+func (d *Studio) foreign(a *parley.Assistant, s *Speech) (list []string) {
+	if len(a.SecondaryLanguageIDs) == 0 {
+		return nil
+	}
+	tongues, silent := d.tongues(a, s)
+	for _, name := range silent {
+		list = append(list, fmt.Sprintf("No voice on this server speaks %s: the assistant does not change to it.", name))
+	}
+	if s.Model == "" && len(tongues) > 1 && !d.Catalog.TellsLanguages(s.Recognizer, isos(tongues)) {
+		list = append(list, "The transcription provider can't tell these languages apart in a call, so the assistant keeps to its first: "+
+			"choose Deepgram or AssemblyAI, which can, for languages that they support.")
+	}
+	return list
 }
 
 // Speech finds what an assistant speaks and hears with. The error tells its owner why a call can't be held.
@@ -57,6 +124,7 @@ func (d *Studio) Speech(a *parley.Assistant) (s Speech, err error) {
 	}
 	s.voice, s.user = v, a.UserID
 	s.voices, s.recognizers = d.standIns(a, v), d.listenersAfter(a, s.Recognizer)
+	d.speaks(a, &s)
 	return s, nil
 }
 
@@ -92,6 +160,7 @@ func (d *Studio) realtime(a *parley.Assistant) (s Speech, err error) {
 		s.Synthesizer = c.Synthesizer(*v.SynthesizerProviderID).Code
 	}
 	s.voices = d.standIns(a, v)
+	d.speaks(a, &s)
 	return s, nil
 }
 
@@ -106,8 +175,9 @@ func (d *Studio) Warnings(a *parley.Assistant) (list []string) {
 	switch {
 	case err != nil:
 	case speech.Model != "":
-		list = append(list, unused(a)...)
+		list = append(append(list, unused(a)...), d.foreign(a, &speech)...)
 	default:
+		list = append(list, d.foreign(a, &speech)...)
 		if foreign := d.Catalog.Foreign(speech.Recognizer, speech.Language); foreign != "" {
 			list = append(list, foreign)
 		}

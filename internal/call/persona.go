@@ -35,6 +35,9 @@ func (d *Center) persona(a *parley.Assistant, o assistant.Occasion) (voice.Perso
 			return voice.Persona{}, ai.TheVoice.Of(err)
 		}
 	}
+	if p.Tongues, err = d.tongues(speech, p.Synthesizer, vendors.Synthesizer); err != nil {
+		return voice.Persona{}, ai.TheVoice.Of(err)
+	}
 	if speech.Model != "" {
 		p.Writes = a.Mode == "dualplex"
 		p.Realtime, err = d.Assistants.Hearer(speech, vendors.Realtime)
@@ -52,4 +55,19 @@ func (d *Center) persona(a *parley.Assistant, o assistant.Occasion) (voice.Perso
 	}
 	p.Recognizer, err = d.Assistants.Listener(speech, vendors.Recognizer)
 	return p, ai.TheRecognizer.Of(err)
+}
+
+// tongues opens the voices of an assistant's languages; own is that of its first.
+func (d *Center) tongues(speech assistant.Speech, own ai.Synthesizer, open func(string) (ai.Synthesizer, error)) (
+	list []voice.Tongue, err error) {
+	for _, t := range speech.Tongues {
+		one := voice.Tongue{Language: t.Language, Name: t.Name, Voice: t.Voice, Synthesizer: own}
+		if t.Language != speech.Language && speech.Synthesizer != "" {
+			if one.Synthesizer, err = d.Assistants.Speaker(d.Assistants.In(speech, t), open); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, one)
+	}
+	return list, nil
 }

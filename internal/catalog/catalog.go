@@ -248,6 +248,41 @@ func (c *Catalog) Alike(v *parley.Voice, provider string) (alike *parley.Voice) 
 	return alike
 }
 
+// In is the voice that speaks another language in place of a voice: the same one where it can, or else another of its
+// provider, or of any; of the same gender if possible. It is nil if no voice on this server speaks the language.
+func (c *Catalog) In(languageID int64, v *parley.Voice) (found *parley.Voice) {
+	best := -1
+	list := c.voicesOf[scope{"pipeline", languageID}]
+	for i := range list {
+		one, fits := &list[i], 0
+		if one.SynthesizerProviderID != nil && v.SynthesizerProviderID != nil &&
+			*one.SynthesizerProviderID == *v.SynthesizerProviderID {
+			fits += 2
+			if one.Code == v.Code {
+				fits += 2
+			}
+		}
+		if one.Gender == v.Gender {
+			fits++
+		}
+		if fits > best {
+			best, found = fits, one
+		}
+	}
+	return found
+}
+
+// TellsLanguages reports whether the transcriber with this code tells in which of these languages (ISO 639-1) something
+// was said.
+func (c *Catalog) TellsLanguages(code string, languages []string) bool {
+	i := slices.IndexFunc(c.listeners, func(l ai.Listener) bool { return l.Code == code })
+	if i < 0 {
+		return false
+	}
+	mixed := strings.Fields(c.listeners[i].Mixed)
+	return !slices.ContainsFunc(languages, func(l string) bool { return !slices.Contains(mixed, l) })
+}
+
 // Inside is the voice inside a vendor's realtime models that can stand in for another, likewise: the same voice, if it
 // is the vendor's own.
 func (c *Catalog) Inside(v *parley.Voice, vendor string) (alike *parley.Voice) {

@@ -202,7 +202,7 @@ type fieldChange struct {
 
 // fieldLabels are names of fields that are not what the editor calls them.
 var fieldLabels = map[string]string{"initial_message": "First words", "type": "Direction", "phone_number_id": "Phone number",
-	"language_id": "Language", "timezone": "Time zone", "llm_model_id": "Language model", "llm_temperature": "Temperature",
+	"language_id": "Language", "secondary_language_ids": "Further languages", "timezone": "Time zone", "llm_model_id": "Language model", "llm_temperature": "Temperature",
 	"multimodal_model_id": "Multimodal model", "fallback_llm_model_ids": "Fallback language models",
 	"fallback_multimodal_model_ids": "Fallback multimodal models", "fallback_voice_ids": "Fallback voices",
 	"fallback_transcriber_provider_ids": "Fallback transcription providers", "synthesizer_provider_id": "Speech provider",
@@ -293,16 +293,17 @@ func (c *Console) thingNames(r *request) (*thingNames, error) {
 			return ""
 		}
 	}
+	language := func(id int64) string {
+		if l := cat.Language(id); l != nil {
+			return l.Name
+		}
+		return ""
+	}
 	n := &thingNames{map[string]func(int64) string{"voice_id": voice, "fallback_voice_ids": voice, "llm_model_id": model,
 		"multimodal_model_id": model, "fallback_llm_model_ids": model, "fallback_multimodal_model_ids": model,
 		"transcriber_provider_id": provider(cat.Transcriber), "fallback_transcriber_provider_ids": provider(cat.Transcriber),
 		"synthesizer_provider_id": provider(cat.Synthesizer),
-		"language_id": func(id int64) string {
-			if l := cat.Language(id); l != nil {
-				return l.Name
-			}
-			return ""
-		}}}
+		"language_id":             language, "secondary_language_ids": language}}
 	for field, names := range known {
 		n.of[field] = func(id int64) string { return names[id] }
 	}

@@ -78,7 +78,7 @@ func (e *editor) isSwitch(name string) bool {
 // mustSee says whether something in a fold is wrong, or takes over from something else.
 func (e *editor) mustSee(inside []glimpse) bool {
 	return slices.ContainsFunc(inside, func(g glimpse) bool {
-		return g.set && strings.HasPrefix(g.name, "fallback_") || slices.ContainsFunc(e.errors, func(f parley.Field) bool {
+		return g.set && strings.HasSuffix(g.name, "_ids") || slices.ContainsFunc(e.errors, func(f parley.Field) bool {
 			return f.Name == g.name || strings.HasPrefix(f.Name, g.name+".")
 		})
 	})

@@ -100,6 +100,24 @@ func final(t *testing.T, e ai.Ear) *ai.Transcript {
 	}
 }
 
+// Where several languages may be spoken, the language of each utterance is told.
+func TestLanguages(t *testing.T) {
+	t.Parallel()
+	s := assemblyaitest.New(t)
+	s.Script(assemblyaitest.Hearing{Text: "Hello there.", Language: "en"}, assemblyaitest.Hearing{Text: "Hola a todos.", Language: "es-ES"},
+		assemblyaitest.Hearing{Text: "Hm."})
+	e := ear(t, s, ai.Hearing{Language: "en", Others: []string{"es"}})
+	for _, want := range []string{"en", "es", ""} {
+		say(e, time.Second)
+		if got := final(t, e); got == nil || got.Language != want {
+			t.Errorf("got %+v, not in %q", got, want)
+		}
+	}
+	if q := s.Opened()[0]; q["speech_model"] != "universal-streaming-multilingual" || q["language_detection"] != "true" {
+		t.Errorf("asked %v", q)
+	}
+}
+
 // The error of a refused session says who has to do something about it.
 func TestRefused(t *testing.T) {
 	for name, o := range map[string]struct {

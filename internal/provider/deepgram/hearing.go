@@ -41,34 +41,32 @@ const fluxLanguages = "en es de fr hi ru pt ja it nl"
 // onlyNova2 lists the languages that nova-2 understands and nova-3 doesn't.
 const onlyNova2 = "th"
 
-// notMixed lists the languages of nova-3 that it doesn't tell from others in the same call.
-const notMixed = "ur"
+// mixed lists the languages that nova-3 tells from each other in one call.
+const mixed = "en es fr de it pt nl pl sv da no fi cs sk hu ro bg hr sr sl el tr ru uk he fa hi ta zh ja ko th vi id ms et lv lt ca"
 
-// modelFor returns the model for one or more languages: the configured one if it understands all of them. mixed means
+// modelFor returns the model for one or more languages: the configured one if it understands all of them. tells means
 // that it tells in which language something was said; the others are not understood where no model does.
-func modelFor(set string, h ai.Hearing) (model string, mixed bool) {
+func modelFor(set string, h ai.Hearing) (model string, tells bool) {
 	all := append([]string{h.Language}, h.Others...)
 	every := func(list string) bool {
 		return !slices.ContainsFunc(all, func(l string) bool { return !slices.Contains(strings.Fields(list), l) })
-	}
-	any := func(list string) bool {
-		return slices.ContainsFunc(all, func(l string) bool { return slices.Contains(strings.Fields(list), l) })
 	}
 	switch set = cmp.Or(set, nova3); {
 	case len(h.Others) == 0:
 		return plainModel(set, h.Language), false
 	case strings.HasPrefix(set, "flux") && every(fluxLanguages):
 		return fluxMulti, true
-	case strings.HasPrefix(set, nova2) || !every(languages) || any(notMixed):
-		return plainModel(set, h.Language), false
-	case strings.HasPrefix(set, nova3):
+	case strings.HasPrefix(set, nova3) && every(mixed):
 		return set, true
+	case strings.HasPrefix(set, "flux") && every(mixed):
+		return nova3, true
 	}
-	return nova3, true
+	return plainModel(set, h.Language), false
 }
 
 // plainModel returns the model for one language.
-func plainModel(model, language string) string {
+func plainModel(set, language string) string {
+	model := cmp.Or(set, nova3)
 	speaks := func(list string) bool { return slices.Contains(strings.Fields(list), language) }
 	switch {
 	case model == fluxModel && language == "en", model == fluxMulti && speaks(fluxLanguages):
@@ -98,8 +96,8 @@ func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	if h.Rate != audio.Narrow && h.Rate != audio.Wide {
 		return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("hear at %d Hz: calls have 8000 or 16000", h.Rate)}
 	}
-	model, mixed := modelFor(r.model, h)
-	if !mixed {
+	model, tells := modelFor(r.model, h)
+	if !tells {
 		h.Others = nil
 	}
 	conn, err := r.dial(ctx, model, h)
@@ -109,7 +107,7 @@ func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	o := wire.EarOptions{Rate: h.Rate, Piece: piece}
 	if strings.HasPrefix(model, "flux") {
 		o.Continuous = true
-		return wire.NewEar(ctx, conn, o, func(e *wire.Ear) wire.Protocol { return newFlux(conn, e, h.Rate, mixed) }), nil
+		return wire.NewEar(ctx, conn, o, func(e *wire.Ear) wire.Protocol { return newFlux(conn, e, h.Rate, tells) }), nil
 	}
 	return wire.NewEar(ctx, conn, o, func(e *wire.Ear) wire.Protocol { return newNova(conn, e, h.Rate) }), nil
 }

@@ -152,6 +152,60 @@ func TestListenAsks(t *testing.T) {
 	}
 }
 
+// Where several languages may be spoken, a model that tells them apart is asked for all of them.
+func TestListenAsksForLanguages(t *testing.T) {
+	for _, c := range []struct {
+		set, language string
+		others        []string
+		model, with   string
+		without       string
+	}{
+		{"", "en", []string{"es", "sv"}, "nova-3", "language=multi&language_hint=en&language_hint=es&language_hint=sv", "=ur"},
+		{"flux-general-en", "en", []string{"es"}, "flux-general-multi", "language_hint=en&language_hint=es", "channels"},
+		{"flux-general-multi", "en", []string{"sv"}, "nova-3", "language=multi", "eot"},
+		{"", "en", []string{"ur"}, "nova-3", "language=en", "hint"},
+		{"nova-2", "en", []string{"es"}, "nova-2", "language=en", "hint"},
+	} {
+		o, s := opened(t, hears(c.set))
+		e, err := recognizer(t, o).Listen(t.Context(), ai.Hearing{Language: c.language, Others: c.others, Rate: audio.Wide})
+		if err != nil {
+			t.Errorf("%v: %v", c, err)
+			continue
+		}
+		e.Close()
+		got := s.Opened()[0].Query
+		if q := got.Encode(); got.Get("model") != c.model || !strings.Contains(q, c.with) || strings.Contains(q, c.without) {
+			t.Errorf("%v: asked %s", c, q)
+		}
+	}
+}
+
+// The language of most words is that of the utterance.
+func TestHearsLanguages(t *testing.T) {
+	for _, model := range []string{"nova-3", "flux-general-multi"} {
+		t.Run(model, func(t *testing.T) {
+			t.Parallel()
+			o, s := opened(t, hears(model))
+			e, err := recognizer(t, o).Listen(t.Context(), ai.Hearing{Language: "en", Others: []string{"es"}, Rate: audio.Narrow})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(e.Close)
+			for _, c := range []struct{ sound, text, language string }{
+				{"when/en do/en you/en close/en", "when do you close", "en"},
+				{"hola/es a/es qué/es hora/es okay/en", "hola a qué hora okay", "es"},
+				{"right/en", "right", "en"},
+			} {
+				say(t, e, append(sound(t, s, c.sound, audio.Narrow), make([]int16, 8000)...))
+				e.End()
+				if got := final(t, e); got == nil || got.Text != c.text || got.Language != c.language {
+					t.Errorf("%s: got %+v", c.sound, got)
+				}
+			}
+		})
+	}
+}
+
 // If a model takes no keywords in a language, the request is sent without them, now and from then on.
 func TestListenLearns(t *testing.T) {
 	o, s := opened(t)

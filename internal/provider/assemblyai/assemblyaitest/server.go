@@ -50,14 +50,16 @@ type Server struct {
 
 // Hearing is how an utterance is understood.
 type Hearing struct {
-	Text  string
-	Delay time.Duration
-	Error int  // comes instead, and closes
-	Close int  // likewise, without an Error
-	Never bool // nothing comes
-	Plain bool // the text with punctuation doesn't come
-	Torn  bool // the message is no JSON
-	Reset bool // the connection is gone
+	Text string
+	// Language is told with it, in a session that detects languages.
+	Language string
+	Delay    time.Duration
+	Error    int  // comes instead, and closes
+	Close    int  // likewise, without an Error
+	Never    bool // nothing comes
+	Plain    bool // the text with punctuation doesn't come
+	Torn     bool // the message is no JSON
+	Reset    bool // the connection is gone
 }
 
 // Refusal is how a session is refused: by a status of HTTP, or by a code on the open socket.
@@ -150,6 +152,7 @@ type session struct {
 	ws       *websocket.Conn
 	rate     audio.Rate
 	formats  bool
+	detects  bool
 	order    int
 	pcm      []int16 // of the turn
 	sent     int     // samples before it
@@ -173,7 +176,7 @@ func (c *session) fail(code int, why string) {
 }
 
 var parameters = []string{"speech_model", "sample_rate", "encoding", "format_turns", "end_of_turn_confidence_threshold",
-	"min_turn_silence", "max_turn_silence", "keyterms_prompt", "language_codes"}
+	"min_turn_silence", "max_turn_silence", "keyterms_prompt", "language_codes", "language_detection"}
 
 func (s *Server) listen(w http.ResponseWriter, r *http.Request) {
 	s.wg.Add(1)
@@ -204,7 +207,8 @@ func (s *Server) listen(w http.ResponseWriter, r *http.Request) {
 	s.locked(func() { s.sockets[ws] = true })
 	defer s.locked(func() { delete(s.sockets, ws) })
 	defer ws.CloseNow()
-	c := &session{s: s, ws: ws, formats: strings.HasPrefix(asked["speech_model"], "universal-streaming"), eager: true}
+	c := &session{s: s, ws: ws, formats: strings.HasPrefix(asked["speech_model"], "universal-streaming"), eager: true,
+		detects: asked["language_detection"] == "true"}
 	rate, _ := strconv.Atoi(asked["sample_rate"])
 	c.rate = audio.Rate(rate)
 	switch {
@@ -275,7 +279,7 @@ func (c *session) sound(raw []byte) {
 		c.told = true
 		c.send(map[string]any{"type": "SpeechStarted", "timestamp": c.sent * 1000 / int(c.rate)})
 		first, _, _ := strings.Cut(text, " ")
-		c.turn(first, false, false)
+		c.turn(first, "", false, false)
 	}
 	if c.s.Eager > 0 && c.eager && c.long() >= c.s.Eager {
 		c.eager = false
@@ -325,9 +329,9 @@ func (c *session) end() {
 		if c.formats {
 			plain = strings.ToLower(strings.Trim(plain, ".?!"))
 		}
-		c.turn(plain, true, !c.formats)
+		c.turn(plain, h.Language, true, !c.formats)
 		if c.formats && !h.Plain {
-			c.turn(h.Text, true, true)
+			c.turn(h.Text, h.Language, true, true)
 		}
 		c.order++
 	}
@@ -335,7 +339,7 @@ func (c *session) end() {
 }
 
 // turn sends what was understood so far.
-func (c *session) turn(text string, end, formatted bool) {
+func (c *session) turn(text, language string, end, formatted bool) {
 	var words []map[string]any
 	all := strings.Fields(text)
 	for i, w := range all {
@@ -349,6 +353,10 @@ func (c *session) turn(text string, end, formatted bool) {
 	} else {
 		transcript = strings.Join(all[:len(all)-1], " ")
 	}
-	c.send(map[string]any{"type": "Turn", "turn_order": c.order, "turn_is_formatted": formatted, "end_of_turn": end,
-		"transcript": transcript, "utterance": utterance, "end_of_turn_confidence": 0.5, "words": words})
+	told := map[string]any{"type": "Turn", "turn_order": c.order, "turn_is_formatted": formatted, "end_of_turn": end,
+		"transcript": transcript, "utterance": utterance, "end_of_turn_confidence": 0.5, "words": words}
+	if language != "" && end && c.detects {
+		told["language_code"], told["language_confidence"] = language, 0.98
+	}
+	c.send(told)
 }

@@ -16,7 +16,8 @@ const (
 // nova is /v1/listen.
 var nova = engine{
 	fields: []string{"model", "language", "encoding", "sample_rate", "channels", "interim_results", "punctuate",
-		"smart_format", "endpointing", "keyterm", "keywords", "utterance_end_ms", "vad_events"},
+		"smart_format", "endpointing", "keyterm", "keywords", "utterance_end_ms", "vad_events",
+		"language_hint"},
 	judge: func(a asked) string {
 		model, language := a.Get("model"), a.Get("language")
 		switch {
@@ -24,6 +25,8 @@ var nova = engine{
 			return "No such model/language/tier combination found."
 		case (language == "th") != (model == "nova-2") && model == "nova-3", language == "is":
 			return "No such model/language/tier combination found."
+		case a.Has("language_hint") && (model != "nova-3" || language != "multi"):
+			return "language_hint needs nova-3 and language=multi."
 		case model == "nova-3" && a.Has("keywords"):
 			return "Keywords are not supported for Nova-3; use keyterm."
 		case model != "nova-3" && a.Has("keyterm"):
@@ -97,11 +100,17 @@ func (n *listening) result(said int, final, finalize bool) bool {
 	for i, w := range words {
 		list[i] = map[string]any{"word": w.text, "start": w.start, "end": w.end, "confidence": 0.98,
 			"punctuated_word": w.text}
+		if n.Get("language") == "multi" && w.language != "" {
+			list[i]["language"] = w.language
+		}
+	}
+	heard := map[string]any{"transcript": textOf(words), "confidence": 0.98, "words": list}
+	if n.Get("language") == "multi" {
+		heard["languages"] = languagesOf(words)
 	}
 	ok := n.send(map[string]any{"type": "Results", "channel_index": []int{0, 1}, "start": rounded(n.start),
 		"duration": rounded(n.now - n.start), "is_final": final, "speech_final": finalize, "from_finalize": finalize,
-		"channel": map[string]any{"alternatives": []any{map[string]any{"transcript": textOf(words), "confidence": 0.98,
-			"words": list}}},
+		"channel": map[string]any{"alternatives": []any{heard}},
 		"metadata": map[string]any{"request_id": requestID, "model_uuid": requestID,
 			"model_info": map[string]any{"name": "general-nova-3", "version": "1", "arch": "nova-3"}}})
 	if final {
@@ -234,7 +243,11 @@ func (f *turns) tell(event string) bool {
 	if f.silence() > 0 {
 		sure = min(1, f.silence()/turnEnd*0.7)
 	}
-	return f.send(map[string]any{"type": "TurnInfo", "request_id": requestID, "sequence_id": f.sequence, "event": event,
+	info := map[string]any{"type": "TurnInfo", "request_id": requestID, "sequence_id": f.sequence, "event": event,
 		"turn_index": f.index, "audio_window_start": rounded(f.start), "audio_window_end": rounded(f.now),
-		"transcript": textOf(words), "words": list, "end_of_turn_confidence": sure})
+		"transcript": textOf(words), "words": list, "end_of_turn_confidence": sure}
+	if f.Get("model") == "flux-general-multi" {
+		info["languages"] = languagesOf(words)
+	}
+	return f.send(info)
 }

@@ -2,6 +2,7 @@ package deepgramtest
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -19,6 +20,7 @@ const (
 // word is one that was said, with its times in seconds of the stream.
 type word struct {
 	text       string
+	language   string // told where several may be spoken
 	start, end float64
 }
 
@@ -96,11 +98,12 @@ func (l *listener) begin(text string, each float64) {
 		at = l.began
 	}
 	for _, w := range strings.Fields(text) {
+		w, language, _ := strings.Cut(w, "/") // hola/es
 		end := at + each
 		if each == 0 {
 			end = at + pace*float64(utf8.RuneCountInString(w)+1)
 		}
-		l.words = append(l.words, word{w, at, end})
+		l.words = append(l.words, word{w, language, at, end})
 		at = end
 	}
 }
@@ -132,4 +135,16 @@ func textOf(words []word) string {
 		list[i] = w.text
 	}
 	return strings.Join(list, " ")
+}
+
+// languagesOf are the languages of words, those of the most words first.
+func languagesOf(words []word) []string {
+	count, list := map[string]int{}, []string{}
+	for _, w := range words {
+		if count[w.language]++; w.language != "" && count[w.language] == 1 {
+			list = append(list, w.language)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b string) int { return count[b] - count[a] })
+	return list
 }
