@@ -17,7 +17,7 @@ var pipelineOnly = []string{
 	"ear-drops.dialogue", "ear-drops-now-and-then.dialogue", "ear-keeps-dropping.dialogue", "ear-loses.dialogue", "ear-loses-all.dialogue", "ear-loses-first.dialogue", "ear-refuses.dialogue",
 	"noise-slow-ear.dialogue",                                   // a sound is answered without its text after a second
 	"collect-ahead.dialogue", "wait-for-customer-asks.dialogue", // the order in which the model is told
-	"menu-asks.dialogue",                             // a model that speaks for itself can be heard by a menu
+	"menu-asks.dialogue",                                                        // a model that speaks for itself can be heard by a menu
 	"languages.dialogue", "languages-slow.dialogue", "languages-turns.dialogue", // the model answers in the language that it hears
 	"nul.dialogue", // nothing cleans the model's own copy of what it hears
 }
