@@ -62,7 +62,8 @@ type Campaign struct {
 	PhoneNumberIDs          []int64  `bun:"-" json:"phone_number_ids" maxItems:"100" uniqueItems:"true" doc:"Own numbers, which calls leave from in turn; the assistant's own where there is none."`
 
 	PausedUntil Time    `json:"paused_until" readOnly:"true" doc:"While it is in progress: no calls before then, for pause_reason."`
-	PauseReason *string `json:"pause_reason" readOnly:"true"`
+	PauseReason *string `json:"pause_reason" readOnly:"true" doc:"Also why its scheduled start was refused."`
+	StartsAt    Time    `json:"starts_at,omitempty" readOnly:"true" doc:"While it waits for its scheduled start: when that is."`
 	StartedAt   Time    `json:"started_at" readOnly:"true"`
 	CompletedAt Time    `json:"completed_at" readOnly:"true"`
 	CreatedAt   Time    `json:"created_at" readOnly:"true"`

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -101,6 +102,21 @@ func TestConsoleCampaign(t *testing.T) {
 	p.look("campaign-calls")
 	p.click("form[action$='/stop'] button")
 	p.see("#campaign-state", "Stopped")
+	// Later, by itself; canceled; and at another time, which comes at once.
+	p.click("#campaign-state a.primary")
+	p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("document.querySelector('#starts-at').value = %q",
+		time.Now().UTC().Add(48*time.Hour).Format("2006-01-02T15:04"))))
+	p.click("form[action$='/schedule'] button")
+	p.see("#campaign-state", "It starts")
+	p.look("campaign-scheduled")
+	p.click("form[action$='/unschedule'] button")
+	p.see("#campaign-state", "Stopped")
+	where := eval[string](p, "location.pathname")
+	if status := s.call(t, "POST", "/user"+where+"/schedule", map[string]any{
+		"starts_at": time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339Nano)}, nil); status != http.StatusOK {
+		t.Fatalf("the schedule is answered %d", status)
+	}
+	p.see("#campaign-state", "In progress")
 	p.open(s.URL + "/campaigns")
 	p.see(".list", "Spring <b>")
 	p.look("campaigns")

@@ -697,6 +697,18 @@ func TestCampaignReview(t *testing.T) {
 		other.get(at+"/review", status(404))
 		other.get(at+"/sample.csv", status(404))
 		other.post(at+"/try", map[string]any{"phone_number": "+12025550105"}, status(404))
+		other.post(at+"/schedule", map[string]any{"starts_at": "2030-01-01 09:00"}, status(404))
+		p.post(at+"/schedule", map[string]any{"starts_at": "soon"}).fails("starts_at")
+		when := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+		planned := p.post(at+"/schedule", map[string]any{"starts_at": when.Format(time.RFC3339)}, status(200)).json()["data"].(map[string]any)
+		if planned["starts_at"] != when.Format("2006-01-02T15:04:05.000000Z") || planned["status"] != "draft" {
+			t.Errorf("%v", planned)
+		}
+		other.delete(at+"/schedule", status(404))
+		if got := p.delete(at+"/schedule", status(200)).json()["data"].(map[string]any); got["starts_at"] != nil {
+			t.Errorf("%v", got)
+		}
+		p.delete(at+"/schedule", status(400))
 		// the contract's start asks none of this
 		p.post("/user/campaigns/update-status", map[string]any{"campaign_id": c, "action": "start"}, status(200))
 	})

@@ -37,6 +37,10 @@ func (a *API) campaignRoutes() {
 		a.reviewCampaign)
 	handle(a, op{Method: "POST", Path: "/user/campaigns/{id}/try", Name: "tryCampaign", Tag: tag, NotFound: missing, Idempotent: true,
 		Summary: "Call a number of one's own first, with the first lead's variables"}, a.tryCampaign)
+	handle(a, op{Method: "POST", Path: "/user/campaigns/{id}/schedule", Name: "scheduleCampaign", Tag: tag, NotFound: missing,
+		Summary: "Have a campaign start by itself"}, a.scheduleCampaign)
+	handle(a, op{Method: "DELETE", Path: "/user/campaigns/{id}/schedule", Name: "unscheduleCampaign", Tag: tag, NotFound: missing,
+		Summary: "Take the scheduled start away"}, a.unscheduleCampaign)
 	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/sample.csv", Name: "sampleCampaign", Tag: tag,
 		NotFound: missing, Stream: "text/csv", Summary: "A list to begin with: a column for each variable of the assistant's"}, a.sampleCampaign)
 	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/export", Name: "exportCampaign", Tag: tag,
@@ -106,6 +110,23 @@ func (a *API) exportCampaign(ctx context.Context, r *request, in *byID) (none, e
 		err = errAnswered
 	}
 	return none{}, err
+}
+
+type campaignSchedule struct {
+	byID
+	Body struct {
+		StartsAt string `json:"starts_at" required:"true" maxLength:"40" doc:"RFC 3339, or a date and a time by the clock of the campaign's time zone: 2026-12-01 09:00. At most a year ahead."`
+	}
+}
+
+func (a *API) scheduleCampaign(ctx context.Context, r *request, in *campaignSchedule) (*messageData[*parley.Campaign], error) {
+	c, err := a.Campaigns.Schedule(ctx, r.UserID(), in.ID, in.Body.StartsAt)
+	return &messageData[*parley.Campaign]{"Campaign scheduled successfully", c}, err
+}
+
+func (a *API) unscheduleCampaign(ctx context.Context, r *request, in *byID) (*messageData[*parley.Campaign], error) {
+	c, err := a.Campaigns.Unschedule(ctx, r.UserID(), in.ID)
+	return &messageData[*parley.Campaign]{"Scheduled start canceled successfully", c}, err
 }
 
 func (a *API) sampleCampaign(ctx context.Context, r *request, in *byID) (none, error) {

@@ -93,15 +93,18 @@ func (d *Roster) estimate(leads int64, carrier parley.Money, from store.CallMinu
 	return e
 }
 
-// Launch is Begin for those who have seen what is ahead: a list that does not fit the assistant keeps the campaign from
-// starting.
-func (d *Roster) Launch(ctx context.Context, userID, id int64) (*parley.Campaign, error) {
+// Launch is Begin for those who have seen what is ahead, or Schedule where at says when: a list that does not fit the
+// assistant keeps the campaign from starting.
+func (d *Roster) Launch(ctx context.Context, userID, id int64, at string) (*parley.Campaign, error) {
 	a, err := d.Ahead(ctx, userID, id)
 	if err != nil {
 		return nil, err
 	}
 	if why := a.Blocked(); why != "" {
 		return nil, parley.Errorf(parley.Refused, "%s", why)
+	}
+	if at != "" {
+		return d.Schedule(ctx, userID, id, at)
 	}
 	return d.Begin(ctx, userID, id)
 }

@@ -168,12 +168,16 @@ func (d *Roster) Begin(ctx context.Context, userID, id int64) (c *parley.Campaig
 		if err := d.ready(ctx, tx.Query, userID, c); err != nil {
 			return err
 		}
-		c.Status, c.StartedAt, c.CompletedAt = to, parley.Now(), 0
-		c.PausedUntil, c.PauseReason, c.Failing, c.Pauses = 0, nil, []int64{}, 0
-		return tx.SaveCampaignRun(ctx, userID, c)
+		return begin(ctx, tx, c, to)
 	})
 	d.Wake(userID)
 	return c, err
+}
+
+func begin(ctx context.Context, tx *store.Tx, c *parley.Campaign, to parley.CampaignStatus) error {
+	c.Status, c.StartsAt, c.StartedAt, c.CompletedAt = to, 0, parley.Now(), 0
+	c.PausedUntil, c.PauseReason, c.Failing, c.Pauses = 0, nil, []int64{}, 0
+	return tx.SaveCampaignRun(ctx, c.UserID, c)
 }
 
 // ready says why a campaign can't begin, nil when it can.

@@ -29,12 +29,12 @@ func TestLaunch(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := h.Launch(t.Context(), h.user.ID, c.ID); err == nil || !strings.Contains(err.Error(), "no leads") {
+		if _, err := h.Launch(t.Context(), h.user.ID, c.ID, ""); err == nil || !strings.Contains(err.Error(), "no leads") {
 			t.Errorf("without leads: %v", err)
 		}
 		add("+12125550100", map[string]string{"name": "Ana", "Order": "12"})
 		add("+12125550101", map[string]string{"name": ""})
-		_, err := h.Launch(t.Context(), h.user.ID, c.ID)
+		_, err := h.Launch(t.Context(), h.user.ID, c.ID, "")
 		if err == nil || !strings.Contains(err.Error(), "uses {{order}}, but no lead has a value") {
 			t.Errorf("with a column of another name: %v", err)
 		}
@@ -42,10 +42,10 @@ func TestLaunch(t *testing.T) {
 			t.Errorf("it is %s", got.Status)
 		}
 		add("+12125550102", map[string]string{"order": "13"})
-		if _, err := h.Launch(t.Context(), h.user.ID+1, c.ID); !store.IsNotFound(err) {
+		if _, err := h.Launch(t.Context(), h.user.ID+1, c.ID, ""); !store.IsNotFound(err) {
 			t.Errorf("a stranger is answered %v", err)
 		}
-		if got, err := h.Launch(t.Context(), h.user.ID, c.ID); err != nil || got.Status != parley.CampaignInProgress {
+		if got, err := h.Launch(t.Context(), h.user.ID, c.ID, ""); err != nil || got.Status != parley.CampaignInProgress {
 			t.Errorf("%v %v", got, err)
 		}
 	})

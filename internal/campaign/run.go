@@ -112,6 +112,9 @@ func (d *Runner) round(ctx context.Context, users []int64, room int) (began int,
 		if err := d.tidy(ctx); err != nil {
 			return 0, again, fmt.Errorf("tidy the leads: %w", err)
 		}
+		if err := d.beginDue(ctx); err != nil {
+			return 0, again, fmt.Errorf("look for scheduled starts: %w", err)
+		}
 	}
 	states, live, err := d.DB.RunningCampaigns(ctx, users...)
 	if err != nil {

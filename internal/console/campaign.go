@@ -52,7 +52,7 @@ func (c *Console) campaignDelete(r *request) (*answer, error) {
 }
 
 func (c *Console) campaignStart(r *request) (*answer, error) {
-	_, err := c.Campaigns.Launch(r.Context(), r.UserID(), r.id("id"))
+	_, err := c.Campaigns.Launch(r.Context(), r.UserID(), r.id("id"), "")
 	return c.campaignMoved(r, err, "started")
 }
 
@@ -215,7 +215,7 @@ func (v *campaignView) parts() []part {
 }
 
 func (v *campaignView) stateVersion() string {
-	return fmt.Sprintf("%s.%d.%t", v.Campaign.Status, v.PausedUntil, v.opens.IsZero())
+	return fmt.Sprintf("%s.%d.%d.%t.%t", v.Campaign.Status, v.PausedUntil, v.StartsAt, v.opens.IsZero(), v.PauseReason == nil)
 }
 
 func (v *campaignView) sumsVersion() string { return fmt.Sprint(v.stats) }

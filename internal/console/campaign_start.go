@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -16,6 +17,8 @@ type campaignAhead struct {
 	*campaign.Ahead
 	own     string // the number that is to be called first
 	refused string // why it was not
+	later   string // when it is to start by itself
+	wrong   string // why that can't be
 }
 
 func (c *Console) campaignAhead(r *request) (*campaignAhead, error) {
@@ -32,6 +35,28 @@ func (c *Console) campaignAsk(r *request) (*answer, error) {
 		return see(a.path("")), nil
 	}
 	return show("Start "+a.Campaign.Name, campaignAsk(a)), nil
+}
+
+// campaignSchedule has a campaign start by itself.
+func (c *Console) campaignSchedule(r *request) (*answer, error) {
+	at := strings.TrimSpace(r.PostFormValue("starts_at"))
+	_, err := c.Campaigns.Launch(r.Context(), r.UserID(), r.id("id"), cmp.Or(at, "-"))
+	wrong, ok := fieldErrors(err)
+	if !ok {
+		return c.campaignMoved(r, err, "scheduled")
+	}
+	a, err := c.campaignAhead(r)
+	if err != nil {
+		return nil, err
+	}
+	f := fieldsOf[struct{}](nil, wrong)
+	a.later, a.wrong = at, f.wrong("starts_at")
+	return invalid("Start "+a.Campaign.Name, campaignAsk(a)), nil
+}
+
+func (c *Console) campaignUnschedule(r *request) (*answer, error) {
+	_, err := c.Campaigns.Unschedule(r.Context(), r.UserID(), r.id("id"))
+	return c.campaignMoved(r, err, "unscheduled")
 }
 
 // campaignTry calls a number of the user's own first, as the API does.

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"parley"
 	"parley/internal/campaign"
@@ -146,6 +147,16 @@ func TestCampaignPages(t *testing.T) {
 	v.post(at+"/try", url.Values{"phone_number": {"me"}}).is(http.StatusUnprocessableEntity).says("in international format")
 	called := v.post(at+"/try", url.Values{"phone_number": {"+14155550003"}}).is(http.StatusSeeOther).header.Get("Location")
 	v.get(called).is(http.StatusOK)
+	// It may start later by itself, which can be canceled.
+	v.post(at+"/schedule", url.Values{"starts_at": {"2001-01-01T09:00"}}).is(http.StatusUnprocessableEntity).says("must be in the future")
+	v.post(at+"/schedule", url.Values{"starts_at": {""}}).is(http.StatusUnprocessableEntity).says("must be a date and a time")
+	later := time.Now().Add(48 * time.Hour).Format("2006-01-02T15:04")
+	v.post(at+"/schedule", url.Values{"starts_at": {later}}).moved(at + "?done=scheduled")
+	v.get(at).says("It starts").says("Scheduled")
+	v.get("/campaigns").says("Scheduled")
+	v.post(at+"/unschedule", nil).moved(at + "?done=unscheduled")
+	v.post(at+"/unschedule", nil).is(http.StatusConflict).says("has no scheduled start")
+	v.get(at).says("Draft")
 	v.post(at+"/start", ask.form(at+"/start")).moved(at + "?done=started")
 	v.get(at).says("In progress")
 	v.get(at + "/start").moved(at)

@@ -233,6 +233,8 @@ func (c *Console) routes() {
 	c.page("POST /campaigns/{id}/edit", c.campaignSave)
 	c.page("GET /campaigns/{id}/start", c.campaignAsk)
 	c.page("POST /campaigns/{id}/start", c.campaignStart)
+	c.page("POST /campaigns/{id}/schedule", c.campaignSchedule)
+	c.page("POST /campaigns/{id}/unschedule", c.campaignUnschedule)
 	c.page("POST /campaigns/{id}/try", c.campaignTry)
 	c.page("GET /campaigns/{id}/sample.csv", c.campaignSample)
 	c.page("POST /campaigns/{id}/stop", c.campaignStop)

@@ -67,6 +67,8 @@ var notices = map[string]string{
 	"hung-up":     "The call is being hung up.",
 	"started":     "Started. It makes calls within its hours.",
 	"stopped":     "Stopped. No new calls begin; live calls continue.",
+	"scheduled":   "Scheduled. It starts by itself.",
+	"unscheduled": "The scheduled start is canceled.",
 	"sent":        "Sent.",
 	"received":    "Message received.",
 	"resent":      "It is being sent again.",

@@ -122,11 +122,18 @@ func (tx *Tx) keepNumbers(ctx context.Context, c *parley.Campaign) error {
 // SaveCampaignRun stores what the running of a campaign changes: its status, its pause, its counts.
 func (tx *Tx) SaveCampaignRun(ctx context.Context, userID int64, c *parley.Campaign) error {
 	c.UpdatedAt = parley.Now()
-	res, err := tx.q.NewUpdate().Model(c).Column("status", "paused_until", "pause_reason", "started_at",
+	res, err := tx.q.NewUpdate().Model(c).Column("status", "paused_until", "pause_reason", "starts_at", "started_at",
 		"completed_at", "updated_at", "failing", "pauses",
 		"rotation", "answered", "voicemail", "busy", "no_answer", "failed", "canceled",
 		"cost").Where("id = ? AND user_id = ?", c.ID, userID).Exec(ctx)
 	return one(res, err, campaignNotFound)
+}
+
+// DueCampaigns are campaigns of whatever users whose scheduled start has come, longest due first.
+func (q Query) DueCampaigns(ctx context.Context, now parley.Time, limit int) (list []parley.Campaign, err error) {
+	err = q.q.NewSelect().Model(&list).Column("id", "user_id").Where("starts_at > 0 AND starts_at <= ?", now).Where(alive).
+		Order("starts_at").Limit(int64(limit)).Scan(ctx)
+	return list, err
 }
 
 // DeleteCampaign hides a campaign: it calls nobody more. Its leads are removed by EmptyCampaigns; its calls stay.
