@@ -158,9 +158,50 @@ func TestSheets(t *testing.T) {
 			h.sheet(path)
 		}
 		h.get("/user/test-runs.csv?assistant_id=999999", status(404))
+		h.ownSheets(a)
 		h.get("/user/calls.csv?campaign_id=999999", status(404))
 		if n := len(h.stranger().sheet("calls.csv")); n != 1 {
 			t.Errorf("a stranger gets %d rows", n)
 		}
 	})
+}
+
+// ownSheets looks at the lists of what an account has.
+func (h *harness) ownSheets(assistant int64) {
+	h.Helper()
+	number := h.number()
+	h.put(fmt.Sprintf("/user/assistant/%d", assistant), map[string]any{"name": "=1+1", "phone_number_id": number}, status(200))
+	for i := range 205 { // more than one read returns
+		h.post("/user/blacklist", map[string]any{"phone_number": fmt.Sprintf("+1415555%04d", 2000+i)}, status(201))
+	}
+	tool := h.post("/user/tools", map[string]any{"name": "look_up", "description": "=2+2", "endpoint": "https://example.com/{id}", "method": "GET",
+		"headers": []any{map[string]any{"name": "X-Key", "value": "very secret"}}, "schema": []any{}}, status(201)).json()["data"].(map[string]any)
+	base := h.post("/user/knowledgebases", map[string]any{"name": "Rules"}, status(201)).json()["data"].(map[string]any)
+	for path, want := range map[string][]string{
+		"assistants.csv":    {fmt.Sprint(assistant), "'=1+1", fmt.Sprint(number)},
+		"phone-numbers.csv": {fmt.Sprint(number), "'=1+1"},
+		"tools.csv":         {fmt.Sprint(tool["id"]), "'=2+2", "X-Key", "https://example.com/{id}"},
+		"blacklist.csv":     {"+14155552000"},
+		fmt.Sprintf("documents.csv?knowledgebase_id=%v", base["id"]): nil,
+	} {
+		rows := h.sheet(path)
+		text := fmt.Sprint(rows)
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				h.Errorf("%s lacks %q: %.500s", path, w, text)
+			}
+		}
+		if strings.Contains(text, "very secret") {
+			h.Errorf("%s has a header's value", path)
+		}
+		if path == "blacklist.csv" && len(rows) != 206 {
+			h.Errorf("%d rows of the blacklist", len(rows))
+		}
+		other := h.stranger()
+		if strings.HasPrefix(path, "documents") {
+			other.get("/user/"+path, status(404))
+		} else if n := len(other.sheet(path)); n != 1 {
+			h.Errorf("a stranger gets %d rows of %s", n, path)
+		}
+	}
 }

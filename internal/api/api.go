@@ -138,6 +138,7 @@ func (a *API) register() {
 	a.alertRoutes()
 	a.knowledgeRoutes()
 	a.sheetRoutes()
+	a.ownSheetRoutes()
 }
 
 type (

@@ -7,6 +7,7 @@ import (
 
 	"parley"
 	"parley/internal/sheet"
+	"parley/internal/store"
 	"parley/internal/web"
 )
 
@@ -25,6 +26,32 @@ func (a *API) sheetRoutes() {
 	handle(a, list("webhook-deliveries.csv", "exportDeliveries", "Webhooks",
 		"All deliveries that the filters take, as CSV"), a.exportDeliveries)
 	handle(a, list("test-runs.csv", "exportTestRuns", "Tests", "The runs of an assistant's tests, as CSV"), a.exportTestRuns)
+}
+
+// ownSheetRoutes are the lists of what an account has, as CSV.
+func (a *API) ownSheetRoutes() {
+	whole := func(path, name, tag, summary string, write func(context.Context, *store.DB, int64, *time.Location, sheet.Begin) error) {
+		handle(a, op{Method: "GET", Path: "/user/" + path, Name: name, Tag: tag, Stream: "text/csv", Summary: summary},
+			func(ctx context.Context, r *request, _ *none) (none, error) {
+				return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error { return write(ctx, a.DB, r.UserID(), zone, begin) })
+			})
+	}
+	whole("assistants.csv", "exportAssistants", "Assistants", "All assistants, without their prompts, as CSV", sheet.Assistants)
+	whole("phone-numbers.csv", "exportNumbers", "Phone numbers", "All phone numbers, as CSV", sheet.Numbers)
+	whole("blacklist.csv", "exportBlacklist", "Blacklist", "All numbers that no campaign calls, as CSV", sheet.Blacklist)
+	whole("tools.csv", "exportTools", "Tools", "All mid-call tools, with the names of their headers alone, as CSV", sheet.Tools)
+	handle(a, op{Method: "GET", Path: "/user/documents.csv", Name: "exportDocuments", Tag: "Knowledgebases", Stream: "text/csv",
+		Summary: "The documents of a knowledgebase, as CSV"}, a.exportDocuments)
+}
+
+type documentsOf struct {
+	KnowledgebaseID int64 `query:"knowledgebase_id" doc:"Whose documents; required."`
+}
+
+func (a *API) exportDocuments(ctx context.Context, r *request, in *documentsOf) (none, error) {
+	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
+		return sheet.Documents(ctx, a.DB, r.UserID(), in.KnowledgebaseID, zone, begin)
+	})
 }
 
 // sheet sends a list, with times in the account's time zone.

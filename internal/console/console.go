@@ -31,6 +31,7 @@ import (
 	"parley/internal/knowledge"
 	"parley/internal/number"
 	"parley/internal/setup"
+	"parley/internal/sheet"
 	"parley/internal/store"
 	"parley/internal/web"
 )
@@ -204,6 +205,11 @@ func (c *Console) routes() {
 	c.page("GET /ledger.csv", c.ledgerSheet)
 	c.page("GET /webhooks.csv", c.deliverySheet)
 	c.page("GET /assistants/{id}/test-runs.csv", c.runSheet)
+	c.page("GET /assistants.csv", c.whole(sheet.Assistants))
+	c.page("GET /numbers.csv", c.whole(sheet.Numbers))
+	c.page("GET /do-not-call.csv", c.whole(sheet.Blacklist))
+	c.page("GET /tools.csv", c.whole(sheet.Tools))
+	c.page("GET /knowledge/{id}/documents.csv", c.documentSheet)
 
 	c.page("GET /calls", c.callList)
 	c.page("GET /calls/live", c.callListLive)

@@ -1,12 +1,14 @@
 package console
 
 import (
+	"context"
 	"io"
 	"time"
 
 	"parley"
 	"parley/internal/form"
 	"parley/internal/sheet"
+	"parley/internal/store"
 	"parley/internal/web"
 )
 
@@ -77,6 +79,21 @@ func (c *Console) deliverySheet(r *request) (*answer, error) {
 	}
 	return c.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
 		return sheet.Deliveries(r.Context(), c.DB, r.UserID(), parley.EventKind(q.Event), parley.DeliveryStatus(q.Status), zone, begin)
+	})
+}
+
+// whole sends a list that has no filters.
+func (c *Console) whole(write func(context.Context, *store.DB, int64, *time.Location, sheet.Begin) error) handler {
+	return func(r *request) (*answer, error) {
+		return c.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
+			return write(r.Context(), c.DB, r.UserID(), zone, begin)
+		})
+	}
+}
+
+func (c *Console) documentSheet(r *request) (*answer, error) {
+	return c.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
+		return sheet.Documents(r.Context(), c.DB, r.UserID(), r.id("id"), zone, begin)
 	})
 }
 

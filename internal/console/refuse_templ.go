@@ -185,6 +185,10 @@ func refusePage(p *refusals) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
+			templ_7745c5c3_Err = download("/do-not-call.csv").Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
 		}
 		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<section class=\"section\" aria-labelledby=\"erase-t\"><header><h2 id=\"erase-t\">Erase a customer</h2><p>If a customer asks for it, everything about them is removed. What it cost stays in the ledger.</p></header>")
 		if templ_7745c5c3_Err != nil {

@@ -115,14 +115,19 @@ func Campaigns(ctx context.Context, db *store.DB, userID int64, zone *time.Locat
 		{"no_answer", func(r *parley.Campaign) string { return whole(r.NoAnswer) }},
 		{"failed", func(r *parley.Campaign) string { return whole(r.Failed) }},
 		{"cost", func(r *parley.Campaign) string { return r.Cost.String() }},
-	}, func(row func(*parley.Campaign) error) error {
+	}, each(list))
+}
+
+// each walks through a list that is short enough to be read at once.
+func each[T any](list []T) func(row func(*T) error) error {
+	return func(row func(*T) error) error {
 		for i := range list {
 			if err := row(&list[i]); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
+	}
 }
 
 // Ledger writes the movements of the user's money between two times.

@@ -114,6 +114,13 @@ func (q Query) AssistantPage(ctx context.Context, userID int64, p Page) ([]parle
 	return list, total, err
 }
 
+// AssistantRows is a page of the user's assistants, newest first, without what belongs to them elsewhere.
+func (q Query) AssistantRows(ctx context.Context, userID int64, p Page) ([]parley.Assistant, int, error) {
+	list := []parley.Assistant{}
+	total, err := page(ctx, q.q.NewSelect().Model(&list).Where("user_id = ?", userID).Where(alive), p, "id DESC")
+	return list, total, err
+}
+
 // Assistants are all the user's assistants, oldest first; of one type unless kind is "".
 func (q Query) Assistants(ctx context.Context, userID int64, kind string) ([]parley.Assistant, error) {
 	list := []parley.Assistant{}

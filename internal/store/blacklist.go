@@ -15,6 +15,13 @@ func (q Query) Blacklist(ctx context.Context, userID int64) ([]parley.BlacklistE
 	return list, err
 }
 
+// BlacklistPage is a page of Blacklist.
+func (q Query) BlacklistPage(ctx context.Context, userID int64, p Page) ([]parley.BlacklistEntry, int, error) {
+	list := []parley.BlacklistEntry{}
+	total, err := page(ctx, q.q.NewSelect().Model(&list).Where("user_id = ?", userID), p, "id DESC")
+	return list, total, err
+}
+
 // Blacklisted says which of some numbers are on the user's blacklist.
 func (q Query) Blacklisted(ctx context.Context, userID int64, numbers []string) (map[string]bool, error) {
 	if len(numbers) == 0 {
