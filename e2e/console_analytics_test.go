@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"parley/internal/ai/aitest"
 )
 
@@ -44,6 +46,29 @@ func TestConsoleAnalytics(t *testing.T) {
 	p.see("h1", "Calls")
 	p.until("document.querySelectorAll('#results .list li').length === 2")
 	p.look("calls-filtered")
+	// Filters are kept: two clicks and a name.
+	p.click("#saved a[href^='/filters/new']") // one
+	p.see("h1", "Save filters")
+	p.look("filter-new")
+	p.fill("#f-name", "Busy <b>")
+	p.click("#save") // two
+	p.see("#saved a[aria-current]", "Busy <b>")
+	p.do(chromedp.SetValue(chromedp.CSS("select[name=type]"), "inbound"))
+	p.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('select[name=type]').dispatchEvent(new Event('change', {bubbles: true}))"))
+	p.see("#saved", "Save these filters") // it is another filter now
+	p.open(s.URL + "/calls")
+	p.click("#saved a[href*='ended_reason=busy']")
+	p.until("document.querySelectorAll('#results .list li').length === 2")
+	p.look("calls-saved")
+	p.click("#saved a[href='/filters']")
+	p.see("h1", "Saved filters")
+	p.look("filters")
+	p.fill(".rename input", "Engaged")
+	p.click(".rename button")
+	p.see(".list", "Engaged")
+	p.click("[popovertarget^=ask-filter]")
+	p.click(".ask .primary.danger")
+	p.see("main", "There are none yet.")
 	p.open(s.URL + "/conversations")
 	p.fill("input[name=search]", "cheesecake")
 	p.see(".list mark", "cheesecakes")

@@ -32,6 +32,7 @@ type analytics struct {
 	names                          map[int64]string
 	assistants, numbers, campaigns []option
 	zone                           string
+	saved                          saved
 }
 
 // ranges are the days that are a click away.
@@ -133,7 +134,14 @@ func (c *Console) readAnalytics(r *request, v *analytics) (err error) {
 	if v.numbers, err = c.numberFilter(r); err != nil {
 		return err
 	}
-	v.campaigns, err = c.campaignFilter(r)
+	if v.campaigns, err = c.campaignFilter(r); err != nil {
+		return err
+	}
+	filters := v.whole()
+	if len(v.values()) == 0 && v.Range == "7d" { // as the page begins
+		filters = nil
+	}
+	v.saved, err = c.saved(r, "analytics", filters)
 	return err
 }
 
@@ -147,6 +155,15 @@ func (q analyticsQuery) values() url.Values {
 	setID(v, "phone_number_id", q.NumberID)
 	setID(v, "campaign_id", q.CampaignID)
 	set(v, "channel", q.Channel)
+	return v
+}
+
+// whole are all filters as parameters.
+func (q analyticsQuery) whole() url.Values {
+	v := q.values()
+	set(v, "range", q.Range)
+	set(v, "date_from", q.From)
+	set(v, "date_to", q.To)
 	return v
 }
 

@@ -99,6 +99,7 @@ type calls struct {
 	words      []string          // that are searched for
 	any        *parley.Assistant // to show how calls begin; nil when there is none
 	base       string            // of the API
+	saved      saved
 }
 
 // version changes when anything in the list does.
@@ -155,6 +156,9 @@ func (c *Console) callList(r *request) (*answer, error) {
 		return nil, err
 	}
 	if l.campaigns, err = c.campaignFilter(r); err != nil {
+		return nil, err
+	}
+	if l.saved, err = c.saved(r, "calls", l.values()); err != nil {
 		return nil, err
 	}
 	l.base = c.base(r)

@@ -17,6 +17,7 @@ import (
 	"parley"
 	"parley/internal/alert"
 	"parley/internal/exam"
+	"parley/internal/filter"
 	"parley/internal/store"
 )
 
@@ -95,11 +96,15 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 	if err := h.Campaigns.AddLead(t.Context(), u.ID, lead, false); err != nil {
 		t.Fatal(err)
 	}
+	kept, err := filter.Save(t.Context(), h.DB, u.ID, map[string]any{"page": "calls", "name": name, "query": "type=web"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	watched, err := alert.Create(t.Context(), h.DB, u.ID, map[string]any{"name": name, "kind": "balance_below", "threshold": numeral("10")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return map[string]string{"token": token, "/alerts/": id(watched.ID), "lead": id(lead.ID), "test": test, "run": run, "result": result, "/do-not-call/": id(listed.ID),
+	return map[string]string{"token": token, "/alerts/": id(watched.ID), "/filters/": id(kept.ID), "lead": id(lead.ID), "test": test, "run": run, "result": result, "/do-not-call/": id(listed.ID),
 		"/assistants/": id(a.ID), "/calls/": id(c.ID), "/campaigns/": id(camp.ID),
 		"/conversations/": h.talk(t, a, parley.TestConversation).ID, "/knowledge/": id(k.ID),
 		"/tools/": id(h.tool(t, u, "secret_plans").ID), "/numbers/": id(numbers[0].ID),

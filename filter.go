@@ -1,0 +1,18 @@
+package parley
+
+import "github.com/uptrace/bun"
+
+// SavedFilter is a filter of a list under a name of its user's.
+type SavedFilter struct {
+	bun.BaseModel `bun:"saved_filters" json:"-"`
+
+	ID        int64  `bun:",pk,autoincrement" json:"id" readOnly:"true"`
+	UserID    int64  `json:"-"`
+	Page      string `json:"page" required:"true" enum:"calls,analytics"`
+	Name      string `json:"name" required:"true" maxLength:"100"`
+	Query     string `json:"query" required:"true" maxLength:"2000"` // as in the page's address
+	CreatedAt Time   `json:"created_at" readOnly:"true"`
+}
+
+// MostFilters is how many an account may save.
+const MostFilters = 50

@@ -1,0 +1,38 @@
+// Package filter keeps filters of lists that accounts have saved under names.
+package filter
+
+import (
+	"context"
+
+	"parley"
+	"parley/internal/form"
+	"parley/internal/store"
+)
+
+// Save stores a filter of a user's. The error names every field that fails.
+func Save(ctx context.Context, db *store.DB, userID int64, body map[string]any) (*parley.SavedFilter, error) {
+	f := &parley.SavedFilter{}
+	if err := form.Bind(body, f, true).Err(); err != nil {
+		return nil, err
+	}
+	return f, db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateFilter(ctx, userID, f) })
+}
+
+// Rename gives a filter another name.
+func Rename(ctx context.Context, db *store.DB, userID, id int64, name string) error {
+	return db.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		f, err := tx.SavedFilter(ctx, userID, id)
+		if err != nil {
+			return err
+		}
+		if err := form.Bind(map[string]any{"name": name}, f, false).Err(); err != nil {
+			return err
+		}
+		return tx.RenameFilter(ctx, userID, id, f.Name)
+	})
+}
+
+// Delete removes a filter.
+func Delete(ctx context.Context, db *store.DB, userID, id int64) error {
+	return db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteFilter(ctx, userID, id) })
+}

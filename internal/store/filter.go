@@ -1,0 +1,62 @@
+package store
+
+import (
+	"context"
+
+	"parley"
+)
+
+const filterNotFound = "Filter not found"
+
+// SavedFilters are the user's saved filters by name; of one page unless it is "".
+func (q Query) SavedFilters(ctx context.Context, userID int64, page string) ([]parley.SavedFilter, error) {
+	list := []parley.SavedFilter{}
+	s := q.q.NewSelect().Model(&list).Where("user_id = ?", userID).Order("page", "name")
+	only(s, "page", page)
+	return list, s.Scan(ctx)
+}
+
+// SavedFilter is one of the user's saved filters.
+func (q Query) SavedFilter(ctx context.Context, userID, id int64) (*parley.SavedFilter, error) {
+	f := new(parley.SavedFilter)
+	return f, notFound(q.q.NewSelect().Model(f).Where("id = ? AND user_id = ?", id, userID).Scan(ctx), filterNotFound)
+}
+
+// CreateFilter stores a new filter.
+func (tx *Tx) CreateFilter(ctx context.Context, userID int64, f *parley.SavedFilter) error {
+	if err := tx.LockUser(ctx, userID); err != nil {
+		return err
+	}
+	var n int
+	if err := tx.q.NewRaw("SELECT count(*) FROM saved_filters WHERE user_id = ?", userID).Scan(ctx, &n); err != nil {
+		return err
+	}
+	if n >= parley.MostFilters {
+		return parley.Errorf(parley.Forbidden, "An account can save %d filters. Delete what you no longer need.", parley.MostFilters)
+	}
+	f.ID, f.UserID, f.CreatedAt = 0, userID, parley.Now()
+	_, err := tx.q.NewInsert().Model(f).Exec(ctx)
+	return filterTaken(err)
+}
+
+// RenameFilter changes the name of a filter.
+func (tx *Tx) RenameFilter(ctx context.Context, userID, id int64, name string) error {
+	res, err := tx.q.NewRaw("UPDATE saved_filters SET name = ? WHERE id = ? AND user_id = ?", name, id, userID).Exec(ctx)
+	if err != nil {
+		return filterTaken(err)
+	}
+	return one(res, nil, filterNotFound)
+}
+
+func filterTaken(err error) error {
+	if Violates(err, "saved_filters.user_id, saved_filters.page, saved_filters.name", "saved_filters_name") {
+		return parley.Fields{{Name: "name", Messages: []string{"You have a filter of this name already."}}}.Err()
+	}
+	return err
+}
+
+// DeleteFilter removes a filter.
+func (tx *Tx) DeleteFilter(ctx context.Context, userID, id int64) error {
+	res, err := tx.q.NewRaw("DELETE FROM saved_filters WHERE id = ? AND user_id = ?", id, userID).Exec(ctx)
+	return one(res, err, filterNotFound)
+}
