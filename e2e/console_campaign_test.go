@@ -104,6 +104,7 @@ func TestConsoleCampaign(t *testing.T) {
 	p.see("#campaign-state", "Stopped")
 	// Later, by itself; canceled; and at another time, which comes at once.
 	p.click("#campaign-state a.primary")
+	p.until("document.querySelector('#starts-at')")
 	p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("document.querySelector('#starts-at').value = %q",
 		time.Now().UTC().Add(48*time.Hour).Format("2006-01-02T15:04"))))
 	p.click("form[action$='/schedule'] button")

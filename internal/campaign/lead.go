@@ -31,6 +31,7 @@ func (d *Roster) AddLead(ctx context.Context, userID int64, l *parley.Lead, dupl
 type LeadChange struct {
 	PhoneNumber *string // E.164
 	Variables   map[string]string
+	Without     []string // variables that go
 	// created: call it from the start; completed: call it no more; reached-max-retries: likewise, in vain
 	Status      *parley.LeadStatus
 	CampaignID  *int64 // where it moves to
@@ -50,6 +51,9 @@ func (d *Roster) ChangeLead(ctx context.Context, userID, id int64, ch LeadChange
 			return err
 		}
 		merged := maps.Clone(l.Variables)
+		for _, name := range ch.Without {
+			delete(merged, name)
+		}
 		maps.Copy(merged, ch.Variables)
 		var wrong parley.Fields
 		if parley.CheckVariables(merged, &wrong); len(wrong) > 0 && len(ch.Variables) > 0 {

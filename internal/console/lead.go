@@ -1,7 +1,9 @@
 package console
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"parley"
@@ -19,8 +21,9 @@ type leadInput struct {
 type leadForm struct {
 	*fields
 	campaign *parley.Campaign
-	id       int64  // 0: it is new
-	refused  string // why it was not saved
+	id       int64    // 0: it is new
+	shown    []string // variables that it has and the page shows: one whose row is not sent goes
+	refused  string   // why it was not saved
 }
 
 func (l *leadForm) path() string {
@@ -54,6 +57,7 @@ func (c *Console) leadForm(r *request) (*leadForm, error) {
 			return nil, parley.Errorf(parley.NotFound, "There is no such lead.")
 		}
 		f.id, in.PhoneNumber, in.Variables = l.ID, l.PhoneNumber, l.Variables
+		f.shown = slices.Sorted(maps.Keys(l.Variables))
 	} else {
 		a, err := c.DB.Assistant(r.Context(), r.UserID(), of.AssistantID)
 		if err != nil {
@@ -88,6 +92,7 @@ func (c *Console) leadSave(r *request) (*answer, error) {
 			}
 		}
 	}
+	f.shown = r.PostForm["shown"] // somebody else may have added others meanwhile
 	var in leadInput
 	err = form.Bind(tree, &in, true).Err()
 	if err == nil {
@@ -111,6 +116,8 @@ func (c *Console) storeLead(r *request, f *leadForm, in *leadInput) error {
 		return c.Campaigns.AddLead(r.Context(), r.UserID(), &parley.Lead{CampaignID: f.campaign.ID, PhoneNumber: number,
 			Variables: in.Variables}, false)
 	}
-	_, err := c.Campaigns.ChangeLead(r.Context(), r.UserID(), f.id, campaign.LeadChange{PhoneNumber: &number, Variables: in.Variables})
+	gone := slices.DeleteFunc(slices.Clone(f.shown), func(name string) bool { _, sent := in.Variables[name]; return sent })
+	_, err := c.Campaigns.ChangeLead(r.Context(), r.UserID(), f.id,
+		campaign.LeadChange{PhoneNumber: &number, Variables: in.Variables, Without: gone})
 	return err
 }

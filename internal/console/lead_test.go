@@ -1,10 +1,12 @@
 package console
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 
 	"parley"
+	"parley/internal/campaign"
 	"parley/internal/store"
 )
 
@@ -49,6 +51,20 @@ func TestLeadByHand(t *testing.T) {
 	l, err := h.DB.Lead(t.Context(), u.ID, list[0].ID)
 	if err != nil || l.PhoneNumber != "+14155550124" || l.Variables["customer_name"] != "Ben" || l.Status != parley.LeadCreated {
 		t.Errorf("%+v %v", l, err)
+	}
+	// A row that is removed is a variable that goes; what somebody else added meanwhile stays.
+	if _, err := h.Campaigns.ChangeLead(t.Context(), u.ID, l.ID, campaign.LeadChange{Variables: map[string]string{"city": "Rome"}}); err != nil {
+		t.Fatal(err)
+	}
+	form = v.get(one).form(one)
+	if _, err := h.Campaigns.ChangeLead(t.Context(), u.ID, l.ID, campaign.LeadChange{Variables: map[string]string{"late": "yes"}}); err != nil {
+		t.Fatal(err)
+	}
+	form.Del("variables.0.key") // city
+	form.Del("variables.0.value")
+	v.post(one, form).moved(at + "?done=saved")
+	if l, err = h.DB.Lead(t.Context(), u.ID, l.ID); err != nil || fmt.Sprint(l.Variables) != "map[customer_name:Ben late:yes]" {
+		t.Errorf("%+v %v", l.Variables, err)
 	}
 	other := h.signedIn(t, h.user(t))
 	other.get(one).is(http.StatusNotFound)
