@@ -411,3 +411,26 @@ func ValidTimezone(name string) bool {
 	_, err := time.LoadLocation(name)
 	return err == nil
 }
+
+// For is the assistant as somebody with a role may see it. Who may not change it does not learn its secrets: the values
+// of its variables, the headers of its tools, and the addresses of its tools and webhooks, which may hold tokens.
+func (a *Assistant) For(role Role) *Assistant {
+	if role.Includes(RoleEditor) {
+		return a
+	}
+	b := *a
+	b.Variables = make(map[string]string, len(a.Variables))
+	for name := range a.Variables {
+		b.Variables[name] = ""
+	}
+	b.WebhookURL, b.InboundWebhookURL, b.ConversationEndedURL = nil, nil, nil
+	b.MidCallTools = slices.Clone(a.MidCallTools)
+	for i := range b.MidCallTools {
+		b.MidCallTools[i].Headers, b.MidCallTools[i].Endpoint = nil, ""
+	}
+	b.Tools = slices.Clone(a.Tools)
+	for i := range b.Tools {
+		b.Tools[i].Headers, b.Tools[i].Endpoint = nil, ""
+	}
+	return &b
+}

@@ -82,8 +82,8 @@ func whatIsKept(t *testing.T, db *store.DB) {
 		_, err4 := db.Call(t.Context(), u.ID, live.ID)
 		_, err5 := db.SMS(t.Context(), u.ID, sent.ID)
 		_, err6 := db.SMS(t.Context(), u.ID, queued.ID)
-		_, _, err7 := db.Credential(t.Context(), key.ID)
-		_, _, err8 := db.Credential(t.Context(), session.ID)
+		_, _, _, err7 := db.Credential(t.Context(), key.ID)
+		_, _, _, err8 := db.Credential(t.Context(), session.ID)
 		_, deliveries, err := db.Deliveries(t.Context(), u.ID, "", "", store.Page{Number: 1, Size: 10})
 		if err != nil {
 			t.Fatal(err)
@@ -190,14 +190,14 @@ func TestSweepComesRound(t *testing.T) {
 		id := session()
 		wg.Go(func() { (&server{Settings: new(Settings), db: db}).sweep(ctx) })
 		time.Sleep(9 * time.Minute)
-		if _, _, err := db.Credential(t.Context(), id); err != nil {
+		if _, _, _, err := db.Credential(t.Context(), id); err != nil {
 			t.Error("swept early:", err)
 		}
 		mend := storetest.Break(t, o, "DELETE ON keys")
 		time.Sleep(2 * time.Minute)
 		mend()
 		time.Sleep(10 * time.Minute)
-		if _, _, err := db.Credential(t.Context(), id); !store.IsNotFound(err) {
+		if _, _, _, err := db.Credential(t.Context(), id); !store.IsNotFound(err) {
 			t.Error("not swept:", err)
 		}
 	})

@@ -228,7 +228,7 @@ type keyCreate struct {
 func (c *keyCreate) Run(s *Settings, t *terminal) error {
 	var token string
 	err := change(t, s, c.User, func(authority *auth.Authority, u *parley.User) (err error) {
-		_, token, err = authority.MakeKey(t, u.ID, c.Name)
+		_, token, err = authority.MakeKey(t, u.ID, &auth.KeyInput{Name: c.Name})
 		return err
 	})
 	if err == nil {

@@ -83,7 +83,7 @@ func (a *API) getAnalytics(ctx context.Context, r *request, in *analyticsQuery) 
 	if err := a.ownFilters(ctx, r, in.AssistantID, in.CampaignID); err != nil {
 		return nil, err
 	}
-	days, wrong := parley.Asked(in.Range, in.DateFrom, in.DateTo, time.Now(), r.Who.User.Zone())
+	days, wrong := parley.Asked(in.Range, in.DateFrom, in.DateTo, time.Now(), r.Who.Zone())
 	if err := wrong.Err(); err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (a *API) getAnalytics(ctx context.Context, r *request, in *analyticsQuery) 
 		return nil, err
 	}
 	out := showAnalytics(got, days, names)
-	out.Timezone = r.Who.User.Timezone
+	out.Timezone = r.Who.Timezone()
 	return out, nil
 }
 

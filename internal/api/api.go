@@ -114,6 +114,7 @@ func (a *API) Stop() { close(a.stopping) }
 // register lists every operation.
 func (a *API) register() {
 	a.identityRoutes()
+	a.memberRoutes()
 	a.assistantRoutes()
 	a.draftRoutes()
 	a.shareRoutes()

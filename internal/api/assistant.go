@@ -117,7 +117,19 @@ func (a *API) createAssistant(ctx context.Context, r *request, _ *none) (*savedA
 }
 
 func (a *API) getAssistant(ctx context.Context, r *request, in *byID) (*parley.Assistant, error) {
-	return a.Assistants.Get(ctx, r.UserID(), in.ID)
+	s, err := a.Assistants.Get(ctx, r.UserID(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return s.For(r.Who.Role()), nil
+}
+
+// shown are assistants as whoever asks may see them.
+func shown(r *request, list []parley.Assistant) []parley.Assistant {
+	for i := range list {
+		list[i] = *list[i].For(r.Who.Role())
+	}
+	return list
 }
 
 func (a *API) updateAssistant(ctx context.Context, r *request, in *byID) (*savedAssistant, error) {
@@ -130,7 +142,8 @@ func (a *API) deleteAssistant(ctx context.Context, r *request, in *byID) (*notic
 }
 
 func (a *API) listAllAssistants(ctx context.Context, r *request, _ *none) ([]parley.Assistant, error) {
-	return a.Assistants.All(ctx, r.UserID(), "")
+	list, err := a.Assistants.All(ctx, r.UserID(), "")
+	return shown(r, list), err
 }
 
 func (a *API) listAssistants(ctx context.Context, r *request, in *pageQuery) (*Paginated[parley.Assistant], error) {
@@ -139,7 +152,7 @@ func (a *API) listAssistants(ctx context.Context, r *request, in *pageQuery) (*P
 	if err != nil {
 		return nil, err
 	}
-	e := envelope(a, r.Request, list, total, p)
+	e := envelope(a, r.Request, shown(r, list), total, p)
 	return &e, nil
 }
 
@@ -166,7 +179,7 @@ type outbound struct {
 func (a *API) listOutbound(ctx context.Context, r *request, _ *none) ([]outbound, error) {
 	list, err := a.Assistants.All(ctx, r.UserID(), "outbound")
 	out := make([]outbound, len(list))
-	for i, s := range list {
+	for i, s := range shown(r, list) {
 		out[i] = outbound{s.ID, s.UserID, s.Name, s.Type, s.Mode, s.Status, s.VoiceID, s.LanguageID, s.Timezone,
 			s.InitialMessage,
 			s.SystemPrompt, s.Variables, s.WebhookURL, s.IsWebhookActive, s.CreatedAt, s.UpdatedAt}

@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strings"
 )
 
 // The types with which the tests of package api_test declare operations of their own.
@@ -27,12 +29,22 @@ func Handle[In, Out any](a *API, o Op, h func(context.Context, *Request, *In) (O
 type Operation struct {
 	Method, Path string
 	Credential   bool
+	Anybody      bool // a credential is not even looked at
+}
+
+// RoleTable are the operations that the table of roles names.
+func RoleTable() (list []string) {
+	for line := range roles {
+		method, path, _ := strings.Cut(line, " ")
+		list = append(list, fmt.Sprintf("%-6s %s", method, path))
+	}
+	return list
 }
 
 // Operations are all registered operations.
 func (a *API) Operations() (list []Operation) {
 	for _, o := range a.order {
-		list = append(list, Operation{o.Method, o.Path, o.Access == user})
+		list = append(list, Operation{o.Method, o.Path, o.Access == user, o.Access == anybody})
 	}
 	return list
 }

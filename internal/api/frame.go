@@ -259,6 +259,12 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 			}
 		}
 	}
+	if who := whoFrom(r.Context()); who != nil {
+		if err := o.may(who); err != nil {
+			a.fail(w, r, o.Family, "", err)
+			return
+		}
+	}
 	if o.Limit != nil {
 		if _, err := o.Limit.Take(a.Front.Client(r), time.Now()); err != nil {
 			a.fail(w, r, o.Family, "", err)

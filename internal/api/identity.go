@@ -21,8 +21,8 @@ func (a *API) identityRoutes() {
 	}
 	handle(a, op{Method: "GET", Path: "/user/me", Name: "getMe", Tag: tag,
 		Summary: "The account of the credential"}, a.me)
-	handle(a, op{Method: "PUT", Path: "/user/me", Name: "updateMe", Tag: tag, Body: parley.Profile{}, Partial: true,
-		Summary: "Change the account's name, email or time zone"}, a.updateMe)
+	handle(a, op{Method: "PUT", Path: "/user/me", Name: "updateMe", Tag: tag, Body: parley.MemberProfile{}, Partial: true,
+		Summary: "Change one's own name, email or time zone; members also their language"}, a.updateMe)
 	handle(a, op{Method: "GET", Path: "/user/api-keys", Name: "listKeys", Tag: tag,
 		Summary: "List API keys, never their tokens"}, a.listKeys)
 	handle(a, op{Method: "POST", Path: "/user/api-keys", Name: "createKey", Tag: tag, Status: 201,
@@ -49,21 +49,30 @@ type session struct {
 }
 
 type account struct {
-	ID    int64  `json:"id"`
-	Name  string `json:"name"`
-	Email string `json:"email"`
+	ID    int64       `json:"id"`
+	Name  string      `json:"name"`
+	Email string      `json:"email"`
+	Role  parley.Role `json:"role,omitempty" doc:"Of a member. An account's owner has none here."`
+}
+
+func accountOf(who *auth.Who) account {
+	a := account{ID: who.User.ID, Name: who.Name(), Email: who.Email()}
+	if who.Member != nil {
+		a.Role = who.Member.Role
+	}
+	return a
 }
 
 func (a *API) login(ctx context.Context, r *request, in *credentials) (*session, error) {
-	u, err := a.Auth.Login(ctx, a.Front.Address(r.Request), in.Body.Email, in.Body.Password)
+	who, err := a.Auth.Login(ctx, a.Front.Address(r.Request), in.Body.Email, in.Body.Password)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.Auth.CheckCode(ctx, u.ID, auth.Owner, in.Body.Code); err != nil {
+	if err := a.Auth.CheckCode(ctx, who.User.ID, who.MemberID(), in.Body.Code); err != nil {
 		return nil, err
 	}
-	token, err := a.Auth.Begin(ctx, u.ID, parley.Session, cmp.Or(in.Body.TokenName, "session"), nil)
-	return &session{"Logged in successfully.", account{u.ID, u.Name, u.Email}, token}, err
+	token, err := a.Auth.Begin(ctx, who, parley.Session, cmp.Or(in.Body.TokenName, "session"), nil)
+	return &session{"Logged in successfully.", accountOf(who), token}, err
 }
 
 func (a *API) logout(ctx context.Context, r *request, _ *none) (*notice, error) {
@@ -88,24 +97,51 @@ func (a *API) signUp(ctx context.Context, r *request, in *newAccount) (*session,
 		_, err := a.limitSignups.Take(a.Front.Address(r.Request), time.Now())
 		return err
 	})
-	return &session{"Registered successfully.", account{u.ID, u.Name, u.Email}, token}, err
+	return &session{"Registered successfully.", accountOf(&auth.Who{User: u}), token}, err
 }
 
-func (a *API) me(ctx context.Context, r *request, _ *none) (*parley.User, error) {
-	return r.Who.User, nil
+// me is the account, as who asks may know it. An owner with a full credential gets no field but the contract's.
+type me struct {
+	ID       int64         `json:"id"`
+	Name     string        `json:"name"`
+	Email    string        `json:"email"`
+	Timezone string        `json:"timezone"`
+	Plan     string        `json:"plan"`
+	Balance  *parley.Money `json:"total_balance,omitempty" doc:"For the role owner alone."`
+	Role     parley.Role   `json:"role,omitempty" doc:"Of a member, or of a key that is limited to a role: what the credential may do."`
+	MemberID int64         `json:"member_id,omitempty" doc:"Of a member: name, email, time zone and language are theirs."`
+	Language string        `json:"language,omitempty" doc:"Of a member, by ISO 639-1."`
 }
+
+func meOf(who *auth.Who) *me {
+	out := &me{ID: who.User.ID, Name: who.Name(), Email: who.Email(), Timezone: who.Timezone(), Plan: who.User.Plan}
+	if role := who.Role(); role == parley.RoleOwner {
+		out.Balance = &who.User.Balance
+	} else {
+		out.Role = role
+	}
+	if m := who.Member; m != nil {
+		out.MemberID, out.Language = m.ID, m.Language
+	}
+	return out
+}
+
+func (a *API) me(ctx context.Context, r *request, _ *none) (*me, error) { return meOf(r.Who), nil }
 
 type changedAccount struct {
-	Message string       `json:"message"`
-	User    *parley.User `json:"user"`
+	Message string `json:"message"`
+	User    *me    `json:"user"`
 }
 
 func (a *API) updateMe(ctx context.Context, r *request, _ *none) (*changedAccount, error) {
-	u, err := a.Auth.SetProfile(ctx, r.Who.User, r.Body, func(password string) error {
-		_, err := a.Auth.Login(ctx, a.Front.Address(r.Request), r.Who.User.Email, password)
+	changed, err := a.Auth.SetOwn(ctx, r.Who, r.Body, func(password string) error {
+		_, err := a.Auth.Login(ctx, a.Front.Address(r.Request), r.Who.Email(), password)
 		return err
 	})
-	return &changedAccount{"Account updated successfully.", u}, err
+	if err != nil {
+		return nil, err
+	}
+	return &changedAccount{"Account updated successfully.", meOf(changed)}, nil
 }
 
 type keyList struct {
@@ -117,11 +153,7 @@ func (a *API) listKeys(ctx context.Context, r *request, _ *none) (*keyList, erro
 	return &keyList{list}, err
 }
 
-type newKey struct {
-	Body struct {
-		Name string `json:"name" required:"true" maxLength:"255" doc:"A label."`
-	}
-}
+type newKey struct{ Body auth.KeyInput }
 
 type createdKey struct {
 	Message string `json:"message"`
@@ -130,16 +162,19 @@ type createdKey struct {
 		Name      string      `json:"name"`
 		Token     string      `json:"token"`
 		CreatedAt parley.Time `json:"created_at"`
+		MemberID  int64       `json:"member_id,omitempty"`
+		Scope     parley.Role `json:"scope,omitempty"`
 	} `json:"api_key"`
 }
 
 func (a *API) createKey(ctx context.Context, r *request, in *newKey) (*createdKey, error) {
 	out := &createdKey{Message: "API key created successfully."}
-	k, token, err := a.Auth.MakeKey(ctx, r.UserID(), in.Body.Name)
+	k, token, err := a.Auth.MakeKey(ctx, r.UserID(), &in.Body)
 	if err != nil {
 		return nil, err
 	}
 	out.APIKey.ID, out.APIKey.Name, out.APIKey.Token, out.APIKey.CreatedAt = k.ID, k.Name, token, k.CreatedAt
+	out.APIKey.MemberID, out.APIKey.Scope = k.MemberID, k.Scope
 	return out, nil
 }
 

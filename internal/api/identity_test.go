@@ -218,7 +218,7 @@ func TestBrokenCredentials(t *testing.T) {
 			return err
 		})
 		h.get("/user/me", header("Authorization", "Bearer "+expired), status(401)).is(unauthenticated)
-		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.DeleteSessions(ctx, h.user.ID) })
+		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.DeleteSessions(ctx, h.user.ID, 0) })
 		h.get("/user/me", status(200)) // keys outlive sessions
 	})
 }

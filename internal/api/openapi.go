@@ -56,6 +56,9 @@ var pathParameter = regexp.MustCompile(`\{([a-z_]+)\}`)
 
 func (o *routed) describe(s *form.Schemas) object {
 	d := object{"operationId": o.Name, "summary": o.Summary, "tags": []string{o.Tag}}
+	if o.Access != anybody && o.least() != self {
+		d["description"] = "A credential needs the role " + string(o.least()) + "."
+	}
 	params := []any{}
 	for _, m := range pathParameter.FindAllStringSubmatch(o.Path, -1) {
 		typ := "integer"
@@ -110,7 +113,7 @@ var refusals = map[int]string{
 	400: "Refused: the reason is in the message.",
 	401: "The credential is missing or not valid.",
 	402: "The balance does not cover it.",
-	403: "Not allowed, by the plan, the settings of this server, or the owner of what was asked for.",
+	403: "Not allowed, by the role of the credential, the plan, the settings of this server, or the owner of what was asked for.",
 	404: "There is no such thing, or it is another user's.",
 	409: "In conflict with how things stand, or with another request under the same Idempotency-Key.",
 	413: "The body is too large.",
@@ -130,7 +133,7 @@ func (o *routed) refusals() []int {
 		}
 	}
 	body := o.body(&form.Schemas{Components: object{}}) != nil
-	add(o.Access == user, http.StatusUnauthorized)
+	add(o.Access == user, http.StatusUnauthorized, http.StatusForbidden)
 	add(o.NotFound != "" || strings.Contains(o.Path, "{"), http.StatusNotFound)
 	add(o.Idempotent, http.StatusConflict)
 	add(body, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity)

@@ -56,7 +56,7 @@ func (a *API) exportDocuments(ctx context.Context, r *request, in *documentsOf) 
 
 // sheet sends a list, with times in the account's time zone.
 func (a *API) sheet(r *request, write func(zone *time.Location, begin sheet.Begin) error) (none, error) {
-	err := web.SendCSV(r.W, r.Request, func(begin func(string) io.Writer) error { return write(r.Who.User.Zone(), begin) })
+	err := web.SendCSV(r.W, r.Request, func(begin func(string) io.Writer) error { return write(r.Who.Zone(), begin) })
 	if err == nil {
 		err = errAnswered
 	}

@@ -57,7 +57,7 @@ type toolTest struct {
 }
 
 func (a *API) testTool(ctx context.Context, r *request, in *toolTest) (*tool.Result, error) {
-	trial := assistant.Trial{Arguments: in.Body.Arguments, Variables: in.Body.Variables, Timezone: r.Who.User.Timezone}
+	trial := assistant.Trial{Arguments: in.Body.Arguments, Variables: in.Body.Variables, Timezone: r.Who.Timezone()}
 	if r.Body["assistant_id"] != nil {
 		trial.Assistant = &in.Body.Assistant
 	}

@@ -104,7 +104,7 @@ func found(k *parley.VendorKey, err error) (*tested, error) {
 
 // operator refuses who doesn't operate this server.
 func (r *request) operator() error {
-	if r.Who.User.Operator {
+	if r.Who.User.Operator && r.Who.Role() == parley.RoleOwner {
 		return nil
 	}
 	return parley.Errorf(parley.Forbidden, "Only an operator of this server may do this.")

@@ -132,7 +132,7 @@ func setPassword(ctx context.Context, tx *store.Tx, userID int64, hash string, r
 			return err
 		}
 	}
-	return tx.DeleteSessions(ctx, userID)
+	return tx.DeleteSessions(ctx, userID, 0)
 }
 
 // notYours puts a password that is not the user's beside its field.
@@ -160,7 +160,7 @@ func (d *Authority) Disable(ctx context.Context, userID int64, undo bool) error 
 		if err := tx.SaveUser(ctx, u); err != nil {
 			return err
 		}
-		return tx.DeleteSessions(ctx, u.ID)
+		return tx.DeleteSessions(ctx, u.ID, 0)
 	})
 }
 

@@ -4,10 +4,9 @@ package auth
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -35,8 +34,69 @@ type Authority struct {
 
 // Who is an authenticated caller.
 type Who struct {
-	User *parley.User
-	Key  *parley.Key
+	User   *parley.User   // the account
+	Member *parley.Member // who works in it; nil: its owner
+	Key    *parley.Key    // nil after a password
+}
+
+// Name is the caller's own.
+func (w *Who) Name() string {
+	if w.Member != nil {
+		return w.Member.Name
+	}
+	return w.User.Name
+}
+
+// Email is the address that the caller signs in with.
+func (w *Who) Email() string {
+	if w.Member != nil {
+		return w.Member.Email
+	}
+	return w.User.Email
+}
+
+// Timezone is the caller's.
+func (w *Who) Timezone() string {
+	if w.Member != nil {
+		return w.Member.Timezone
+	}
+	return w.User.Timezone
+}
+
+// Zone is Timezone, loaded.
+func (w *Who) Zone() *time.Location { return (&parley.User{Timezone: w.Timezone()}).Zone() }
+
+// Role is what the caller may do: what their own role and their credential's both allow.
+func (w *Who) Role() parley.Role {
+	role := parley.RoleOwner
+	if w.Member != nil {
+		role = w.Member.Role
+	}
+	if w.Key != nil && w.Key.Scope != "" {
+		role = parley.Least(role, w.Key.Scope)
+	}
+	return role
+}
+
+// May refuses what needs a role that the caller doesn't have.
+func (w *Who) May(least parley.Role) error {
+	role := w.Role()
+	if role.Includes(least) {
+		return nil
+	}
+	whose := "You have"
+	if w.Key != nil && w.Key.Scope != "" {
+		whose = "This API key has"
+	}
+	return parley.Errorf(parley.Forbidden, "You need the role %s for this. %s the role %s.", least, whose, role)
+}
+
+// MayChangeSelf refuses a caller with a key that is limited to a role: it may not change whose it is.
+func (w *Who) MayChangeSelf() error {
+	if w.Key == nil || w.Key.Scope == "" {
+		return nil
+	}
+	return parley.Errorf(parley.Forbidden, "This API key has the role %s. You can't change an account or sign in with it.", w.Key.Scope)
 }
 
 // Person is the caller among those who may take a conversation.
@@ -44,7 +104,7 @@ func (w *Who) Person() int64 { return parley.Owner }
 
 // Author is the caller as the history of what they change names them.
 func (w *Who) Author() string {
-	name := cmp.Or(w.User.Name, w.User.Email)
+	name := cmp.Or(w.Name(), w.Email())
 	if w.Key.Kind == parley.APIKey {
 		name += ", API key " + w.Key.Name
 	}
@@ -68,18 +128,17 @@ func HashPassword(password string) (string, error) {
 var decoy, _ = argon2id.CreateHash("decoy", params)
 
 // Login checks an email address and a password that somebody tries from a client address.
-func (d *Authority) Login(ctx context.Context, from, email, password string) (*parley.User, error) {
+func (d *Authority) Login(ctx context.Context, from, email, password string) (*Who, error) {
 	good, err := d.Logins.Try(from, email, time.Now())
 	if err != nil {
 		return nil, err
 	}
-	u, err := d.DB.UserByEmail(ctx, strings.ToLower(strings.TrimSpace(email)))
+	who, hash, err := d.person(ctx, strings.ToLower(strings.TrimSpace(email)))
 	if err != nil && !store.IsNotFound(err) {
 		return nil, err
 	}
-	hash := decoy
-	if err == nil {
-		hash = u.PasswordHash
+	if err != nil {
+		hash = decoy
 	}
 	select {
 	case hashing <- struct{}{}:
@@ -88,22 +147,54 @@ func (d *Authority) Login(ctx context.Context, from, email, password string) (*p
 		return nil, ctx.Err()
 	}
 	match, verr := argon2id.ComparePasswordAndHash(password, hash)
-	if err != nil || verr != nil || !match || u.DisabledAt != 0 {
+	if err != nil || verr != nil || !match || who.disabled() {
 		return nil, errCredentials
 	}
 	good()
-	return u, nil
+	return who, nil
 }
 
-// NewKey makes a credential in a transaction and returns its token, `ID|SECRET`, which is kept nowhere.
+// person is who signs in with an address, and the hash of their password.
+func (d *Authority) person(ctx context.Context, email string) (who *Who, hash string, err error) {
+	u, err := d.DB.UserByEmail(ctx, email)
+	if err == nil {
+		return &Who{User: u}, u.PasswordHash, nil
+	}
+	if !store.IsNotFound(err) {
+		return nil, "", err
+	}
+	m, err := d.DB.MemberByEmail(ctx, email)
+	if err != nil {
+		return nil, "", err
+	}
+	u, err = d.DB.User(ctx, m.UserID)
+	return &Who{User: u, Member: m}, m.PasswordHash, err
+}
+
+// disabled says whether the account, or the member in it, is refused.
+func (w *Who) disabled() bool {
+	return w.User.DisabledAt != 0 || w.Member != nil && w.Member.DisabledAt != 0
+}
+
+// MemberID is the caller's id among the account's members; 0 for its owner.
+func (w *Who) MemberID() int64 {
+	if w.Member != nil {
+		return w.Member.ID
+	}
+	return 0
+}
+
+// NewKey makes a credential of an account's owner in a transaction and returns its token, `ID|SECRET`, which is kept
+// nowhere.
 func (d *Authority) NewKey(ctx context.Context, tx *store.Tx, userID int64, kind parley.KeyKind,
 	name string) (*parley.Key, string, error) {
-	raw := make([]byte, 32)
-	rand.Read(raw)
-	secret := base64.RawURLEncoding.EncodeToString(raw) // 43 characters
-	sum := sha256.Sum256([]byte(secret))
-	k := &parley.Key{UserID: userID, Kind: kind, Name: name, Hash: sum[:]}
-	switch kind {
+	return d.newKey(ctx, tx, &parley.Key{UserID: userID, Kind: kind, Name: name})
+}
+
+func (d *Authority) newKey(ctx context.Context, tx *store.Tx, k *parley.Key) (*parley.Key, string, error) {
+	secret, _ := newSecret()
+	k.ID, k.Hash = 0, hashOf(k, secret)
+	switch k.Kind {
 	case parley.APIKey:
 	case parley.ShareLink:
 		k.ExpiresAt = parley.Now().Add(shareFor)
@@ -116,6 +207,16 @@ func (d *Authority) NewKey(ctx context.Context, tx *store.Tx, userID int64, kind
 		return nil, "", err
 	}
 	return k, strconv.FormatInt(k.ID, 10) + "|" + secret, nil
+}
+
+// hashOf is what is stored of a credential's secret. A credential that may not do everything has its limits in it, so
+// that nodes of former versions, which know of no limits, refuse it.
+func hashOf(k *parley.Key, secret string) []byte {
+	if k.MemberID != 0 || k.Scope != "" {
+		secret += fmt.Sprintf("|%d|%s", k.MemberID, k.Scope)
+	}
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
 }
 
 // BearerToken is the token of an Authorization header, "" where there is none of that form (RFC 6750, section 2.1).
@@ -143,25 +244,25 @@ func (d *Authority) Authenticate(ctx context.Context, token string, kinds ...par
 	if !ok {
 		return nil, ErrUnauthenticated
 	}
-	k, u, err := d.DB.Credential(ctx, id)
+	k, u, m, err := d.DB.Credential(ctx, id)
 	if store.IsNotFound(err) {
 		return nil, ErrUnauthenticated
 	}
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(secret))
 	now := parley.Now()
-	good := subtle.ConstantTimeCompare(sum[:], k.Hash) == 1
-	if !good || !slices.Contains(kinds, k.Kind) || u.DisabledAt != 0 || k.ExpiresAt != 0 && now >= k.ExpiresAt {
+	who := &Who{User: u, Member: m, Key: k}
+	good := subtle.ConstantTimeCompare(hashOf(k, secret), k.Hash) == 1
+	if !good || !slices.Contains(kinds, k.Kind) || who.disabled() || k.ExpiresAt != 0 && now >= k.ExpiresAt {
 		return nil, ErrUnauthenticated
 	}
 	// To the minute is exact enough, and spares a write per request.
 	if now.Sub(k.LastUsedAt) > time.Minute {
-		err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.KeyUsed(ctx, k.ID, now) })
+		err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.KeyUsed(ctx, k, now) })
 		if err != nil {
 			slog.WarnContext(ctx, "note the use of a key", "key", k.ID, "error", err)
 		}
 	}
-	return &Who{User: u, Key: k}, nil
+	return who, nil
 }

@@ -3,6 +3,7 @@ package auth_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -53,7 +54,7 @@ func TestPasswords(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		d, u := authority(t, db)
 		for _, email := range []string{u.Email, strings.ToUpper(u.Email), "  " + u.Email + "\n"} {
-			if got, err := d.Login(t.Context(), "192.0.2.1", email, "correct horse"); err != nil || got.ID != u.ID {
+			if got, err := d.Login(t.Context(), "192.0.2.1", email, "correct horse"); err != nil || got.User.ID != u.ID {
 				t.Errorf("%q: %v", email, err)
 			}
 		}
@@ -137,7 +138,7 @@ func TestTokens(t *testing.T) {
 				t.Errorf("an expired session: %v", err)
 			}
 		}
-		used, _, err := db.Credential(t.Context(), k.ID)
+		used, _, _, err := db.Credential(t.Context(), k.ID)
 		if err != nil || parley.Now().Sub(used.LastUsedAt) > time.Minute {
 			t.Errorf("last used at %s: %v", used.LastUsedAt, err)
 		}
@@ -174,6 +175,82 @@ func FuzzBearer(f *testing.F) {
 		}
 		if again, same, ok := auth.ParseToken(fmt.Sprintf("%d|%s", id, secret)); !ok || again != id || same != secret {
 			t.Errorf("%d|%s is read as %d %s %v", id, secret, again, same, ok)
+		}
+	})
+}
+
+// A node of a former version, which compares the plain hash of a secret and knows no roles, refuses a limited key.
+func TestLimitedKeysAreRefusedByFormerVersions(t *testing.T) {
+	d, u := authority(t, storetest.SQLite(t))
+	for scope, same := range map[parley.Role]bool{"": true, parley.RoleViewer: false} {
+		k, token, err := d.MakeKey(t.Context(), u.ID, &auth.KeyInput{Name: "k", Scope: scope})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, secret, _ := strings.Cut(token, "|")
+		if sum := sha256.Sum256([]byte(secret)); bytes.Equal(sum[:], k.Hash) != same {
+			t.Errorf("scope %q", scope)
+		}
+		if who, err := d.Authenticate(t.Context(), token, parley.APIKey); err != nil || who.Key.Scope != scope {
+			t.Errorf("scope %q: %v", scope, err)
+		}
+	}
+}
+
+// An invitation is good for a week; an owner's new password ends no session of a member's.
+func TestInvitationExpires(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		d, u := authority(t, db)
+		invite := func() (*parley.Invitation, string) {
+			i, token, err := d.Invite(t.Context(), u.ID, map[string]any{"email": "a@example.com", "name": "A", "role": "viewer"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return i, token
+		}
+		i, token := invite()
+		if days := i.ExpiresAt.Sub(i.CreatedAt).Round(time.Minute); days != 7*24*time.Hour {
+			t.Errorf("it is valid for %v", days)
+		}
+		age := func(by time.Duration) {
+			t.Helper()
+			err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+				i.ID, i.ExpiresAt = 0, parley.Now().Add(by)
+				return tx.CreateInvitation(ctx, i)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, secret, _ := strings.Cut(strings.TrimPrefix(token, "invite-"), "-")
+			token = fmt.Sprintf("invite-%d-%s", i.ID, secret)
+		}
+		accept := &auth.Acceptance{Password: "correct horse battery", Language: "en", Timezone: "UTC"}
+		age(-time.Second)
+		if _, _, err := d.Accept(t.Context(), "192.0.2.1", token, accept, parley.Session); err == nil {
+			t.Error("an invitation that has expired is accepted")
+		}
+		if list, err := db.Invitations(t.Context(), u.ID, parley.Now()); err != nil || len(list) != 0 {
+			t.Errorf("%v, %v", list, err)
+		}
+		age(time.Hour)
+		_, session, err := d.Accept(t.Context(), "192.0.2.1", token, accept, parley.Session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.SetPassword(t.Context(), u.ID, "another horse", false); err != nil {
+			t.Fatal(err)
+		}
+		if who, err := d.Authenticate(t.Context(), session, parley.Session); err != nil || who.Name() != "A" {
+			t.Errorf("%v, %v", who, err)
+		}
+		if err := d.Disable(t.Context(), u.ID, false); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Authenticate(t.Context(), session, parley.Session); err == nil {
+			t.Error("a member of a disabled account is let in")
+		}
+		if _, err := d.Login(t.Context(), "192.0.2.1", "a@example.com", "correct horse battery"); err == nil {
+			t.Error("a member of a disabled account signs in")
 		}
 	})
 }

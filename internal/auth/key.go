@@ -7,10 +7,29 @@ import (
 	"parley/internal/store"
 )
 
-// MakeKey makes an API key of a user's. Its token is kept nowhere.
-func (d *Authority) MakeKey(ctx context.Context, userID int64, name string) (k *parley.Key, token string, err error) {
+// KeyInput is what an API key is made of.
+type KeyInput struct {
+	Name     string      `json:"name" required:"true" maxLength:"255" doc:"A label."`
+	Scope    parley.Role `json:"scope" enum:"editor,agent,viewer" doc:"The role that the key is limited to. Without it, it may do what its holder may."`
+	MemberID int64       `json:"member_id" doc:"The member whose key it is: it ends with their membership, and may do no more than they may. Without it, it is the account owner's."`
+}
+
+// MakeKey makes an API key in an account. Its token is kept nowhere.
+func (d *Authority) MakeKey(ctx context.Context, userID int64, in *KeyInput) (k *parley.Key, token string, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		k, token, err = d.NewKey(ctx, tx, userID, parley.APIKey, name)
+		if in.MemberID != 0 {
+			_, err := tx.MemberForUpdate(ctx, userID, in.MemberID)
+			if store.IsNotFound(err) {
+				var wrong parley.Fields
+				wrong.Add("member_id", "is not a member of this account.")
+				return wrong.Err()
+			}
+			if err != nil {
+				return err
+			}
+		}
+		k, token, err = d.newKey(ctx, tx, &parley.Key{UserID: userID, MemberID: in.MemberID, Kind: parley.APIKey, Name: in.Name,
+			Scope: in.Scope})
 		return err
 	})
 	return k, token, err
@@ -33,8 +52,8 @@ func (d *Authority) RevokeKeys(ctx context.Context, userID, but int64) (n int64,
 	return n, err
 }
 
-// Begin begins a session of a user's, in place of that which is ended by it (nil: none), and returns its token.
-func (d *Authority) Begin(ctx context.Context, userID int64, kind parley.KeyKind, name string,
+// Begin begins a session of somebody's, in place of that which is ended by it (nil: none), and returns its token.
+func (d *Authority) Begin(ctx context.Context, who *Who, kind parley.KeyKind, name string,
 	ended *Who) (token string, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		if ended != nil {
@@ -42,7 +61,7 @@ func (d *Authority) Begin(ctx context.Context, userID int64, kind parley.KeyKind
 				return err
 			}
 		}
-		_, token, err = d.NewKey(ctx, tx, userID, kind, name)
+		_, token, err = d.newKey(ctx, tx, &parley.Key{UserID: who.User.ID, MemberID: who.MemberID(), Kind: kind, Name: name})
 		return err
 	})
 	return token, err

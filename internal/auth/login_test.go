@@ -306,7 +306,7 @@ func TestCredentialsForWeeks(t *testing.T) {
 		rows := func() (n int) {
 			for _, token := range []string{apiKey, session, cookie} {
 				id, _, _ := auth.ParseToken(token)
-				if _, _, err := db.Credential(t.Context(), id); err == nil {
+				if _, _, _, err := db.Credential(t.Context(), id); err == nil {
 					n++
 				}
 			}

@@ -20,19 +20,8 @@ func (d *Authority) SetProfile(ctx context.Context, u *parley.User, body map[str
 		delete(body, "email")
 	}
 	p := parley.Profile{Name: u.Name, Email: u.Email, Timezone: u.Timezone}
-	wrong := form.Bind(body, &p, false)
-	p.Email = strings.ToLower(p.Email)
-	moves := p.Email != u.Email
-	if moves && p.CurrentPassword == "" && !wrong.Has("email") && !wrong.Has("current_password") {
-		wrong.Add("current_password", "is required to change the email.")
-	}
-	if err := wrong.Err(); err != nil {
+	if err := checkProfile(form.Bind(body, &p, false), &p, u.Email, check); err != nil {
 		return nil, err
-	}
-	if moves {
-		if err := notYours(check(p.CurrentPassword), "current_password"); err != nil {
-			return nil, err
-		}
 	}
 	var changed *parley.User
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
@@ -43,10 +32,23 @@ func (d *Authority) SetProfile(ctx context.Context, u *parley.User, body map[str
 			return err
 		}
 		changed.Name, changed.Timezone = p.Name, p.Timezone
-		if moves {
+		if p.Email != u.Email {
 			changed.Email = p.Email
 		}
 		return tx.SaveUser(ctx, changed)
 	})
 	return changed, err
+}
+
+// checkProfile judges a profile that was bound: a new address needs the present password.
+func checkProfile(wrong parley.Fields, p *parley.Profile, email string, check func(password string) error) error {
+	p.Email = strings.ToLower(p.Email)
+	moves := p.Email != email
+	if moves && p.CurrentPassword == "" && !wrong.Has("email") && !wrong.Has("current_password") {
+		wrong.Add("current_password", "is required to change the email.")
+	}
+	if err := wrong.Err(); err != nil || !moves {
+		return err
+	}
+	return notYours(check(p.CurrentPassword), "current_password")
 }

@@ -121,10 +121,10 @@ func (d *Authority) ConfirmTwoFactor(ctx context.Context, userID, memberID int64
 		if err := tx.SetRecoveryCodes(ctx, f, hashes); err != nil {
 			return err
 		}
-		if err := tx.DeleteSessions(ctx, userID); err != nil {
+		if err := tx.DeleteSessions(ctx, userID, memberID); err != nil {
 			return err
 		}
-		_, token, err = d.NewKey(ctx, tx, userID, parley.Console, "console")
+		_, token, err = d.newKey(ctx, tx, &parley.Key{UserID: userID, MemberID: memberID, Kind: parley.Console, Name: "console"})
 		return err
 	})
 	return codes, token, err

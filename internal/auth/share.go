@@ -54,7 +54,7 @@ func (d *Authority) Shared(ctx context.Context, token string) (userID, assistant
 
 // ShareLives says whether a share link is still valid, by its id.
 func (d *Authority) ShareLives(ctx context.Context, linkID int64) (bool, error) {
-	k, u, err := d.DB.Credential(ctx, linkID)
+	k, u, _, err := d.DB.Credential(ctx, linkID)
 	if store.IsNotFound(err) {
 		return false, nil
 	}

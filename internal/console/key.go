@@ -2,6 +2,7 @@ package console
 
 import (
 	"parley"
+	"parley/internal/auth"
 	"parley/internal/form"
 )
 
@@ -30,7 +31,7 @@ func (c *Console) keyCreate(r *request) (*answer, error) {
 	if wrong := form.Bind(tree, &in, true); len(wrong) > 0 {
 		return c.keyPage(r, "", tree, wrong)
 	}
-	_, token, err := c.Auth.MakeKey(r.Context(), r.UserID(), in.Name)
+	_, token, err := c.Auth.MakeKey(r.Context(), r.UserID(), &auth.KeyInput{Name: in.Name})
 	if err != nil {
 		return nil, err
 	}

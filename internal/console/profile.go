@@ -4,13 +4,12 @@ import (
 	"reflect"
 
 	"parley"
-	"parley/internal/auth"
 )
 
 // account is the page of the account: its profile and its password, each a form of its own.
 func (c *Console) account(r *request, profile, password *fields) (*answer, error) {
 	u, wrong := r.who.User, profile != nil || password != nil
-	second, err := c.Auth.TwoFactor(r.Context(), u.ID, auth.Owner)
+	second, err := c.Auth.TwoFactor(r.Context(), u.ID, r.who.MemberID())
 	if err != nil {
 		return nil, err
 	}

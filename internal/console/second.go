@@ -18,8 +18,8 @@ import (
 const halfCookie = "parley_half"
 
 // askForCode goes on to the page that asks for a code.
-func (c *Console) askForCode(r *request, userID int64, back string) (*answer, error) {
-	token, err := c.Auth.Begin(r.Context(), userID, parley.HalfSession, "console", nil)
+func (c *Console) askForCode(r *request, who *auth.Who, back string) (*answer, error) {
+	token, err := c.Auth.Begin(r.Context(), who, parley.HalfSession, "console", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (c *Console) codeEnter(r *request) (*answer, error) {
 		return see("/signin"), nil
 	}
 	back := localPath(r.PostFormValue("return"))
-	err = c.tooMany(r, c.Auth.CheckCode(r.Context(), half.User.ID, auth.Owner, r.PostFormValue("code")))
+	err = c.tooMany(r, c.Auth.CheckCode(r.Context(), half.User.ID, half.MemberID(), r.PostFormValue("code")))
 	if e := (*parley.Error)(nil); errors.As(err, &e) {
 		return &answer{status: web.Status(e.Kind), title: "Sign in",
 			body: codeForm(back, r.PostFormValue("recovery") == "1", e.Message)}, nil
@@ -75,7 +75,7 @@ func (c *Console) codeEnter(r *request) (*answer, error) {
 		return nil, err
 	}
 	c.keep(r, halfCookie, "", 0)
-	return c.enter(r, half.User.ID, back)
+	return c.enter(r, half, back)
 }
 
 // codeAndPassword is the form of whoever changes how they sign in.
@@ -88,7 +88,7 @@ type codeAndPassword struct {
 func (c *Console) secondPage(r *request) (*answer, error) { return c.second(r, nil) }
 
 func (c *Console) second(r *request, wrong parley.Fields) (*answer, error) {
-	f, err := c.DB.TwoFactor(r.Context(), r.UserID(), auth.Owner)
+	f, err := c.DB.TwoFactor(r.Context(), r.UserID(), r.who.MemberID())
 	if e := (*parley.Error)(nil); errors.As(err, &e) && e.Kind == parley.NotFound {
 		return see("/account"), nil
 	}
@@ -103,7 +103,7 @@ func (c *Console) second(r *request, wrong parley.Fields) (*answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		code, err := qr.Encode(totp.URI(secret, r.Host, r.who.User.Email), qr.M)
+		code, err := qr.Encode(totp.URI(secret, r.Host, r.who.Email()), qr.M)
 		if err != nil {
 			return nil, fmt.Errorf("draw a QR code: %w", err)
 		}
@@ -118,14 +118,14 @@ func (c *Console) second(r *request, wrong parley.Fields) (*answer, error) {
 const secondTitle = "Two-factor sign-in"
 
 func (c *Console) secondSetUp(r *request) (*answer, error) {
-	if err := c.Auth.SetUpTwoFactor(r.Context(), r.UserID(), auth.Owner); err != nil {
+	if err := c.Auth.SetUpTwoFactor(r.Context(), r.UserID(), r.who.MemberID()); err != nil {
 		return nil, err
 	}
 	return see("/account/two-factor"), nil
 }
 
 func (c *Console) secondConfirm(r *request) (*answer, error) {
-	codes, token, err := c.Auth.ConfirmTwoFactor(r.Context(), r.UserID(), auth.Owner, r.PostFormValue("code"),
+	codes, token, err := c.Auth.ConfirmTwoFactor(r.Context(), r.UserID(), r.who.MemberID(), r.PostFormValue("code"),
 		r.PostFormValue("password"), c.knowsPassword(r))
 	if err != nil {
 		return c.secondWrong(r, err)
@@ -135,7 +135,7 @@ func (c *Console) secondConfirm(r *request) (*answer, error) {
 }
 
 func (c *Console) secondCodes(r *request) (*answer, error) {
-	codes, err := c.Auth.NewRecoveryCodes(r.Context(), r.UserID(), auth.Owner, r.PostFormValue("code"),
+	codes, err := c.Auth.NewRecoveryCodes(r.Context(), r.UserID(), r.who.MemberID(), r.PostFormValue("code"),
 		r.PostFormValue("password"), c.knowsPassword(r))
 	if err != nil {
 		return c.secondWrong(r, err)
@@ -144,7 +144,7 @@ func (c *Console) secondCodes(r *request) (*answer, error) {
 }
 
 func (c *Console) secondOff(r *request) (*answer, error) {
-	err := c.Auth.EndTwoFactor(r.Context(), r.UserID(), auth.Owner, r.PostFormValue("code"), r.PostFormValue("password"),
+	err := c.Auth.EndTwoFactor(r.Context(), r.UserID(), r.who.MemberID(), r.PostFormValue("code"), r.PostFormValue("password"),
 		c.knowsPassword(r))
 	if err != nil {
 		return c.secondWrong(r, err)

@@ -98,7 +98,7 @@ func (c *Console) signIn(r *request) (*answer, error) {
 	if email == "" || password == "" || len(email) > 255 || len(password) > 1024 {
 		return again(http.StatusUnprocessableEntity, "Enter your email address and your password."), nil
 	}
-	u, err := c.checkPassword(r, email, password)
+	who, err := c.checkPassword(r, email, password)
 	var e *parley.Error
 	if errors.As(err, &e) {
 		return again(web.Status(e.Kind), e.Message), nil
@@ -106,22 +106,25 @@ func (c *Console) signIn(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	second, err := c.Auth.TwoFactor(r.Context(), u.ID, auth.Owner)
+	if who.Member != nil {
+		return again(http.StatusForbidden, "Members can't sign in to the console yet. Use the API."), nil
+	}
+	second, err := c.Auth.TwoFactor(r.Context(), who.User.ID, who.MemberID())
 	if err != nil {
 		return nil, err
 	}
 	if second != nil {
-		return c.askForCode(r, u.ID, back)
+		return c.askForCode(r, who, back)
 	}
-	return c.enter(r, u.ID, back)
+	return c.enter(r, who, back)
 }
 
 // enter begins a session in this browser, and goes where its reader wanted to.
-func (c *Console) enter(r *request, userID int64, back string) (*answer, error) {
+func (c *Console) enter(r *request, who *auth.Who, back string) (*answer, error) {
 	if err := c.identify(r); err != nil {
 		return nil, err
 	}
-	token, err := c.Auth.Begin(r.Context(), userID, parley.Console, "console", r.who) // a browser has one session
+	token, err := c.Auth.Begin(r.Context(), who, parley.Console, "console", r.who) // a browser has one session
 	if err != nil {
 		return nil, err
 	}
@@ -130,9 +133,9 @@ func (c *Console) enter(r *request, userID int64, back string) (*answer, error) 
 }
 
 // checkPassword is a login, counted against the limits. A failure that its causer may read is a *parley.Error.
-func (c *Console) checkPassword(r *request, email, password string) (*parley.User, error) {
-	u, err := c.Auth.Login(r.Context(), c.Front.Address(r.Request), email, password)
-	return u, c.tooMany(r, err)
+func (c *Console) checkPassword(r *request, email, password string) (*auth.Who, error) {
+	who, err := c.Auth.Login(r.Context(), c.Front.Address(r.Request), email, password)
+	return who, c.tooMany(r, err)
 }
 
 // tooMany is an error in which a limit that was reached says how long to wait.

@@ -2,22 +2,34 @@ package store
 
 import (
 	"context"
+	"database/sql"
 
 	"github.com/uptrace/bun"
 
 	"parley"
 )
 
-// Credential is the key with that id and its owner, in one query: it is asked on every request.
-func (q Query) Credential(ctx context.Context, id int64) (*parley.Key, *parley.User, error) {
-	k, u := new(parley.Key), new(parley.User)
-	err := q.q.NewRaw(`SELECT k.id, k.user_id, k.kind, k.name, k.hash, k.last_used_at, k.expires_at, k.created_at,
-		u.name, u.email, u.timezone, u.plan, u.balance, u.webhook_url, u.created_at, u.disabled_at, u.signed_up_at, u.operator
-		FROM keys k JOIN users u ON u.id = k.user_id WHERE k.id = ?`, id).Scan(ctx,
-		&k.ID, &k.UserID, &k.Kind, &k.Name, &k.Hash, &k.LastUsedAt, &k.ExpiresAt, &k.CreatedAt,
-		&u.Name, &u.Email, &u.Timezone, &u.Plan, &u.Balance, &u.WebhookURL, &u.CreatedAt, &u.DisabledAt, &u.SignedUpAt, &u.Operator)
+// Credential is the key with that id, its account, and the member whose it is (nil: the account's owner's), in one
+// query: it is asked on every request.
+func (q Query) Credential(ctx context.Context, id int64) (*parley.Key, *parley.User, *parley.Member, error) {
+	k, u, m := new(parley.Key), new(parley.User), new(parley.Member)
+	err := q.q.NewRaw(`SELECT k.id, k.user_id, k.kind, k.name, k.hash, k.last_used_at, k.expires_at, k.created_at, k.member_id, k.scope,
+		u.name, u.email, u.timezone, u.plan, u.balance, u.webhook_url, u.created_at, u.disabled_at, u.signed_up_at, u.operator,
+		COALESCE(m.id, 0), COALESCE(m.name, ''), COALESCE(m.email, ''), COALESCE(m.role, ''), COALESCE(m.language, ''),
+		COALESCE(m.timezone, ''), COALESCE(m.disabled_at, 0)
+		FROM keys k JOIN users u ON u.id = k.user_id LEFT JOIN members m ON m.id = k.member_id AND m.user_id = k.user_id
+		WHERE k.id = ?`, id).Scan(ctx,
+		&k.ID, &k.UserID, &k.Kind, &k.Name, &k.Hash, &k.LastUsedAt, &k.ExpiresAt, &k.CreatedAt, &k.MemberID, &k.Scope,
+		&u.Name, &u.Email, &u.Timezone, &u.Plan, &u.Balance, &u.WebhookURL, &u.CreatedAt, &u.DisabledAt, &u.SignedUpAt, &u.Operator,
+		&m.ID, &m.Name, &m.Email, &m.Role, &m.Language, &m.Timezone, &m.DisabledAt)
 	u.ID = k.UserID
-	return k, u, notFound(err, "Unauthenticated.")
+	if m.UserID = k.UserID; err == nil && k.MemberID == 0 {
+		return k, u, nil, nil
+	}
+	if err == nil && m.ID == 0 { // the member is gone
+		err = sql.ErrNoRows
+	}
+	return k, u, m, notFound(err, "Unauthenticated.")
 }
 
 // Keys are the user's API keys, newest first.
@@ -82,16 +94,21 @@ func (tx *Tx) DeleteKeys(ctx context.Context, userID, but int64) (int64, error) 
 	return res.RowsAffected()
 }
 
-// DeleteSessions revokes all the user's sessions: after a change of password, or when the account is disabled.
-func (tx *Tx) DeleteSessions(ctx context.Context, userID int64) error {
-	_, err := tx.q.NewDelete().Model((*parley.Key)(nil)).Where("user_id = ?", userID).
+// DeleteSessions revokes all sessions of an account's owner (0) or of one of its members: after a change of password, or
+// when they are disabled.
+func (tx *Tx) DeleteSessions(ctx context.Context, userID, memberID int64) error {
+	_, err := tx.q.NewDelete().Model((*parley.Key)(nil)).Where("user_id = ? AND member_id = ?", userID, memberID).
 		Where("kind IN (?)", bun.List([]parley.KeyKind{parley.Session, parley.Console, parley.HalfSession})).Exec(ctx)
 	return err
 }
 
-// KeyUsed notes when a credential was last used.
-func (tx *Tx) KeyUsed(ctx context.Context, id int64, at parley.Time) error {
-	_, err := tx.q.NewUpdate().Model((*parley.Key)(nil)).Set("last_used_at = ?", at).Where("id = ?", id).Exec(ctx)
+// KeyUsed notes when a credential was last used, and the member whose it is last seen.
+func (tx *Tx) KeyUsed(ctx context.Context, k *parley.Key, at parley.Time) error {
+	_, err := tx.q.NewUpdate().Model((*parley.Key)(nil)).Set("last_used_at = ?", at).Where("id = ?", k.ID).Exec(ctx)
+	if err == nil && k.MemberID != 0 {
+		_, err = tx.q.NewUpdate().Model((*parley.Member)(nil)).Set("last_seen_at = ?", at).
+			Where("id = ? AND user_id = ?", k.MemberID, k.UserID).Exec(ctx)
+	}
 	return err
 }
 
@@ -100,6 +117,7 @@ func (tx *Tx) KeyUsed(ctx context.Context, id int64, at parley.Time) error {
 func (tx *Tx) Expire(ctx context.Context, now parley.Time) (more bool, err error) {
 	for statement, before := range map[string]parley.Time{
 		"DELETE FROM keys WHERE id IN (SELECT id FROM keys WHERE expires_at > 0 AND expires_at < ? LIMIT ?)":                            now,
+		"DELETE FROM invitations WHERE id IN (SELECT id FROM invitations WHERE expires_at < ? LIMIT ?)":                                 now,
 		"DELETE FROM reservations WHERE id IN (SELECT id FROM reservations WHERE expires_at < ? LIMIT ?)":                               now,
 		"DELETE FROM idempotency_keys WHERE (user_id, key) IN (SELECT user_id, key FROM idempotency_keys WHERE created_at < ? LIMIT ?)": now.Add(-answerFor),
 	} {

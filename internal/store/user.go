@@ -33,6 +33,9 @@ func (q Query) AnyUser(ctx context.Context) (bool, error) {
 
 // CreateUser stores a new account and gives it its id. Its balance starts at 0: money comes by Post.
 func (tx *Tx) CreateUser(ctx context.Context, u *parley.User) error {
+	if err := tx.emailFree(ctx, u.Email, "members"); err != nil {
+		return err
+	}
 	u.CreatedAt = parley.Now()
 	u.UpdatedAt = u.CreatedAt
 	u.Balance = 0
@@ -40,15 +43,20 @@ func (tx *Tx) CreateUser(ctx context.Context, u *parley.User) error {
 	return emailOnce(err)
 }
 
+var errEmailTaken = parley.Fields{{Name: "email", Messages: []string{"The email has already been taken."}}}.Err()
+
 func emailOnce(err error) error {
-	if Violates(err, "users.email", "users_email_key") {
-		return parley.Fields{{Name: "email", Messages: []string{"The email has already been taken."}}}.Err()
+	if Violates(err, "users.email", "users_email_key", "members.email", "members_email_key") {
+		return errEmailTaken
 	}
 	return err
 }
 
 // SaveUser stores what an operator or the user may change: everything but the balance, and who operates the server.
 func (tx *Tx) SaveUser(ctx context.Context, u *parley.User) error {
+	if err := tx.emailFree(ctx, u.Email, "members"); err != nil {
+		return err
+	}
 	u.UpdatedAt = parley.Now()
 	res, err := tx.q.NewUpdate().Model(u).ExcludeColumn("id", "balance", "created_at",
 		"signed_up_at", "operator").WherePK().Exec(ctx)

@@ -1,0 +1,75 @@
+package api
+
+import (
+	"context"
+	"strings"
+
+	"parley"
+	"parley/internal/auth"
+)
+
+func (a *API) memberRoutes() {
+	const tag, missing, gone = "People", "Member not found", "Invitation not found"
+	handle(a, op{Method: "GET", Path: "/user/members", Name: "listMembers", Tag: tag,
+		Summary: "The people who work in the account, without its owner"}, a.listMembers)
+	handle(a, op{Method: "PUT", Path: "/user/members/{id}", Name: "updateMember", Tag: tag, NotFound: missing,
+		Body: parley.MemberChange{}, Partial: true, Summary: "Change a member's role, or whether they may sign in"}, a.updateMember)
+	handle(a, op{Method: "DELETE", Path: "/user/members/{id}", Name: "deleteMember", Tag: tag, NotFound: missing,
+		Summary: "Remove a member: their sessions and keys end at once"}, a.deleteMember)
+	handle(a, op{Method: "GET", Path: "/user/invitations", Name: "listInvitations", Tag: tag,
+		Summary: "Invitations that nobody has accepted yet, newest first"}, a.listInvitations)
+	handle(a, op{Method: "POST", Path: "/user/invitations", Name: "createInvitation", Tag: tag, Status: 201,
+		Body: parley.InvitationInput{}, Summary: "Invite somebody; the token is shown once"}, a.createInvitation)
+	handle(a, op{Method: "DELETE", Path: "/user/invitations/{id}", Name: "deleteInvitation", Tag: tag, NotFound: gone,
+		Summary: "Withdraw an invitation"}, a.deleteInvitation)
+	handle(a, op{Method: "POST", Path: "/invitations/accept", Name: "acceptInvitation", Tag: tag, Access: anybody, Status: 201,
+		Summary: "Become a member by an invitation, and sign in"}, a.acceptInvitation)
+}
+
+func (a *API) listMembers(ctx context.Context, r *request, _ *none) ([]parley.Member, error) {
+	return a.DB.Members(ctx, r.UserID())
+}
+
+func (a *API) updateMember(ctx context.Context, r *request, in *byID) (*messageData[*parley.Member], error) {
+	m, err := a.Auth.ChangeMember(ctx, r.UserID(), in.ID, r.Body)
+	return &messageData[*parley.Member]{"Member updated successfully", m}, err
+}
+
+func (a *API) deleteMember(ctx context.Context, r *request, in *byID) (*notice, error) {
+	return &notice{"Member deleted successfully"}, a.Auth.RemoveMember(ctx, r.UserID(), in.ID)
+}
+
+func (a *API) listInvitations(ctx context.Context, r *request, _ *none) ([]parley.Invitation, error) {
+	return a.DB.Invitations(ctx, r.UserID(), parley.Now())
+}
+
+// invited is an invitation with what its bearer needs.
+type invited struct {
+	*parley.Invitation
+	Token string `json:"token" doc:"What POST /invitations/accept takes."`
+}
+
+func (a *API) createInvitation(ctx context.Context, r *request, _ *none) (*messageData[invited], error) {
+	i, token, err := a.Auth.Invite(ctx, r.UserID(), r.Body)
+	return &messageData[invited]{"Invitation created successfully", invited{i, token}}, err
+}
+
+func (a *API) deleteInvitation(ctx context.Context, r *request, in *byID) (*notice, error) {
+	return &notice{"Invitation deleted successfully"}, a.Auth.Withdraw(ctx, r.UserID(), in.ID)
+}
+
+type acceptance struct {
+	Body struct {
+		Token string `json:"token" required:"true" maxLength:"255"`
+		auth.Acceptance
+	}
+}
+
+func (a *API) acceptInvitation(ctx context.Context, r *request, in *acceptance) (*session, error) {
+	token := strings.TrimSpace(in.Body.Token)
+	who, s, err := a.Auth.Accept(ctx, a.Front.Address(r.Request), token, &in.Body.Acceptance, parley.Session)
+	if err != nil {
+		return nil, err
+	}
+	return &session{"Invitation accepted successfully.", accountOf(who), s}, nil
+}

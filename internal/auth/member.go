@@ -1,0 +1,194 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/internal/form"
+	"parley/internal/store"
+)
+
+// People work in another's account as its members. They come by invitation: a token, written so that it can stand in an
+// address, is good for one acceptance within a week.
+
+const (
+	invitedFor   = 7 * 24 * time.Hour
+	invitePrefix = "invite-"
+)
+
+var errInvitation = parley.Errorf(parley.NotFound, "This invitation is not valid any more. Ask whoever sent it for a new one.")
+
+// Invite makes an invitation to an account, in place of a former one to the same address. Its token is kept nowhere.
+func (d *Authority) Invite(ctx context.Context, userID int64, body map[string]any) (i *parley.Invitation, token string, err error) {
+	var in parley.InvitationInput
+	if err := form.Bind(body, &in, true).Err(); err != nil {
+		return nil, "", err
+	}
+	secret, hash := newSecret()
+	i = &parley.Invitation{UserID: userID, Email: strings.ToLower(in.Email), Name: in.Name, Role: in.Role, Hash: hash,
+		ExpiresAt: parley.Now().Add(invitedFor)}
+	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateInvitation(ctx, i) })
+	if err != nil {
+		return nil, "", err
+	}
+	return i, invitePrefix + strconv.FormatInt(i.ID, 10) + "-" + secret, nil
+}
+
+func newSecret() (secret string, hash []byte) {
+	raw := make([]byte, 32)
+	rand.Read(raw)
+	secret = base64.RawURLEncoding.EncodeToString(raw) // 43 characters
+	sum := sha256.Sum256([]byte(secret))
+	return secret, sum[:]
+}
+
+// Withdraw ends an invitation.
+func (d *Authority) Withdraw(ctx context.Context, userID, id int64) error {
+	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteInvitation(ctx, userID, id) })
+}
+
+// Invited is the invitation that a token is of, and the account that it leads to.
+func (d *Authority) Invited(ctx context.Context, token string) (*parley.Invitation, *parley.User, error) {
+	rest, ok := strings.CutPrefix(token, invitePrefix)
+	id, secret, good := parseToken(strings.Replace(rest, "-", "|", 1))
+	if !ok || !good {
+		return nil, nil, errInvitation
+	}
+	i, err := d.DB.InvitationByID(ctx, id)
+	if err != nil && !store.IsNotFound(err) {
+		return nil, nil, err
+	}
+	sum := sha256.Sum256([]byte(secret))
+	if err != nil || subtle.ConstantTimeCompare(sum[:], i.Hash) != 1 || parley.Now() >= i.ExpiresAt {
+		return nil, nil, errInvitation
+	}
+	u, err := d.DB.User(ctx, i.UserID)
+	if err == nil && u.DisabledAt != 0 {
+		err = errInvitation
+	}
+	return i, u, err
+}
+
+// Acceptance is what somebody who accepts an invitation says of themselves.
+type Acceptance struct {
+	Name     string `json:"name" maxLength:"255" doc:"Without it, the name in the invitation."`
+	Password string `json:"password" required:"true" minLength:"8" maxLength:"1024" trim:"off"`
+	Language string `json:"language" default:"en" maxLength:"2" pattern:"^[a-z]{2}$" must:"be a language code of two letters, such as en" doc:"The language that the person works in, by ISO 639-1."`
+	Timezone string `json:"timezone" default:"UTC" maxLength:"64" format:"timezone" doc:"IANA time zone."`
+}
+
+// Accept makes the member that an invitation is for, and begins a session of theirs of that kind. from, a client's
+// address, tries a token as it would a password.
+func (d *Authority) Accept(ctx context.Context, from, token string, in *Acceptance, kind parley.KeyKind) (who *Who,
+	session string, err error) {
+	if err := d.Logins.Ask(from, "", time.Now()); err != nil {
+		return nil, "", err
+	}
+	i, u, err := d.Invited(ctx, token)
+	if err != nil {
+		return nil, "", err
+	}
+	m := &parley.Member{UserID: i.UserID, Name: in.Name, Email: i.Email, Role: i.Role, Language: in.Language,
+		Timezone: in.Timezone}
+	if m.Name == "" {
+		m.Name = i.Name
+	}
+	if why := WeakPassword(in.Password, m.Name, m.Email); why != "" {
+		var wrong parley.Fields
+		wrong.Add("password", "%s", why)
+		return nil, "", wrong.Err()
+	}
+	if m.PasswordHash, err = HashPassword(in.Password); err != nil {
+		return nil, "", err
+	}
+	who = &Who{User: u, Member: m}
+	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.DeleteInvitation(ctx, i.UserID, i.ID); store.IsNotFound(err) {
+			return errInvitation // somebody was faster
+		} else if err != nil {
+			return err
+		}
+		m.ID = 0
+		if err := tx.CreateMember(ctx, m); err != nil {
+			return err
+		}
+		who.Key, session, err = d.newKey(ctx, tx, &parley.Key{UserID: u.ID, MemberID: m.ID, Kind: kind, Name: string(kind)})
+		return err
+	})
+	return who, session, err
+}
+
+// ChangeMember changes what body names of a member: the role, and whether they may sign in. A disabled member's sessions
+// end at once.
+func (d *Authority) ChangeMember(ctx context.Context, userID, id int64, body map[string]any) (m *parley.Member, err error) {
+	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		if m, err = tx.MemberForUpdate(ctx, userID, id); err != nil {
+			return err
+		}
+		in := parley.MemberChange{Role: m.Role, Disabled: m.DisabledAt != 0}
+		if err := form.Bind(body, &in, false).Err(); err != nil {
+			return err
+		}
+		m.Role = in.Role
+		switch {
+		case !in.Disabled:
+			m.DisabledAt = 0
+		case m.DisabledAt == 0:
+			m.DisabledAt = parley.Now()
+			if err := tx.DeleteSessions(ctx, userID, id); err != nil {
+				return err
+			}
+		}
+		return tx.SaveMember(ctx, m)
+	})
+	return m, err
+}
+
+// RemoveMember removes a member with their sessions and keys.
+func (d *Authority) RemoveMember(ctx context.Context, userID, id int64) error {
+	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteMember(ctx, userID, id) })
+}
+
+// SetOwn changes what body names of the caller's own: of the account, or of the member who works in it.
+func (d *Authority) SetOwn(ctx context.Context, who *Who, body map[string]any, check func(password string) error) (*Who, error) {
+	changed := *who
+	var err error
+	if who.Member != nil {
+		changed.Member, err = d.setMember(ctx, who.Member, body, check)
+	} else {
+		changed.User, err = d.SetProfile(ctx, who.User, body, check)
+	}
+	return &changed, err
+}
+
+// setMember changes what body names of a member, as SetProfile does of a user.
+func (d *Authority) setMember(ctx context.Context, m *parley.Member, body map[string]any,
+	check func(password string) error) (changed *parley.Member, err error) {
+	if email, _ := body["email"].(string); strings.EqualFold(strings.TrimSpace(email), m.Email) {
+		body = maps.Clone(body)
+		delete(body, "email")
+	}
+	p := parley.MemberProfile{Profile: parley.Profile{Name: m.Name, Email: m.Email, Timezone: m.Timezone}, Language: m.Language}
+	if err := checkProfile(form.Bind(body, &p, false), &p.Profile, m.Email, check); err != nil {
+		return nil, err
+	}
+	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		if changed, err = tx.MemberForUpdate(ctx, m.UserID, m.ID); err != nil {
+			return err
+		}
+		if p.Email != m.Email {
+			changed.Email = p.Email
+		}
+		changed.Name, changed.Timezone, changed.Language = p.Name, p.Timezone, p.Language
+		return tx.SaveMember(ctx, changed)
+	})
+	return changed, err
+}
