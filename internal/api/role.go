@@ -165,6 +165,9 @@ var roles = rolesOf(map[parley.Role]string{
 		PUT /user/campaigns/{id}
 		DELETE /user/campaigns/{id}
 		POST /user/campaigns/update-status
+		GET /user/campaigns/{id}/review
+		POST /user/campaigns/{id}/try
+		GET /user/campaigns/{id}/sample.csv
 		POST /user/lead
 		POST /user/leads/import
 		PUT /user/leads/{id}
