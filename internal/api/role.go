@@ -166,6 +166,8 @@ var roles = rolesOf(map[parley.Role]string{
 		DELETE /user/campaigns/{id}
 		POST /user/campaigns/update-status
 		GET /user/campaigns/{id}/review
+		POST /user/campaigns/{id}/schedule
+		DELETE /user/campaigns/{id}/schedule
 		POST /user/campaigns/{id}/try
 		GET /user/campaigns/{id}/sample.csv
 		POST /user/lead
