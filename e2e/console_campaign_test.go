@@ -75,10 +75,16 @@ func TestConsoleCampaign(t *testing.T) {
 	p.until("!document.querySelector(\"form[action$='/start'] button\")")
 	p.look("campaign-start-blocked")
 	p.click(".crumb a")
-	if err := os.WriteFile(file, []byte("phone_number,who\n+13125550003,Flo\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("Mobile,Whom\n+13125550003,Flo\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.do(chromedp.SetUploadFiles(chromedp.CSS("#list"), []string{file}))
+	p.expect("422")
+	p.click("button[formaction$='/check']")
+	p.see("#import-report", "must have a phone_number column")
+	p.see(".columns", "{{who}}")
+	p.do(chromedp.SetValue(chromedp.CSS("#column-0"), "phone_number"), chromedp.SetValue(chromedp.CSS("#column-1"), "who"))
+	p.look("campaign-columns")
 	p.click(".import-go")
 	p.see("#import-report", "1 lead imported")
 

@@ -662,8 +662,9 @@ func TestCampaignReview(t *testing.T) {
 		at := fmt.Sprintf("/user/campaigns/%d", c)
 		p.post(at+"/try", map[string]any{"phone_number": "+12025550105"}, status(400))
 		p.post(at+"/try", map[string]any{"phone_number": "me"}).fails("phone_number")
-		list := "phone_number,name\n+12025550101,Ana\n12,Bo\n"
-		got := p.post("/user/leads/import", nil, multi("campaign_id", fmt.Sprint(c), "rejected_csv", "1", "file", strings.NewReader(list)),
+		list := "Mobile,name\n+12025550101,Ana\n12,Bo\n"
+		p.post("/user/leads/import", nil, multi("campaign_id", fmt.Sprint(c), "columns", "[]", "file", strings.NewReader(list))).fails("columns")
+		got := p.post("/user/leads/import", nil, multi("campaign_id", fmt.Sprint(c), "rejected_csv", "1", "columns", `{"Mobile": "phone_number"}`, "file", strings.NewReader(list)),
 			status(200)).json()["data"].(map[string]any)
 		if csv, _ := got["rejected_csv"].(string); !strings.Contains(csv, "international format.,12,Bo\n") {
 			t.Errorf("%v", got)

@@ -80,7 +80,9 @@ type leadImport struct {
 	CampaignID      int64 `json:"campaign_id" required:"true"`
 	AllowDuplicate  bool  `json:"allow_duplicate" default:"false" doc:"Numbers that the campaign has already are added again."`
 	AllowDupplicate bool  `json:"allow_dupplicate" default:"false"`
-	RejectedCSV     bool  `json:"rejected_csv" default:"false" doc:"The answer has the rows that were skipped, as CSV."`
+	// parsed from JSON in a text, as the other fields of the form are texts
+	Columns     map[string]string `json:"columns" maxProperties:"201" doc:"A JSON object: what columns of the file are taken for, by their names: phone_number, a variable, or an empty text for nothing."`
+	RejectedCSV bool              `json:"rejected_csv" default:"false" doc:"The answer has the rows that were skipped, as CSV."`
 }
 
 func (a *API) importLeads(ctx context.Context, r *request, _ *none) (*messageData[*campaign.ImportReport], error) {
@@ -107,6 +109,12 @@ func (a *API) importLeads(ctx context.Context, r *request, _ *none) (*messageDat
 			return nil, err
 		}
 		texts(tree, "campaign_id", "allow_duplicate", "allow_dupplicate", "rejected_csv")
+		if text, ok := tree["columns"].(string); ok {
+			var columns map[string]any
+			if json.Unmarshal([]byte(text), &columns) == nil {
+				tree["columns"] = columns
+			}
+		}
 		r.Form = nil
 	}
 	if file == nil {
@@ -121,8 +129,8 @@ func (a *API) importLeads(ctx context.Context, r *request, _ *none) (*messageDat
 		return nil, fmt.Errorf("read the list: %w", err)
 	}
 	order := campaign.Import{CampaignID: in.CampaignID, File: file, Size: size, Duplicates: in.AllowDuplicate ||
-		in.AllowDupplicate, Rejected: in.RejectedCSV}
-	fmt.Fprintln(sum, order.CampaignID, order.Duplicates, order.Rejected)
+		in.AllowDupplicate, Columns: in.Columns, Rejected: in.RejectedCSV}
+	fmt.Fprintln(sum, order.CampaignID, order.Duplicates, order.Columns, order.Rejected)
 	if err := a.once(r, r.op, sum.Sum(nil), func(ctx context.Context) (int, any, error) {
 		report, err := a.Campaigns.ImportLeads(ctx, r.UserID(), order)
 		return http.StatusOK, &messageData[*campaign.ImportReport]{"Leads imported successfully", report}, err

@@ -44,6 +44,16 @@ type Unfilled struct {
 	Leads int64
 }
 
+// Needed are the variables that an assistant's texts use and that have no value without the list's.
+func Needed(a *parley.Assistant) (names []string) {
+	for _, name := range parley.VariableNames(a.Texts()...) {
+		if a.Variables[name] == "" && !slices.Contains(parley.BuiltinVariables, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // Unmatched are the variables that nobody on the list has a value for: no column of it has their name.
 func (a *Ahead) Unmatched() (names []string) {
 	for _, u := range a.Unfilled {
@@ -168,10 +178,8 @@ func (d *Roster) lookAhead(ctx context.Context, a *Ahead, assistant *parley.Assi
 		return err
 	}
 	open := map[string]int64{} // variables without a value, and for how many
-	for _, name := range parley.VariableNames(assistant.Texts()...) {
-		if assistant.Variables[name] == "" && !slices.Contains(parley.BuiltinVariables, name) {
-			open[name] = 0
-		}
+	for _, name := range Needed(assistant) {
+		open[name] = 0
 	}
 	carrier, zones, places := parley.Money(0), map[string]string{}, map[string]int64{}
 	for after := int64(0); ; {

@@ -3,13 +3,15 @@ package campaign
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/text/encoding/unicode"
+	utf "golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
 )
 
@@ -31,8 +33,9 @@ type table struct {
 	lines  *bufio.Reader
 	again  []string // lines that were read ahead
 	comma  byte
-	header []string
-	row    int // the last one that was read; the first line after the header is 1
+	names  []string // of the columns, as the file has them
+	header []string // what they are taken for; "": left out
+	row    int      // the last one that was read; the first line after the header is 1
 }
 
 // badRow is a row that can't be read.
@@ -48,8 +51,18 @@ type badSheet string
 
 func (b badSheet) Error() string { return "the file " + string(b) }
 
-// openSheet reads a file's header.
-func openSheet(r io.Reader) (*table, error) {
+// openSheet reads a file's header. columns say what some columns are to be taken for, "" for nothing; the others keep
+// their names.
+func openSheet(r io.Reader, columns map[string]string) (*table, error) {
+	s, err := readHeader(r)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.name(columns)
+}
+
+// readHeader reads the names of a file's columns.
+func readHeader(r io.Reader) (*table, error) {
 	raw := bufio.NewReaderSize(r, longestLine)
 	head, err := raw.Peek(512)
 	if err != nil && err != io.EOF {
@@ -63,7 +76,7 @@ func openSheet(r io.Reader) (*table, error) {
 	}
 	s := &table{lines: raw}
 	if order, ok := utf16(head); ok {
-		s.lines = bufio.NewReaderSize(transform.NewReader(raw, unicode.UTF16(order, unicode.UseBOM).NewDecoder()),
+		s.lines = bufio.NewReaderSize(transform.NewReader(raw, utf.UTF16(order, utf.UseBOM).NewDecoder()),
 			longestLine)
 	}
 	line := ""
@@ -90,16 +103,70 @@ func openSheet(r io.Reader) (*table, error) {
 	if len(cells) > mostColumns {
 		return nil, badSheet(fmt.Sprintf("must not have more than %d columns.", mostColumns))
 	}
-	return s, s.name(cells)
+	for _, name := range cells {
+		if !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
+			return nil, badSheet("must be UTF-8 or UTF-16 text.")
+		}
+		s.names = append(s.names, strings.TrimSpace(name))
+	}
+	return s, nil
+}
+
+// Columns are the names of a list's columns, as the file has them, without those that have none.
+func Columns(file io.Reader) ([]string, error) {
+	s, err := readHeader(file)
+	var bad badSheet
+	var row *badRow
+	switch {
+	case errors.As(err, &bad), errors.As(err, &row): // the import says it
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the list: %w", err)
+	}
+	return slices.DeleteFunc(s.names, func(name string) bool { return name == "" || name == rowColumn || name == whyColumn }), nil
+}
+
+// usual is what a column of that name is taken for where nothing else is said.
+func usual(name string) string {
+	if name == rowColumn || name == whyColumn { // of rows that were left out before
+		return ""
+	}
+	plain := strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(name))
+	if plain == phoneColumn || plain == "phone" {
+		return phoneColumn
+	}
+	return name
+}
+
+// Suggest is what a column would best be taken for, among an assistant's variables: the one of the same name, but for
+// spaces, signs and upper case.
+func Suggest(column string, variables []string) string {
+	if as := usual(column); as == phoneColumn || slices.Contains(variables, as) {
+		return as
+	}
+	plain := func(name string) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) || unicode.IsDigit(r) {
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, name)
+	}
+	for _, name := range variables {
+		if plain(name) == plain(column) && plain(name) != "" {
+			return name
+		}
+	}
+	return usual(column)
 }
 
 // utf16 says whether a file is of two bytes a character: by its mark, or by zeros where ASCII has its upper byte.
-func utf16(head []byte) (unicode.Endianness, bool) {
+func utf16(head []byte) (utf.Endianness, bool) {
 	switch {
 	case bytes.HasPrefix(head, []byte("\xff\xfe")):
-		return unicode.LittleEndian, true
+		return utf.LittleEndian, true
 	case bytes.HasPrefix(head, []byte("\xfe\xff")):
-		return unicode.BigEndian, true
+		return utf.BigEndian, true
 	}
 	var zeros [2]int
 	for i, b := range head {
@@ -109,11 +176,11 @@ func utf16(head []byte) (unicode.Endianness, bool) {
 	}
 	switch n := len(head) / 2; {
 	case n > 0 && zeros[1] > n/2 && zeros[0] == 0:
-		return unicode.LittleEndian, true
+		return utf.LittleEndian, true
 	case n > 0 && zeros[0] > n/2 && zeros[1] == 0:
-		return unicode.BigEndian, true
+		return utf.BigEndian, true
 	}
-	return unicode.BigEndian, false
+	return utf.BigEndian, false
 }
 
 // comma is what parts the cells of a header: what stands in it most often, outside of quotes.
@@ -139,19 +206,12 @@ func comma(line string) byte {
 // phoneColumn is the one column that must be there.
 const phoneColumn = "phone_number"
 
-// name takes the columns' names; those without one are left out.
-func (s *table) name(cells []string) error {
-	for _, name := range cells {
-		if !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
-			return badSheet("must be UTF-8 or UTF-16 text.")
-		}
-		name = strings.TrimSpace(name)
-		if name == rowColumn || name == whyColumn { // of rows that were left out before
-			name = ""
-		}
-		if plain := strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(name)); plain == phoneColumn ||
-			plain == "phone" {
-			name = phoneColumn
+// name says what the columns are taken for; those without a name are left out.
+func (s *table) name(columns map[string]string) error {
+	for _, own := range s.names {
+		name, ok := columns[own]
+		if !ok {
+			name = usual(own)
 		}
 		switch {
 		case utf8.RuneCountInString(name) > 255:
@@ -162,7 +222,7 @@ func (s *table) name(cells []string) error {
 		s.header = append(s.header, name)
 	}
 	if !slices.Contains(s.header, phoneColumn) {
-		found := strings.Join(s.header, ", ")
+		found := strings.Join(s.names, ", ")
 		if len(found) > 200 {
 			found = strings.ToValidUTF8(found[:200], "") + "..."
 		}

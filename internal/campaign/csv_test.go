@@ -19,7 +19,7 @@ import (
 
 // readAll reads a file: its rows by number, and what is wrong with the other rows or with the whole file.
 func readAll(r io.Reader) (header []string, rows map[int][]string, bad map[int]string, err error) {
-	s, err := openSheet(r)
+	s, err := openSheet(r, nil)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -29,7 +29,9 @@ type Import struct {
 	Size       int64 // of the file in bytes, for the progress; 0 when it is not known
 	Duplicates bool  // numbers that the campaign has already are added again
 	Dry        bool  // nothing is added: the report is what it would be
-	Rejected   bool  // the report has the rows that are left out, as CSV
+	// what columns of the file are taken for, by their names: phone_number, a variable, "" for nothing
+	Columns  map[string]string
+	Rejected bool // the report has the rows that are left out, as CSV
 }
 
 // ImportReport is what became of an import. Rows that failed are told one by one, the others are imported.
@@ -66,7 +68,7 @@ func (d *Roster) ImportLeads(ctx context.Context, userID int64, in Import) (*Imp
 		return nil, err
 	}
 	count := &counted{r: in.File}
-	s, err := openSheet(count)
+	s, err := openSheet(count, in.Columns)
 	var bad badSheet
 	var row *badRow
 	switch {
@@ -142,7 +144,7 @@ func (im *importer) writeRejected() error {
 	var b strings.Builder
 	out := csv.NewWriter(&b)
 	head := []string{rowColumn, whyColumn}
-	for _, name := range im.sheet.header {
+	for _, name := range im.sheet.names {
 		head = append(head, sheet.Plain(name))
 	}
 	out.Write(head) // failures show at the end

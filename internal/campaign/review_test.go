@@ -171,3 +171,42 @@ func TestRejected(t *testing.T) {
 		}
 	})
 }
+
+// Columns of a list are taken for what the sender says they are; without a word, for what they are called.
+func TestColumns(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		c := h.campaign(nil)
+		const list = "Mobile,First Name,note,Phone\n+12125550100,Ana,hm,ext 7\n12,Bo,,\n"
+		names, err := Columns(strings.NewReader(list))
+		if err != nil || fmt.Sprint(names) != "[Mobile First Name note Phone]" {
+			t.Errorf("the columns are %q: %v", names, err)
+		}
+		in := func(columns map[string]string) (*ImportReport, error) {
+			return h.ImportLeads(t.Context(), h.user.ID, Import{CampaignID: c.ID, File: strings.NewReader(list), Columns: columns, Rejected: true})
+		}
+		if got, err := in(nil); err != nil || got.Imported != 0 {
+			t.Errorf("by their names: %+v %v", got, err)
+		}
+		if _, err := in(map[string]string{"Phone": ""}); err == nil || !strings.Contains(err.Error(), "Its columns are: Mobile, First Name, note") {
+			t.Errorf("without a number: %v", err)
+		}
+		if _, err := in(map[string]string{"Mobile": "phone_number"}); err == nil || !strings.Contains(err.Error(), "phone_number twice") {
+			t.Errorf("with two numbers: %v", err)
+		}
+		got, err := in(map[string]string{"Mobile": "phone_number", "First Name": "name", "note": "", "Phone": "extension"})
+		if err != nil || got.Imported != 1 || !strings.HasPrefix(got.Rejected, "import_row,import_error,Mobile,First Name,note,Phone\n2,") {
+			t.Fatalf("%+v %v", got, err)
+		}
+		leads, _, err := h.DB.Leads(t.Context(), h.user.ID, store.LeadFilter{CampaignID: c.ID}, store.Page{Number: 1, Size: 9})
+		if err != nil || len(leads) != 1 || leads[0].PhoneNumber != "+12125550100" ||
+			fmt.Sprint(leads[0].Variables) != "map[extension:ext 7 name:Ana]" {
+			t.Errorf("%+v %v", leads, err)
+		}
+	})
+	for column, want := range map[string]string{"First name": "first_name", "FIRST-NAME": "first_name", "order": "order", "Order": "order",
+		"Phone": "phone_number", "other": "other", "import_row": "", "!": "!"} {
+		if got := Suggest(column, []string{"first_name", "order", "_"}); got != want {
+			t.Errorf("%q is taken for %q, want %q", column, got, want)
+		}
+	}
+}

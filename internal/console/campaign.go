@@ -107,6 +107,9 @@ type campaignView struct {
 	report  *campaign.ImportReport // of the list that was just sent
 	checked bool                   // it was looked at only
 	wrong   string                 // why it is no list
+	columns []listColumn           // of that list, to say what they are
+	lacking []string               // variables that it has no column for
+	used    []string               // variables of the assistant's
 }
 
 func (v *campaignView) path(more string) string {

@@ -5,12 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/a-h/templ"
 
 	"parley"
 	"parley/internal/campaign"
+	"parley/internal/store"
 )
 
 // listLimit bounds a list of leads, as the API bounds it.
@@ -25,10 +30,12 @@ func (c *Console) takeList(r *request, dry bool) (*answer, error) {
 	if _, err := c.DB.Campaign(r.Context(), r.UserID(), r.id("id")); err != nil {
 		return nil, err
 	}
-	file, duplicates, err := c.listFile(r)
+	form, err := c.listFile(r)
 	if err != nil {
 		return nil, err
 	}
+	file := form.file
+	var names []string
 	var report *campaign.ImportReport
 	wrong := "Choose a CSV file first."
 	if file != nil {
@@ -38,11 +45,18 @@ func (c *Console) takeList(r *request, dry bool) (*answer, error) {
 		if err == nil {
 			_, err = file.Seek(0, io.SeekStart)
 		}
+		if err == nil {
+			names, err = campaign.Columns(file)
+		}
+		if err == nil {
+			_, err = file.Seek(0, io.SeekStart)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read the list: %w", err)
 		}
 		report, err = c.Campaigns.ImportLeads(r.Context(), r.UserID(),
-			campaign.Import{CampaignID: r.id("id"), File: file, Size: size, Duplicates: duplicates, Dry: dry, Rejected: true})
+			campaign.Import{CampaignID: r.id("id"), File: file, Size: size, Duplicates: form.duplicates, Dry: dry,
+				Columns: form.columns(), Rejected: true})
 		var e *parley.Error
 		switch {
 		case errors.As(err, &e) && e.Kind == parley.Invalid:
@@ -55,6 +69,11 @@ func (c *Console) takeList(r *request, dry bool) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if dry || report == nil {
+		if err := c.listColumns(r, v, names, form.columns()); err != nil {
+			return nil, err
+		}
+	}
 	if v.report, v.checked = report, dry; report == nil {
 		v.wrong = wrong
 		return invalid(v.Name, campaignPage(v)), nil
@@ -62,44 +81,105 @@ func (c *Console) takeList(r *request, dry bool) (*answer, error) {
 	return show(v.Name, campaignPage(v)), nil
 }
 
-// listFile keeps the file of a form on disk: only the whole form says what is to be done with it. It is nil where the
-// form has none.
-func (c *Console) listFile(r *request) (file *os.File, duplicates bool, err error) {
+// listForm is a form with a list.
+type listForm struct {
+	file       *os.File // nil: it has none
+	duplicates bool
+	texts      url.Values
+}
+
+// columns are what the form says of the list's columns.
+func (f *listForm) columns() map[string]string {
+	of := map[string]string{}
+	for _, i := range indexes(f.texts, "column") {
+		at := "column." + strconv.Itoa(i)
+		of[f.texts.Get(at+".name")] = f.texts.Get(at + ".as")
+	}
+	return of
+}
+
+// listColumn is a column of a list, and what it is taken for.
+type listColumn struct{ name, as string }
+
+// as are what a column can be taken for.
+func (v *campaignView) as(l listColumn) []option {
+	list := []option{{value: "phone_number", label: "Phone number"}, {label: "Nothing: leave it out"}}
+	if !slices.Contains(v.used, l.name) && l.name != "phone_number" {
+		list = append([]option{{value: l.name, label: "{{" + l.name + "}}"}}, list...)
+	}
+	for _, name := range v.used {
+		list = append(list, option{value: name, label: "{{" + name + "}}"})
+	}
+	return list
+}
+
+// listColumns notes what the columns of a list are taken for, as said or as it seems best, and what is lacking.
+func (c *Console) listColumns(r *request, v *campaignView, names []string, said map[string]string) error {
+	a, err := c.DB.Assistant(r.Context(), r.UserID(), v.AssistantID)
+	if err != nil {
+		if store.IsNotFound(err) {
+			return nil
+		}
+		return err
+	}
+	for _, name := range parley.VariableNames(a.Texts()...) {
+		if !slices.Contains(parley.BuiltinVariables, name) {
+			v.used = append(v.used, name)
+		}
+	}
+	v.lacking = campaign.Needed(a)
+	for _, name := range names {
+		as, ok := said[name]
+		if !ok {
+			as = campaign.Suggest(name, v.used)
+		}
+		v.columns = append(v.columns, listColumn{name, as})
+		v.lacking = slices.DeleteFunc(v.lacking, func(n string) bool { return n == as })
+	}
+	return nil
+}
+
+// mostText is how long a text of a list's form may be.
+const mostText = 4 << 10
+
+// listFile keeps the file of a form on disk: only the whole form says what is to be done with it.
+func (c *Console) listFile(r *request) (f *listForm, err error) {
+	f = &listForm{texts: url.Values{}}
 	body := r.upload(listLimit)
 	parts, err := r.MultipartReader()
 	if err != nil {
-		return nil, false, formError(err)
+		return nil, formError(err)
 	}
 	defer func() {
-		if err != nil && file != nil {
-			file.Close()
-			os.Remove(file.Name())
-			file = nil
+		if err != nil && f.file != nil {
+			f.file.Close()
+			os.Remove(f.file.Name())
 		}
 	}()
 	for {
 		part, err := parts.NextPart()
 		if err == io.EOF {
-			return file, duplicates, nil
+			return f, nil
 		}
 		if err != nil {
-			return file, false, formError(err)
+			return f, formError(err)
 		}
 		switch {
-		case part.FileName() != "" && file == nil:
-			if file, err = os.CreateTemp("", "parley-import-"); err != nil {
-				return nil, false, fmt.Errorf("keep the list: %w", err)
+		case part.FileName() != "" && f.file == nil:
+			if f.file, err = os.CreateTemp("", "parley-import-"); err != nil {
+				return f, fmt.Errorf("keep the list: %w", err)
 			}
-			if _, err = io.Copy(file, part); err != nil && body.Err != nil {
+			if _, err = io.Copy(f.file, part); err != nil && body.Err != nil {
 				err = formError(body.Err)
 			}
-		case part.FormName() == "allow_duplicate":
+		case part.FormName() == "allow_duplicate" || strings.HasPrefix(part.FormName(), "column."):
 			var text []byte
-			text, err = io.ReadAll(io.LimitReader(part, 10))
-			duplicates = string(text) == "1"
+			text, err = io.ReadAll(io.LimitReader(part, mostText))
+			f.texts.Set(part.FormName(), string(text))
+			f.duplicates = f.texts.Get("allow_duplicate") == "1"
 		}
 		if err != nil {
-			return file, false, err
+			return f, err
 		}
 	}
 }

@@ -109,6 +109,17 @@ func TestCampaignPages(t *testing.T) {
 		"1").is(http.StatusOK).doc().Find("#import-report").Text(); !strings.Contains(text, "3 leads imported") {
 		t.Errorf("with duplicates: %s", text)
 	}
+	// A column of another name is matched by hand; what the assistant needs and the list has not is said.
+	matched := v.sendList(at+"/check", "Mobile,Who\n+14155550155,Ana\n").is(http.StatusUnprocessableEntity).says("must have a phone_number column")
+	if as := matched.doc().Find("#column-1 option[selected]").AttrOr("value", ""); as != "who" {
+		t.Errorf("the column Who is taken for %q", as)
+	}
+	v.sendList(at+"/check", "Mobile,Name\n+14155550155,Ana\n", "column.0.name", "Mobile", "column.0.as", "phone_number").is(
+		http.StatusOK).says("1 row can be imported").says("Variables without a column").says("{{who}}")
+	if text := v.sendList(at+"/check", "Mobile,Name\n+14155550155,Ana\n", "column.0.name", "Mobile", "column.0.as", "phone_number",
+		"column.1.name", "Name", "column.1.as", "who").is(http.StatusOK).says("1 row can be imported").doc().Find(".columns").Text(); strings.Contains(text, "without a column") {
+		t.Errorf("all columns are there, and yet: %s", text)
+	}
 	v.sendList(at+"/import", "name\nAna\n").is(http.StatusUnprocessableEntity).says(
 		"The file field must have a phone_number column. Its columns are: name")
 	v.sendList(at+"/import", "").is(http.StatusUnprocessableEntity).says("Choose a CSV file first.")
