@@ -97,6 +97,21 @@ func TestSchedule(t *testing.T) {
 	})
 }
 
+// A campaign that is begun by hand before its scheduled start does not begin again at that time.
+func TestScheduleOvertaken(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		c := h.campaign(nil)
+		h.leads(c, 0, 1)
+		if _, err := h.Schedule(t.Context(), h.user.ID, c.ID, time.Now().Add(time.Hour).Format(time.RFC3339)); err != nil {
+			t.Fatal(err)
+		}
+		h.begin(c)
+		if got := h.now(c); got.StartsAt != 0 || got.Status != parley.CampaignInProgress {
+			t.Errorf("begun by hand: %+v", got)
+		}
+	})
+}
+
 // A scheduled start that is refused says why, and is not tried again.
 func TestScheduleRefused(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
