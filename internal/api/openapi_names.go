@@ -32,7 +32,7 @@ var alsoRefuses = map[string][]int{
 	"makeCall": {402, 403}, "sendSMS": {400}, "createCampaign": {403}, "createCampaignPlural": {403},
 	"updateCampaignStatus": {400, 404},
 	"tryCampaign":          {400, 402, 403}, "scheduleCampaign": {400}, "unscheduleCampaign": {400},
-	"createTool":           {403}, "purchaseNumber": {400, 402}, "createConversation": {402, 403},
+	"createTool": {403}, "purchaseNumber": {400, 402}, "createConversation": {402, 403},
 	"sendMessage":   {402, 502},
 	"startWebCall":  {402, 403, 503},
 	"generateReply": {402, 502}, "generateReplyShort": {402, 502}, "sendWhatsAppTemplate": {402, 503},
