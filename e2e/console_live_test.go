@@ -24,6 +24,15 @@ func (p *page) tab() *page {
 	return next
 }
 
+// before has a script run before those of every page.
+func (p *page) before(script string) {
+	p.t.Helper()
+	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+		return err
+	}))
+}
+
 // front brings a tab to the foreground; the others of its window are hidden.
 func (p *page) front() {
 	p.t.Helper()
@@ -34,8 +43,8 @@ func (p *page) front() {
 	p.until("!document.hidden")
 }
 
-// A browser opens at most six connections to a server, for all tabs together. With eight tabs, each is served, hidden
-// tabs close their event streams, and a tab that is shown again catches up on what happened meanwhile.
+// A browser opens at most six connections to a server, for all tabs together. Ten tabs share one: all of them change at
+// once, whether they are seen or hidden, and when the one that has the connection is closed, another takes over.
 func TestConsoleManyTabs(t *testing.T) {
 	s, model := thinking(t)
 	conversation := s.converse(t)
@@ -43,25 +52,112 @@ func TestConsoleManyTabs(t *testing.T) {
 	p.signIn(s)
 	p.open(s.URL + "/conversations/" + conversation)
 	p.see(".mode", "The assistant replies.")
-	var last *page
-	for _, path := range []string{"/", "/conversations", "/calls", "/knowledge", "/", "/conversations",
-		"/conversations/" + conversation} {
-		last = p.tab()
-		last.open(s.URL + path)
+	tabs := []*page{p}
+	for _, path := range []string{"/", "/conversations", "/calls", "/conversations/" + conversation, "/live-calls", "/conversations",
+		"/keys", "/conversations/" + conversation, "/conversations/" + conversation} {
+		next := p.tab()
+		next.open(s.URL + path)
+		tabs = append(tabs, next)
 	}
 	p.until("document.hidden")
+	leaders := func() (n int) {
+		for _, tab := range tabs {
+			n += eval[int](tab, "Number(Boolean(window.parleyLive.leads()))")
+		}
+		return n
+	}
+	said := func(words string) {
+		t.Helper()
+		for i, tab := range tabs {
+			switch at := eval[string](tab, "location.pathname"); at {
+			case "/conversations/" + conversation:
+				tab.see("#thread", words)
+			case "/conversations":
+				tab.see("#results", words)
+			default:
+				t.Logf("tab %d is at %s", i, at)
+			}
+		}
+	}
 	model.Script(aitest.Behaviour{Text: "We open at seven."})
 	if status := s.call(t, "POST", "/conversations/"+conversation+"/messages",
 		map[string]any{"message": "When do you open?"}, nil); status != 200 {
 		t.Fatalf("the message is answered %d", status)
 	}
-	last.see("#thread .ai", "We open at seven.") // live, in the eighth
-	p.until("!document.querySelector('#thread').innerText.includes('We open at seven.')")
-	p.front()
-	p.see("#thread .ai", "We open at seven.")
-	if eval[int](p, "document.querySelectorAll('#thread .said').length") != eval[int](last,
-		"document.querySelectorAll('#thread .said').length") {
-		t.Error("the tabs show different conversations")
+	said("We open at seven.")
+	if n := leaders(); n != 1 {
+		t.Errorf("%d tabs have a connection", n)
+	}
+	if status := s.call(t, "POST", "/automate/conversations/"+conversation+"/disable-ai", nil, nil); status != 200 {
+		t.Fatalf("handing over is answered %d", status)
+	}
+	s.say(t, conversation, "I want a person.")
+	for _, tab := range tabs {
+		tab.until("document.querySelector('#waiting').textContent.trim().startsWith('1')")
+	}
+
+	tabs[0].open("about:blank") // it had the connection
+	tabs = tabs[1:]
+	s.say(t, conversation, "Is nobody there?")
+	said("Is nobody there?")
+	if n := leaders(); n != 1 {
+		t.Errorf("%d tabs have a connection, after one went", n)
+	}
+}
+
+// Where a browser has no Web Locks, each tab has a connection of its own, and lets go of it while it is hidden.
+func TestConsoleTabsWithoutLocks(t *testing.T) {
+	s, _ := thinking(t)
+	conversation := s.converse(t)
+	p := browse(t)
+	p.before("Object.defineProperty(Navigator.prototype, 'locks', { get: () => undefined });")
+	p.signIn(s)
+	p.open(s.URL + "/conversations/" + conversation)
+	p.see(".mode", "The assistant replies.")
+	if status := s.call(t, "POST", "/user/conversations/"+conversation+"/disable-ai", nil, nil); status != 200 {
+		t.Fatalf("taking over is answered %d", status)
+	}
+	p.see(".mode", "A person replies")
+}
+
+// A browser that was asked to says when a conversation begins to need a person: by a sound, and by a notification. One
+// that was not asked says nothing.
+func TestConsoleAlarms(t *testing.T) {
+	s, _ := thinking(t)
+	conversation := s.converse(t)
+	p := browse(t)
+	p.before(`window.told = []; window.asked = 0; window.sounds = 0;
+		window.Notification = class { static permission = "default"; static async requestPermission() { window.asked++; return this.permission = "granted"; }
+			constructor(title, how) { window.told.push(title + ": " + how.body); } };
+		const Sound = window.AudioContext; window.AudioContext = class extends Sound { constructor() { super(); window.sounds++; } };`)
+	p.signIn(s)
+	p.open(s.URL + "/conversations?show=all")
+	p.see("[data-alarm=notice][aria-pressed=false]", "Notifications")
+	waits := func(id string) {
+		t.Helper()
+		s.call(t, "POST", "/automate/conversations/"+id+"/disable-ai", nil, nil)
+		s.say(t, id, "A person, please.")
+	}
+	waits(conversation)
+	p.until("document.querySelector('#waiting').textContent.trim().startsWith('1')")
+	if n := eval[int](p, "window.told.length + window.sounds + window.asked"); n != 0 {
+		t.Errorf("nobody asked for it, and it was heard or seen %d times", n)
+	}
+	p.click("[data-alarm=notice]")
+	p.see("[data-alarm=notice][aria-pressed=true]", "Notifications")
+	p.click("[data-alarm=sound]")
+	p.see("[data-alarm=sound][aria-pressed=true]", "Sound")
+	p.until("window.sounds === 1") // as it will be
+	p.look("inbox-alarms")
+	waits(s.converse(t))
+	p.until("window.told.join() === 'A customer waits for a person: 2 conversations need a person.'")
+	p.until("window.sounds === 2")
+	p.click("[data-alarm=notice]")
+	p.see("[data-alarm=notice][aria-pressed=false]", "Notifications")
+	waits(s.converse(t))
+	p.until("window.sounds === 3")
+	if n := eval[int](p, "window.told.length"); n != 1 {
+		t.Errorf("%d notifications, though they are off", n)
 	}
 }
 

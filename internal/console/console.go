@@ -141,6 +141,7 @@ func (c *Console) routes() {
 	c.page("GET /{$}", c.overviewPage)
 	c.page("GET /live", c.overviewLive)
 	c.page("GET /waiting/live", c.waitingLive)
+	c.page("GET /lives", c.lives)
 	c.page("GET /analytics", c.analyticsPage)
 	c.page("GET /alerts", c.alertList)
 	c.page("GET /alerts/new", c.alertNew)

@@ -128,7 +128,7 @@ func (in *inbox) version() string {
 	for _, c := range in.list {
 		fmt.Fprintf(&b, "%d.%d.%t.%d ", c.Seq, c.MessageCount, c.AIEnabled, c.WaitsSince)
 	}
-	fmt.Fprint(&b, in.total, in.parts)
+	fmt.Fprint(&b, in.total, in.parts.Waiting, in.parts.Unassigned, in.parts.Mine)
 	return b.String()
 }
 

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/a-h/templ"
 
 	"parley/internal/event"
+	"parley/internal/store"
 	"parley/internal/web"
 )
 
@@ -114,11 +116,13 @@ func (c *Console) live(r *request, look func(s *stream) (topics []string, err er
 // follow is live for callers that want the events themselves: hear gets each, and says whether to look.
 func (c *Console) follow(r *request, look func(s *stream) (topics []string, err error),
 	hear func(s *stream, e event.Event) bool) (*answer, error) {
-	leave, err := c.Front.Enter(c.Streams, r.Request)
-	if err != nil {
-		return nil, err
+	if r.Context().Value(within{}) == nil { // else the connection is counted
+		leave, err := c.Front.Enter(c.Streams, r.Request)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
 	}
-	defer leave()
 	s := newStream(r)
 	life := time.Now().Add(web.StreamLife)
 	e := &ears{hub: c.Hub, wake: make(chan struct{}, 1), stops: map[string]func(){}}
@@ -208,17 +212,20 @@ func (c *Console) inboxLive(r *request) (*answer, error) {
 
 // waitingLive keeps the number of conversations that need a person up to date, on every page.
 func (c *Console) waitingLive(r *request) (*answer, error) {
-	was := -1
+	was := store.Attention{Waiting: -1}
 	return c.live(r, func(s *stream) ([]string, error) {
 		n, err := c.DB.Attention(r.Context(), r.UserID(), r.who.Person())
 		if err != nil {
 			return nil, err
 		}
-		if n.Waiting != was {
-			was = n.Waiting
+		if n.Waiting != was.Waiting {
 			s.put(waitingBadge(n.Waiting))
 			s.put(waitingLink(n.Waiting))
 		}
+		if n.Waiting != was.Waiting || n.Newest != was.Newest { // what sounds and notifications are made of
+			s.send("waits", map[string]string{"newest": strconv.FormatInt(int64(n.Newest), 10), "words": strconv.Itoa(n.Waiting) + " " + needing(n.Waiting)})
+		}
+		was = n
 		return nil, nil
 	})
 }

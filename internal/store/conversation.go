@@ -124,15 +124,19 @@ func (q Query) Conversations(ctx context.Context, userID int64, f ConversationFi
 }
 
 // Attention is how many of a user's conversations need a person, how many of them nobody has taken, and how many one
-// has taken.
-type Attention struct{ Waiting, Unassigned, Mine int }
+// has taken; and since when the newest of those that need a person does.
+type Attention struct {
+	Waiting, Unassigned, Mine int
+	Newest                    parley.Time
+}
 
 // Attention counts what asks for somebody's attention.
 func (q Query) Attention(ctx context.Context, userID, who int64) (n Attention, err error) {
 	err = q.q.NewRaw(`SELECT (SELECT count(*) FROM conversations WHERE user_id = ? AND waits_since > 0),
 		(SELECT count(*) FROM conversations WHERE user_id = ? AND waits_since > 0 AND assignee IS NULL),
-		(SELECT count(*) FROM conversations WHERE user_id = ? AND assignee = ?)`,
-		userID, userID, userID, who).Scan(ctx, &n.Waiting, &n.Unassigned, &n.Mine)
+		(SELECT count(*) FROM conversations WHERE user_id = ? AND assignee = ?),
+		(SELECT coalesce(max(waits_since), 0) FROM conversations WHERE user_id = ? AND waits_since > 0)`,
+		userID, userID, userID, who, userID).Scan(ctx, &n.Waiting, &n.Unassigned, &n.Mine, &n.Newest)
 	return n, err
 }
 

@@ -162,7 +162,7 @@ func TestWhatNeedsAPerson(t *testing.T) {
 			"who answers beside the assistant does not": {func() { assign(t, db, c.ID, 7) }, false, nil},
 			"who has taken it keeps it":                 {func() { off(&owner); assign(t, db, c.ID, 7) }, false, &owner},
 		}
-		want := store.Attention{}
+		want, newest := store.Attention{}, parley.Time(0)
 		for name, step := range steps {
 			c = &parley.Conversation{UserID: u.ID, AssistantID: a.ID, Type: parley.WidgetConversation, Variables: map[string]string{}}
 			write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.CreateConversation(ctx, c, "Hello") })
@@ -180,6 +180,7 @@ func TestWhatNeedsAPerson(t *testing.T) {
 			}
 			if step.waits {
 				want.Waiting++
+				newest = max(newest, got.WaitsSince)
 			}
 			if step.waits && step.taken == nil {
 				want.Unassigned++
@@ -196,7 +197,11 @@ func TestWhatNeedsAPerson(t *testing.T) {
 		said("customer", 0, false)
 		off(&owner)
 
-		if n, err := db.Attention(t.Context(), u.ID, member); err != nil || n != want {
+		n, err := db.Attention(t.Context(), u.ID, member)
+		if n.Newest < newest || newest == 0 {
+			t.Errorf("the newest waits since %v, want %v", n.Newest, newest)
+		}
+		if n.Newest = 0; err != nil || n != want {
 			t.Errorf("%+v, want %+v %v", n, want, err)
 		}
 		if n, err := db.Attention(t.Context(), other.ID, owner); err != nil || n != (store.Attention{}) {

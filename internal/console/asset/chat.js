@@ -10,7 +10,6 @@
   // Requests go to the pages' own addresses, with the session's cookie. A refusal becomes an error in words.
   async function ask(url, options = {}) {
     const headers = { "HX-Request": "true", Accept: options.accept || "text/html" };
-    if (options.once) headers["Parley-Once"] = "1"; // of a stream, how things stand
     let res;
     try {
       res = await fetch(url, { ...options, headers });
@@ -226,65 +225,50 @@
     start();
   });
 
-  // Live: a stream per place that asks for one, opened again when it breaks. A hidden tab lets go of its streams, because a browser has
-  // six connections for all tabs of a server (HTTP/1.1); it looks once a while instead, for what its title says. A stream begins with how
-  // things stand, so that nothing is lost in between.
+  // Live: a stream per place that asks for one (live.js). A stream begins with how things stand, so that nothing is lost in between.
   const lives = new Map(); // the place -> what ends its stream
-  const glance = 30000;
   function start() {
-    for (const [place, life] of lives) if (!place.isConnected) end(place, life);
-    for (const place of all("[data-live]")) {
-      if (lives.has(place)) continue;
-      const life = new AbortController();
-      lives.set(place, life);
-      follow(place, life.signal);
+    for (const [place, end] of lives) {
+      if (place.isConnected) continue;
+      end();
+      lives.delete(place);
     }
+    for (const place of all("[data-live]")) if (!lives.has(place)) lives.set(place, window.parleyLive(place.dataset.live, (kind, data) => happened(place, kind, data)));
     if (panel() && !panel().dataset.seen) panel().dataset.seen = saved();
     if ($("[data-scroll]") && !$("[data-scroll]").dataset.placed) {
       $("[data-scroll]").dataset.placed = "yes";
       if (!("fromTop" in $("[data-scroll]").dataset)) $("[data-scroll]").scrollTop = $("[data-scroll]").scrollHeight;
     }
   }
-  function end(place, life) {
-    life.abort();
-    lives.delete(place);
+  function happened(place, kind, data) {
+    if (kind === "put") put(piece(data.html));
+    if (kind === "list" && data.version !== place.dataset.list) renew(place, data.version);
+    if (kind !== "refused") return;
+    lives.get(place)?.();
+    const said = data.message || $("[data-message]", parse(data.html || ""))?.textContent;
+    if (said) $("#trouble").textContent = said;
   }
-  async function follow(place, signal) {
-    for (let pause = 1000; !signal.aborted; pause = Math.min(pause * 2, 15000)) {
-      if (document.hidden) await wait(glance, signal);
-      if (signal.aborted) return;
-      try {
-        const res = await ask(place.dataset.live, { accept: "text/event-stream", signal, once: document.hidden });
-        if (!streams(res)) return;
-        for await (const [kind, data] of events(res)) {
-          pause = 1000;
-          if (kind === "put") put(piece(data.html));
-          if (kind === "list" && data.version !== place.dataset.list) await refresh(place);
-        }
-      } catch (err) {
-        if (signal.aborted) return;
-        if (err.status >= 400 && err.status < 500 && err.status !== 429) { // too many streams: another will end
-          $("#trouble").textContent = err.message;
-          return;
-        }
-      }
-      if (!document.hidden) await wait(pause, signal);
-    }
-  }
-  function wait(ms, signal) {
-    return new Promise((done) => {
-      setTimeout(done, ms);
-      signal.addEventListener("abort", done);
-    });
-  }
-  document.addEventListener("visibilitychange", () => {
-    lives.forEach((life, place) => end(place, life));
-    start();
-  });
-  addEventListener("pagehide", () => lives.forEach((life, place) => end(place, life)));
-  addEventListener("pageshow", (e) => { if (e.persisted) start(); });
 
-  document.addEventListener("parley:stale", (e) => refresh(e.target)); // files.js has added to it
+  // A list that has changed comes anew, once at a time. What is missed meanwhile, or can't be had, is asked for again.
+  const renewing = new Map(); // the place -> the version that it is to have
+  async function renew(place, version) {
+    const busy = renewing.has(place);
+    renewing.set(place, version);
+    if (busy) return;
+    for (let tries = 0; place.isConnected && tries < 5; tries++) {
+      const wanted = renewing.get(place);
+      try {
+        await refresh(place);
+        if (wanted === renewing.get(place)) break;
+        tries = 0;
+      } catch (err) {
+        if (err.status >= 400 && err.status < 500) break;
+        await new Promise((done) => setTimeout(done, 2000));
+      }
+    }
+    renewing.delete(place);
+  }
+  document.addEventListener("parley:stale", (e) => renew(e.target, "")); // files.js has added to it
 
   // The list comes anew, with what is new in it marked until the page is left. A question that is open in it is answered first.
   async function refresh(place) {

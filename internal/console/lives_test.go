@@ -1,0 +1,67 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"parley"
+)
+
+// One connection carries the streams of many pages, each with its own rights; what is refused says so, and the others go on.
+func TestManyStreamsOverOneConnection(t *testing.T) {
+	h := open(t)
+	u, other := h.user(t), h.user(t)
+	conv := h.talk(t, h.assistant(t, u, "Front desk"), parley.WidgetConversation)
+	foreign := h.talk(t, h.assistant(t, other, "Foreign desk"), parley.WidgetConversation)
+	v := h.signedIn(t, u)
+	at := url.Values{"at": {"/conversations/" + conv.ID + "/live", "/conversations/live?show=all", "/waiting/live",
+		"/conversations/" + foreign.ID + "/live", "/conversations", "https://elsewhere.example.com/live", "//elsewhere.example.com/live"}}
+	_, next := v.stream("GET", "/lives?"+at.Encode(), nil)
+	type carried struct{ at, event string }
+	had := map[carried]string{}
+	hear := func(at, event, part string) {
+		t.Helper()
+		for {
+			if strings.Contains(had[carried{at, event}], part) && had[carried{at, event}] != "" {
+				return
+			}
+			e, ok := next()
+			if !ok {
+				t.Fatalf("the connection ended before %s said %s %q", at, event, part)
+			}
+			had[carried{e.data["at"], e.data["event"]}] += e.data["data"]
+		}
+	}
+	hear("/conversations/"+conv.ID+"/live", "put", "Own Bakery")
+	hear("/conversations/live?show=all", "list", "version")
+	hear("/waiting/live", "waits", "0 conversations need")
+	hear("/conversations/"+foreign.ID+"/live", "refused", "Not found")
+	for _, wrong := range []string{"/conversations", "https://elsewhere.example.com/live", "//elsewhere.example.com/live"} {
+		hear(wrong, "refused", "")
+	}
+	if err := h.Chat.TakeOver(t.Context(), u.ID, conv.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.say(t, conv, "Anybody?")
+	hear("/conversations/"+conv.ID+"/live", "put", "Anybody?")
+	hear("/waiting/live", "waits", "1 conversation needs")
+	for key, said := range had {
+		if strings.Contains(said, "Foreign desk") {
+			t.Errorf("%v shows another account's", key)
+		}
+	}
+	h.Stop()
+	for {
+		if _, ok := next(); !ok {
+			break
+		}
+	}
+	many := url.Values{}
+	for range mostLives + 1 {
+		many.Add("at", "/waiting/live")
+	}
+	v.get("/lives?" + many.Encode()).is(http.StatusUnprocessableEntity)
+	h.visitor(t).get("/lives?at=%2Fwaiting%2Flive", "HX-Request", "true").is(http.StatusUnauthorized)
+}
