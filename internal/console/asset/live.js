@@ -6,7 +6,7 @@
 (() => {
   const all = (sel) => [...document.querySelectorAll(sel)];
   const shares = Boolean(navigator.locks && window.BroadcastChannel);
-  const channel = shares && new BroadcastChannel("parley-live");
+  const channel = shares ? new BroadcastChannel("parley-live") : null;
   const tab = String(Math.random()).slice(2);
   const mostLives = 60, glance = 30000;
 
