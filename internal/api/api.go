@@ -137,6 +137,7 @@ func (a *API) register() {
 	a.whatsAppRoutes()
 	a.eventRoutes()
 	a.alertRoutes()
+	a.noteRoutes()
 	a.knowledgeRoutes()
 	a.sheetRoutes()
 	a.ownSheetRoutes()

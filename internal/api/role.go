@@ -44,6 +44,9 @@ var roles = rolesOf(map[parley.Role]string{
 		GET /user/conversations
 		GET /user/conversations.csv
 		GET /user/conversations/{id}
+		GET /user/conversations/{id}/notes
+		GET /user/canned-answers
+		GET /user/canned-answers/{id}
 		GET /user/campaigns
 		GET /user/campaigns.csv
 		GET /user/campaign/{id}
@@ -79,6 +82,8 @@ var roles = rolesOf(map[parley.Role]string{
 		GET /conversations/{id}/events`,
 	parley.RoleAgent: `
 		POST /user/conversations/{id}/reply
+		POST /user/conversations/{id}/notes
+		DELETE /user/conversations/{id}/notes/{note}
 		POST /user/conversations/{id}/enable-ai
 		POST /user/conversations/{id}/disable-ai
 		POST /automate/conversations/{id}/enable-ai
@@ -199,6 +204,9 @@ var roles = rolesOf(map[parley.Role]string{
 		GET /user/webhook-deliveries.csv
 		GET /user/webhook-deliveries/{id}
 		POST /user/webhook-deliveries/{id}/resend
+		POST /user/canned-answers
+		PUT /user/canned-answers/{id}
+		DELETE /user/canned-answers/{id}
 		POST /user/alerts
 		PUT /user/alerts/{id}
 		DELETE /user/alerts/{id}

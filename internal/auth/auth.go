@@ -100,7 +100,12 @@ func (w *Who) MayChangeSelf() error {
 }
 
 // Person is the caller among those who may take a conversation.
-func (w *Who) Person() int64 { return parley.Owner }
+func (w *Who) Person() int64 {
+	if w.Member != nil {
+		return w.Member.ID
+	}
+	return parley.Owner
+}
 
 // Author is the caller as the history of what they change names them.
 func (w *Who) Author() string {

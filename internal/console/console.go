@@ -266,6 +266,13 @@ func (c *Console) routes() {
 	c.page("POST /conversations/{id}/reply", c.personReply)
 	c.page("POST /conversations/{id}/ai", c.setAI)
 	c.page("POST /conversations/{id}/attended", c.attended)
+	c.page("POST /conversations/{id}/notes", c.noteAdd)
+	c.page("POST /conversations/{id}/notes/{note}/delete", c.noteDelete)
+	c.page("GET /canned-answers", c.cannedList)
+	c.page("POST /canned-answers", c.cannedSave)
+	c.page("GET /canned-answers/{id}", c.cannedEdit)
+	c.page("POST /canned-answers/{id}", c.cannedSave)
+	c.page("POST /canned-answers/{id}/delete", c.cannedDelete)
 	c.page("POST /conversations/{id}/delete", c.conversationDelete)
 
 	c.page("GET /knowledge", c.knowledgeList)

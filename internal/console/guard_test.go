@@ -50,7 +50,7 @@ func (r route) at(t *testing.T, ids map[string]string) string {
 	t.Helper()
 	path := strings.NewReplacer("{$}", "", "{document}", ids["document"], "{version}", "1", "{session}",
 		"x", "{test}", ids["test"], "{run}", ids["run"], "{result}", ids["result"],
-		"{token}", ids["token"], "{lead}", ids["lead"]).Replace(r.path)
+		"{token}", ids["token"], "{lead}", ids["lead"], "{note}", ids["note"]).Replace(r.path)
 	before, rest, found := strings.Cut(path, "{id}")
 	if !found {
 		return path
@@ -104,9 +104,18 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	return map[string]string{"token": token, "/alerts/": id(watched.ID), "/filters/": id(kept.ID), "lead": id(lead.ID), "test": test, "run": run, "result": result, "/do-not-call/": id(listed.ID),
+	conv := h.talk(t, a, parley.TestConversation).ID
+	note, err := h.Chat.AddNote(t.Context(), u.ID, conv, name, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	canned := &parley.CannedAnswer{Name: "hours", Content: name}
+	if err := h.Chat.SaveAnswer(t.Context(), u.ID, canned); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{"token": token, "note": id(note.ID), "/canned-answers/": id(canned.ID), "/alerts/": id(watched.ID), "/filters/": id(kept.ID), "lead": id(lead.ID), "test": test, "run": run, "result": result, "/do-not-call/": id(listed.ID),
 		"/assistants/": id(a.ID), "/calls/": id(c.ID), "/campaigns/": id(camp.ID),
-		"/conversations/": h.talk(t, a, parley.TestConversation).ID, "/knowledge/": id(k.ID),
+		"/conversations/": conv, "/knowledge/": id(k.ID),
 		"/tools/": id(h.tool(t, u, "secret_plans").ID), "/numbers/": id(numbers[0].ID),
 		"/numbers/caller-id/": id(h.askCallerID(t, u, "+4930901820")),
 		"/trunks/":            id(h.trunk(t, u, name, "+4930901822").ID), "/whatsapp/": id(h.sender(t, u)),

@@ -209,6 +209,8 @@ func (c *Console) base(r *request) string { return c.Front.Base(r.Request) + "/a
 type talk struct {
 	*parley.Conversation
 	messages []parley.Message
+	notes    []parley.Note
+	canned   []parley.CannedAnswer // on its page
 }
 
 // talk reads one of the user's conversations.
@@ -218,7 +220,11 @@ func (c *Console) talk(ctx context.Context, r *request) (*talk, error) {
 		return nil, err
 	}
 	list, err := c.DB.Messages(ctx, conv.ID)
-	return &talk{conv, list}, err
+	if err != nil {
+		return nil, err
+	}
+	notes, err := c.DB.Notes(ctx, conv.ID)
+	return &talk{Conversation: conv, messages: list, notes: notes}, err
 }
 
 func (t *talk) path(more string) string { return "/conversations/" + t.ID + more }
@@ -254,7 +260,8 @@ func (c *Console) conversationPage(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return show(customer(t.Conversation), conversationPage(t)), nil
+	t.canned, err = c.DB.CannedAnswers(r.Context(), r.UserID())
+	return show(customer(t.Conversation), conversationPage(t)), err
 }
 
 func (c *Console) conversationDelete(r *request) (*answer, error) {
@@ -400,7 +407,7 @@ func (t *talk) parts(after int64) (list []part) {
 		}
 	}
 	return append(list, part{"typing", t.typingVersion(), typing(t)}, part{"mode", t.modeVersion(), mode(t)},
-		part{"waits", t.WaitsSince.String(), waits(t)},
+		part{"waits", t.WaitsSince.String(), waits(t)}, part{"notes", t.notesVersion(), noteList(t)},
 		part{"facts", t.factsVersion(), facts(t)})
 }
 

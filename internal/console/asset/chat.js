@@ -167,6 +167,51 @@
     if (beginner) begin(beginner);
     else send(e.target);
   });
+  // Canned answers: from their menu, or by a slash and the beginning of a name.
+  const choices = () => all("[data-canned-name]").filter((b) => !b.parentElement.hidden);
+  function offer(yes, begins = "") {
+    $("#canned-list").hidden = !yes;
+    $("[data-canned-open]").setAttribute("aria-expanded", String(yes));
+    for (const b of all("[data-canned-name]")) {
+      b.parentElement.hidden = !b.dataset.cannedName.startsWith(begins.toLowerCase());
+      b.classList.remove("first");
+    }
+    if (begins) choices()[0]?.classList.add("first");
+  }
+  function insert(choice) {
+    const box = $(".composer textarea"), text = choice.dataset.cannedText;
+    if (/^\/\S*$/.test(box.value)) box.value = text;
+    else box.setRangeText(text, box.selectionStart, box.selectionEnd, "end");
+    offer(false);
+    box.focus();
+    box.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+  document.addEventListener("input", (e) => {
+    if (!$("[data-canned]") || !e.target.matches(".composer textarea")) return;
+    const typed = /^\/(\S*)$/.exec(e.target.value);
+    if (typed) offer(true, typed[1]);
+    else if (!$("#canned-list").hidden) offer(false);
+  });
+  document.addEventListener("click", (e) => {
+    const choice = e.target.closest("[data-canned-name]");
+    if (choice) insert(choice);
+    else if (e.target.closest("[data-canned-open]")) offer($("#canned-list").hidden);
+  });
+  document.addEventListener("keydown", (e) => {
+    if (!$("[data-canned]") || $("#canned-list").hidden || !e.target.closest(".canned, .composer")) return;
+    const list = choices(), at = list.indexOf(document.activeElement);
+    if (e.key === "Escape") {
+      offer(false);
+      $(".composer textarea").focus();
+    } else if ((e.key === "ArrowDown" || e.key === "ArrowUp") && list.length) {
+      e.preventDefault();
+      list[(at + (e.key === "ArrowDown" ? 1 : list.length - (at < 0 ? 0 : 1))) % list.length].focus();
+    } else if (e.key === "Enter" && e.target.matches("textarea") && /^\/\S+$/.test(e.target.value) && list.length && !e.isComposing) {
+      e.preventDefault();
+      e.stopImmediatePropagation(); // it is not sent
+      insert(list[0]);
+    }
+  });
   for (const kind of ["keydown", "keypress"]) {
     document.addEventListener(kind, (e) => {
       if (e.key !== "Enter" || e.shiftKey || e.isComposing || !e.target.matches(".composer textarea")) return;
