@@ -68,7 +68,7 @@ func (a *API) login(ctx context.Context, r *request, in *credentials) (*session,
 	if err != nil {
 		return nil, err
 	}
-	if err := a.Auth.CheckCode(ctx, who.User.ID, who.MemberID(), in.Body.Code); err != nil {
+	if err := a.Auth.CheckCode(ctx, who.User.ID, who.Person(), in.Body.Code); err != nil {
 		return nil, err
 	}
 	token, err := a.Auth.Begin(ctx, who, parley.Session, cmp.Or(in.Body.TokenName, "session"), nil)

@@ -46,12 +46,17 @@ func (a *API) listInvitations(ctx context.Context, r *request, _ *none) ([]parle
 // invited is an invitation with what its bearer needs.
 type invited struct {
 	*parley.Invitation
-	Token string `json:"token" doc:"What POST /invitations/accept takes."`
+	Token   string `json:"token" doc:"What POST /invitations/accept takes."`
+	Link    string `json:"link" doc:"The page on which it is accepted."`
+	Emailed bool   `json:"emailed" doc:"It is being sent to the address. Otherwise hand the link on."`
 }
 
 func (a *API) createInvitation(ctx context.Context, r *request, _ *none) (*messageData[invited], error) {
-	i, token, err := a.Auth.Invite(ctx, r.UserID(), r.Body)
-	return &messageData[invited]{"Invitation created successfully", invited{i, token}}, err
+	i, err := a.Auth.Invite(ctx, r.Who.User, a.Front.Base(r.Request), r.Body)
+	if err != nil {
+		return nil, err
+	}
+	return &messageData[invited]{"Invitation created successfully", invited{i.Invitation, i.Token, i.Link, i.Sent}}, nil
 }
 
 func (a *API) deleteInvitation(ctx context.Context, r *request, in *byID) (*notice, error) {

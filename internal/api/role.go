@@ -36,6 +36,10 @@ var roles = rolesOf(map[parley.Role]string{
 		GET /user/assistants/{assistant}/test-runs
 		GET /user/assistants/{assistant}/test-runs/{id}
 		GET /user/test-runs.csv
+		GET /user/assistants.csv
+		GET /user/phone-numbers.csv
+		GET /user/blacklist.csv
+		GET /user/documents.csv
 		GET /user/calls
 		GET /user/calls.csv
 		GET /user/calls/{id}
@@ -153,6 +157,7 @@ var roles = rolesOf(map[parley.Role]string{
 		POST /ai/generate-reply
 		POST /web-calls/{id}
 		GET /user/tools
+		GET /user/tools.csv
 		POST /user/tools
 		GET /user/tools/{id}
 		PUT /user/tools/{id}

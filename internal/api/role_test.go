@@ -17,12 +17,12 @@ import (
 // member makes a member of the house's account.
 func (h *harness) member(role parley.Role) *auth.Who {
 	h.Helper()
-	_, token, err := h.authority.Invite(h.Context(), h.user.ID, map[string]any{"name": "Mo", "role": string(role),
+	i, err := h.authority.Invite(h.Context(), h.user, "", map[string]any{"name": "Mo", "role": string(role),
 		"email": fmt.Sprintf("%s-%d@example.com", role, h.user.ID)})
 	if err != nil {
 		h.Fatal(err)
 	}
-	who, _, err := h.authority.Accept(h.Context(), "192.0.2.1", token, &auth.Acceptance{Password: "correct horse battery",
+	who, _, err := h.authority.Accept(h.Context(), "192.0.2.1", i.Token, &auth.Acceptance{Password: "correct horse battery",
 		Language: "en", Timezone: "UTC"}, parley.Session)
 	if err != nil {
 		h.Fatal(err)

@@ -75,15 +75,15 @@ func (d *Authority) Register(ctx context.Context, u *parley.User, password strin
 	return token, err
 }
 
-// ChangePassword changes the password of a user who knows the present one: check tries it. Every session ends but a
-// new one in the browser, whose token is returned; API keys stay, unless they are revoked too.
-func (d *Authority) ChangePassword(ctx context.Context, u *parley.User, current, next string, revoke bool,
+// ChangePassword changes the password of somebody who knows the present one: check tries it. Every session of theirs
+// ends but a new one in the browser, whose token is returned; API keys stay, unless an account's owner revokes them too.
+func (d *Authority) ChangePassword(ctx context.Context, who *Who, current, next string, revoke bool,
 	check func(password string) error) (token string, err error) {
 	var wrong parley.Fields
 	if current == "" {
 		wrong.Add("current", "is required.")
 	}
-	if why := WeakPassword(next, u.Name, u.Email); why != "" {
+	if why := WeakPassword(next, who.Name(), who.Email()); why != "" {
 		wrong.Add("password", "%s", why)
 	}
 	if err := wrong.Err(); err != nil {
@@ -97,10 +97,15 @@ func (d *Authority) ChangePassword(ctx context.Context, u *parley.User, current,
 		return "", err
 	}
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		if err := setPassword(ctx, tx, u.ID, hash, revoke); err != nil {
+		if who.Member != nil {
+			err = setMemberPassword(ctx, tx, who.Member, hash)
+		} else {
+			err = setPassword(ctx, tx, who.User.ID, hash, revoke)
+		}
+		if err != nil {
 			return err
 		}
-		_, token, err = d.NewKey(ctx, tx, u.ID, parley.Console, "console")
+		_, token, err = d.newKey(ctx, tx, &parley.Key{UserID: who.User.ID, MemberID: who.Person(), Kind: parley.Console, Name: "console"})
 		return err
 	})
 	return token, err

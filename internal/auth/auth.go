@@ -16,6 +16,7 @@ import (
 	"github.com/alexedwards/argon2id"
 
 	"parley"
+	"parley/internal/mail"
 	"parley/internal/store"
 )
 
@@ -30,6 +31,8 @@ type Authority struct {
 	DB         *store.DB
 	SessionFor time.Duration // how long a session lives
 	Logins     *Logins       // how often passwords are tried; nil: as often as they are
+	Mail       *mail.Sender  // sends invitations; nil: their links are handed on by whoever invites
+	Invites    *Limiter      // how often an account has an invitation sent; nil with Mail
 }
 
 // Who is an authenticated caller.
@@ -99,7 +102,7 @@ func (w *Who) MayChangeSelf() error {
 	return parley.Errorf(parley.Forbidden, "This API key has the role %s. You can't change an account or sign in with it.", w.Key.Scope)
 }
 
-// Person is the caller among those who may take a conversation.
+// Person is the caller among those who work in the account: a member's id, or parley.Owner.
 func (w *Who) Person() int64 {
 	if w.Member != nil {
 		return w.Member.ID
@@ -179,14 +182,6 @@ func (d *Authority) person(ctx context.Context, email string) (who *Who, hash st
 // disabled says whether the account, or the member in it, is refused.
 func (w *Who) disabled() bool {
 	return w.User.DisabledAt != 0 || w.Member != nil && w.Member.DisabledAt != 0
-}
-
-// MemberID is the caller's id among the account's members; 0 for its owner.
-func (w *Who) MemberID() int64 {
-	if w.Member != nil {
-		return w.Member.ID
-	}
-	return 0
 }
 
 // NewKey makes a credential of an account's owner in a transaction and returns its token, `ID|SECRET`, which is kept

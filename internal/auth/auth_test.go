@@ -202,11 +202,11 @@ func TestInvitationExpires(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		d, u := authority(t, db)
 		invite := func() (*parley.Invitation, string) {
-			i, token, err := d.Invite(t.Context(), u.ID, map[string]any{"email": "a@example.com", "name": "A", "role": "viewer"})
+			i, err := d.Invite(t.Context(), u, "", map[string]any{"email": "a@example.com", "name": "A", "role": "viewer"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return i, token
+			return i.Invitation, i.Token
 		}
 		i, token := invite()
 		if days := i.ExpiresAt.Sub(i.CreatedAt).Round(time.Minute); days != 7*24*time.Hour {

@@ -61,7 +61,7 @@ func (d *Authority) Begin(ctx context.Context, who *Who, kind parley.KeyKind, na
 				return err
 			}
 		}
-		_, token, err = d.newKey(ctx, tx, &parley.Key{UserID: who.User.ID, MemberID: who.MemberID(), Kind: kind, Name: name})
+		_, token, err = d.newKey(ctx, tx, &parley.Key{UserID: who.User.ID, MemberID: who.Person(), Kind: kind, Name: name})
 		return err
 	})
 	return token, err

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"parley"
 	"parley/internal/form"
+	"parley/internal/mail"
 	"parley/internal/store"
 )
 
@@ -26,20 +28,53 @@ const (
 
 var errInvitation = parley.Errorf(parley.NotFound, "This invitation is not valid any more. Ask whoever sent it for a new one.")
 
-// Invite makes an invitation to an account, in place of a former one to the same address. Its token is kept nowhere.
-func (d *Authority) Invite(ctx context.Context, userID int64, body map[string]any) (i *parley.Invitation, token string, err error) {
+// Invited says what came of an invitation.
+type Invited struct {
+	*parley.Invitation
+	Token string // kept nowhere
+	Link  string // where it is accepted, with the token
+	Sent  bool   // by e-mail
+}
+
+// Invite makes an invitation to an account, in place of a former one to the same address, and sends it where this
+// server can. Its link begins with base. An account that only made itself sends nothing to others.
+func (d *Authority) Invite(ctx context.Context, u *parley.User, base string, body map[string]any) (*Invited, error) {
 	var in parley.InvitationInput
 	if err := form.Bind(body, &in, true).Err(); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	secret, hash := newSecret()
-	i = &parley.Invitation{UserID: userID, Email: strings.ToLower(in.Email), Name: in.Name, Role: in.Role, Hash: hash,
-		ExpiresAt: parley.Now().Add(invitedFor)}
-	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateInvitation(ctx, i) })
-	if err != nil {
-		return nil, "", err
+	out := &Invited{Invitation: &parley.Invitation{UserID: u.ID, Email: strings.ToLower(in.Email), Name: in.Name,
+		Role: in.Role, Hash: hash, ExpiresAt: parley.Now().Add(invitedFor)}}
+	if d.Mail != nil && d.Mail.On() && u.SignedUpAt == 0 {
+		if _, err := d.Invites.Take(strconv.FormatInt(u.ID, 10), time.Now()); err != nil {
+			return nil, err
+		}
+		out.Sent = true
 	}
-	return i, invitePrefix + strconv.FormatInt(i.ID, 10) + "-" + secret, nil
+	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		out.ID = 0
+		if err := tx.CreateInvitation(ctx, out.Invitation); err != nil {
+			return err
+		}
+		out.Token = invitePrefix + strconv.FormatInt(out.ID, 10) + "-" + secret
+		out.Link = base + "/join/" + out.Token
+		if !out.Sent {
+			return nil
+		}
+		return d.Mail.Queue(ctx, tx, out.message(u))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// message is the e-mail of an invitation.
+func (i *Invited) message(u *parley.User) mail.Message {
+	text := fmt.Sprintf("%s (%s) invites you to work in their account on Parley, as %s.\n\nOpen this link to choose a password:\n\n%s\n\n"+
+		"It is valid until %s, and for one person. If you did not expect this, ignore it.\n", u.Name, u.Email, i.Role, i.Link, i.ExpiresAt)
+	return mail.Message{To: i.Email, Subject: u.Name + " invites you to Parley", Text: text, ID: rand.Text()}
 }
 
 func newSecret() (secret string, hash []byte) {
@@ -126,6 +161,16 @@ func (d *Authority) Accept(ctx context.Context, from, token string, in *Acceptan
 	return who, session, err
 }
 
+// Join is Accept with what a form or a body says.
+func (d *Authority) Join(ctx context.Context, from, token string, body map[string]any, kind parley.KeyKind) (*Who, string, error) {
+	var in Acceptance
+	form.Defaults(&in)
+	if err := form.Bind(body, &in, true).Err(); err != nil {
+		return nil, "", err
+	}
+	return d.Accept(ctx, from, token, &in, kind)
+}
+
 // ChangeMember changes what body names of a member: the role, and whether they may sign in. A disabled member's sessions
 // end at once.
 func (d *Authority) ChangeMember(ctx context.Context, userID, id int64, body map[string]any) (m *parley.Member, err error) {
@@ -191,4 +236,16 @@ func (d *Authority) setMember(ctx context.Context, m *parley.Member, body map[st
 		return tx.SaveMember(ctx, changed)
 	})
 	return changed, err
+}
+
+func setMemberPassword(ctx context.Context, tx *store.Tx, m *parley.Member, hash string) error {
+	now, err := tx.MemberForUpdate(ctx, m.UserID, m.ID)
+	if err != nil {
+		return err
+	}
+	now.PasswordHash = hash
+	if err := tx.SaveMember(ctx, now); err != nil {
+		return err
+	}
+	return tx.DeleteSessions(ctx, m.UserID, m.ID)
 }

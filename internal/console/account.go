@@ -18,7 +18,7 @@ func (c *Console) accountPage(r *request) (*answer, error) {
 // passwordChange sets a new password. Every session ends, and this browser gets a new one; API keys stay, unless they
 // are to go too.
 func (c *Console) passwordChange(r *request) (*answer, error) {
-	token, err := c.Auth.ChangePassword(r.Context(), r.who.User, r.PostFormValue("current"),
+	token, err := c.Auth.ChangePassword(r.Context(), r.who, r.PostFormValue("current"),
 		r.PostFormValue("password"), r.PostFormValue("revoke_keys") == "1", c.knowsPassword(r))
 	if err == nil {
 		c.setCookie(r, token)
@@ -34,7 +34,7 @@ func (c *Console) passwordChange(r *request) (*answer, error) {
 // knowsPassword tries the password of whoever is signed in, and counts it against the limits.
 func (c *Console) knowsPassword(r *request) func(password string) error {
 	return func(password string) error {
-		_, err := c.checkPassword(r, r.who.User.Email, password)
+		_, err := c.checkPassword(r, r.who.Email(), password)
 		return err
 	}
 }

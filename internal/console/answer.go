@@ -28,7 +28,7 @@ type request struct {
 func (r *request) UserID() int64 { return r.who.User.ID }
 
 // zone is the time zone of whoever is signed in.
-func (r *request) zone() *time.Location { return r.who.User.Zone() }
+func (r *request) zone() *time.Location { return r.who.Zone() }
 
 // id is an id in the path: 0, which nothing has, where it can't be one.
 func (r *request) id(name string) int64 {
@@ -69,20 +69,24 @@ func see(path string, done ...string) *answer {
 
 type handler func(r *request) (*answer, error)
 
-// page registers a page for users who are signed in; others are asked to sign in.
-func (c *Console) page(pattern string, h handler) { c.open(pattern, c.known(h)) }
+// page registers a page for people who are signed in; others are asked to sign in.
+func (c *Console) page(pattern string, h handler) { c.open(pattern, c.known(pattern, h)) }
 
-// files registers a form with files, for users who are signed in: its handler reads the body, piece by piece.
-func (c *Console) files(pattern string, h handler) { c.route(pattern, c.known(h)) }
+// files registers a form with files, for people who are signed in: its handler reads the body, piece by piece.
+func (c *Console) files(pattern string, h handler) { c.route(pattern, c.known(pattern, h)) }
 
-// known is a handler that asks to sign in first.
-func (c *Console) known(h handler) handler {
+// known is a handler that asks to sign in first, and refuses those whose role the pattern is not for.
+func (c *Console) known(pattern string, h handler) handler {
+	c.private[pattern] = true
 	return func(r *request) (*answer, error) {
 		if err := c.identify(r); err != nil {
 			return nil, err
 		}
 		if r.who == nil {
 			return c.askToSignIn(r)
+		}
+		if err := r.who.May(leastRole(pattern)); err != nil {
+			return nil, err
 		}
 		return h(r)
 	}
@@ -169,6 +173,10 @@ func (c *Console) render(r *request, a *answer) {
 		http.Error(r.w, "Something went wrong on the server.", http.StatusInternalServerError)
 		return
 	}
+	page := b.Bytes()
+	if r.who != nil {
+		page = c.within(r, page)
+	}
 	h := r.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	// where a script arrived is what the browser shows as its address
@@ -179,5 +187,5 @@ func (c *Console) render(r *request, a *answer) {
 	}
 	// Compressing a page is safe (BREACH): it holds no token that guards requests, and no other site's request brings
 	// the cookie along.
-	web.SendZipped(r.w, r.Request, a.status, b.Bytes())
+	web.SendZipped(r.w, r.Request, a.status, page)
 }

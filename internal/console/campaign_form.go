@@ -50,7 +50,7 @@ func (c *Console) campaignForm(r *request, camp *parley.Campaign, tree map[strin
 func (c *Console) campaignNew(r *request) (*answer, error) {
 	camp := &parley.Campaign{}
 	form.Defaults(camp)
-	camp.Timezone = r.who.User.Timezone
+	camp.Timezone = r.who.Timezone()
 	// when people may be called; who wants other hours chooses them
 	camp.AllowedHoursStartTime, camp.AllowedHoursEndTime = "09:00", "18:00"
 	camp.AllowedDays = camp.AllowedDays[:5]

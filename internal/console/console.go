@@ -74,6 +74,7 @@ type Config struct {
 type Console struct {
 	Config
 	mux      *http.ServeMux
+	private  map[string]bool // the patterns that are for people who are signed in
 	handler  http.Handler
 	askWho   time.Duration // how often a live stream asks whether its session still stands
 	stopping chan struct{} // closed when streams without an end of their own must end
@@ -81,7 +82,7 @@ type Console struct {
 
 // New makes the console. It starts nothing.
 func New(c Config) *Console {
-	h := &Console{Config: c, mux: http.NewServeMux(), askWho: lookAgain, stopping: make(chan struct{})}
+	h := &Console{Config: c, mux: http.NewServeMux(), private: map[string]bool{}, askWho: lookAgain, stopping: make(chan struct{})}
 	h.routes()
 	if h.Streams == nil {
 		h.Streams = auth.NewSlots(0)
@@ -134,6 +135,8 @@ func (c *Console) routes() {
 	c.open("POST /signout", c.signOut)
 	c.open("POST /theme", c.setTheme)
 	c.open("GET /share/{token}", c.sharedPage)
+	c.open("GET /join/{token}", c.joinPage)
+	c.open("POST /join/{token}", c.join)
 	c.open("/", func(r *request) (*answer, error) {
 		return nil, parley.Errorf(parley.NotFound, "There is no such page.")
 	})
@@ -350,6 +353,11 @@ func (c *Console) routes() {
 	c.page("POST /do-not-call", c.refuseAdd)
 	c.page("POST /do-not-call/{id}/delete", c.refuseDelete)
 	c.page("POST /customers/erase", c.customerErase)
+	c.page("GET /people", c.peoplePage)
+	c.page("POST /people", c.personInvite)
+	c.page("POST /people/{id}", c.personSave)
+	c.page("POST /people/{id}/delete", c.personDelete)
+	c.page("POST /people/invitations/{id}/delete", c.invitationDelete)
 	c.page("GET /keys", c.keyList)
 	c.page("POST /keys", c.keyCreate)
 	c.page("POST /keys/{id}/delete", c.keyDelete)

@@ -57,6 +57,9 @@ func (c *Console) edited(r *request) (*edited, error) {
 	if err != nil {
 		return nil, err
 	}
+	if role := r.who.Role(); !role.Includes(parley.RoleEditor) { // what is live, without its secrets
+		return &edited{live.For(role), nil}, nil
+	}
 	draft, err := c.Assistants.Draft(r.Context(), r.UserID(), live.ID)
 	if store.IsNotFound(err) {
 		return &edited{live, nil}, nil

@@ -48,6 +48,9 @@ func everyRoute(t *testing.T) (list []route) {
 // that is not among them.
 func (r route) at(t *testing.T, ids map[string]string) string {
 	t.Helper()
+	if strings.HasPrefix(r.path, "/join/") {
+		return strings.ReplaceAll(r.path, "{token}", ids["join"])
+	}
 	path := strings.NewReplacer("{$}", "", "{document}", ids["document"], "{version}", "1", "{session}",
 		"x", "{test}", ids["test"], "{run}", ids["run"], "{result}", ids["result"],
 		"{token}", ids["token"], "{lead}", ids["lead"], "{note}", ids["note"]).Replace(r.path)
@@ -113,7 +116,18 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 	if err := h.Chat.SaveAnswer(t.Context(), u.ID, canned); err != nil {
 		t.Fatal(err)
 	}
-	return map[string]string{"token": token, "note": id(note.ID), "/canned-answers/": id(canned.ID), "/alerts/": id(watched.ID), "/filters/": id(kept.ID), "lead": id(lead.ID), "test": test, "run": run, "result": result, "/do-not-call/": id(listed.ID),
+	i, err := h.Auth.Invite(t.Context(), u, "", map[string]any{"name": name, "role": "agent",
+		"email": fmt.Sprintf("invited-%d@example.com", u.ID)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	member := h.member(t, u, parley.RoleAgent).Member
+	member.Name = name
+	err = h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.SaveMember(ctx, member) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{"join": i.Token, "/people/": id(member.ID), "/people/invitations/": id(i.ID), "token": token, "note": id(note.ID), "/canned-answers/": id(canned.ID), "/alerts/": id(watched.ID), "/filters/": id(kept.ID), "lead": id(lead.ID), "test": test, "run": run, "result": result, "/do-not-call/": id(listed.ID),
 		"/assistants/": id(a.ID), "/calls/": id(c.ID), "/campaigns/": id(camp.ID),
 		"/conversations/": conv, "/knowledge/": id(k.ID),
 		"/tools/": id(h.tool(t, u, "secret_plans").ID), "/numbers/": id(numbers[0].ID),

@@ -354,7 +354,7 @@ func (c *Console) say(r *request) (*answer, error) {
 		}
 		return see("/conversations/" + conv.ID), nil
 	}
-	s := newStream(r)
+	s := newStream(c, r)
 	tell := func() { // the conversation's new parts, as the page would show them
 		if t, err := c.talk(r.Context(), r); err == nil {
 			for _, p := range t.parts(before) {

@@ -21,11 +21,14 @@ type component = templ.Component
 // that the pages are made of.
 type stream struct {
 	*web.Stream
+	c    *Console
 	r    *request
 	soon bool // something is under way that is worth looking at again soon
 }
 
-func newStream(r *request) *stream { return &stream{Stream: web.NewStream(r.w), r: r} }
+func newStream(c *Console, r *request) *stream {
+	return &stream{Stream: web.NewStream(r.w), c: c, r: r}
+}
 
 func (s *stream) send(name string, data any) { s.Send(name, "", data) }
 
@@ -36,7 +39,7 @@ func (s *stream) html(name string, body component) {
 		slog.ErrorContext(s.r.Context(), "render a piece of a page", "path", s.r.URL.Path, "error", err)
 		return
 	}
-	s.send(name, map[string]string{"html": b.String()})
+	s.send(name, map[string]string{"html": string(s.c.within(s.r, b.Bytes()))})
 }
 
 // put sends a piece that goes where its id says.
@@ -123,7 +126,7 @@ func (c *Console) follow(r *request, look func(s *stream) (topics []string, err 
 		}
 		defer leave()
 	}
-	s := newStream(r)
+	s := newStream(c, r)
 	life := time.Now().Add(web.StreamLife)
 	e := &ears{hub: c.Hub, wake: make(chan struct{}, 1), stops: map[string]func(){}}
 	if hear != nil {

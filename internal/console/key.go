@@ -1,14 +1,12 @@
 package console
 
 import (
+	"reflect"
+
 	"parley"
 	"parley/internal/auth"
 	"parley/internal/form"
 )
-
-type newKey struct {
-	Name string `json:"name" required:"true" maxLength:"255"`
-}
 
 func (c *Console) keyList(r *request) (*answer, error) { return c.keyPage(r, "", nil, nil) }
 
@@ -18,7 +16,11 @@ func (c *Console) keyPage(r *request, token string, tree map[string]any, wrong p
 	if err != nil {
 		return nil, err
 	}
-	body := keyList(fieldsOf[newKey](tree, wrong), list, token)
+	members, err := c.DB.Members(r.Context(), r.UserID())
+	if err != nil {
+		return nil, err
+	}
+	body := keyList(fieldsOf[auth.KeyInput](tree, wrong), list, members, token)
 	if len(wrong) > 0 {
 		return invalid("API keys", body), nil
 	}
@@ -26,12 +28,20 @@ func (c *Console) keyPage(r *request, token string, tree map[string]any, wrong p
 }
 
 func (c *Console) keyCreate(r *request) (*answer, error) {
-	tree := map[string]any{"name": r.PostFormValue("name")}
-	var in newKey
+	tree := decode(r.PostForm, reflect.TypeFor[auth.KeyInput]())
+	for _, name := range []string{"scope", "member_id"} {
+		if r.PostFormValue(name) == "" {
+			delete(tree, name)
+		}
+	}
+	var in auth.KeyInput
 	if wrong := form.Bind(tree, &in, true); len(wrong) > 0 {
 		return c.keyPage(r, "", tree, wrong)
 	}
-	_, token, err := c.Auth.MakeKey(r.Context(), r.UserID(), &auth.KeyInput{Name: in.Name})
+	_, token, err := c.Auth.MakeKey(r.Context(), r.UserID(), &in)
+	if wrong, ok := fieldErrors(err); ok {
+		return c.keyPage(r, "", tree, wrong)
+	}
 	if err != nil {
 		return nil, err
 	}

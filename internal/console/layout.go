@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"parley"
+	"parley/internal/auth"
 )
 
 // entry is a page that the navigation leads to.
@@ -39,6 +40,7 @@ var nav = [][]entry{
 		{"/providers", "Providers", "globe"},
 		{"/webhooks", "Webhooks", "webhook"},
 		{"/ledger", "Ledger", "ledger"},
+		{"/people", "People", "people"},
 		{"/keys", "API keys", "key"},
 		{"/account", "Account", "account"},
 	},
@@ -80,6 +82,8 @@ var notices = map[string]string{
 	"tested":      "The test is on its way.",
 	"rotated":     "There is a new secret. Events are also signed with the old one for another 24 hours.",
 	"restored":    "The older version is live again, as a new version.",
+	"withdrawn":   "The invitation is withdrawn.",
+	"gone":        "They are removed: they are signed out, and their keys are refused.",
 	"revoked":     "The key is revoked.",
 	"revoked-all": "All keys are revoked: they are refused from now on.",
 	"password":    "Your password is changed. Every other session was signed out.",
@@ -91,6 +95,7 @@ var notices = map[string]string{
 type frame struct {
 	title, path, notice, theme string
 	user                       *parley.User // nil: nobody is signed in
+	who                        *auth.Who    // likewise
 	waiting                    int          // conversations that need a person
 }
 
@@ -101,7 +106,7 @@ func (c *Console) frame(r *request, title string) frame {
 		f.notice = ""
 	}
 	if r.who != nil {
-		f.user = r.who.User
+		f.user, f.who = r.who.User, r.who
 		n, err := c.DB.Attention(r.Context(), f.user.ID, r.who.Person())
 		if err != nil && r.Context().Err() == nil { // the page stands without it
 			slog.ErrorContext(r.Context(), "count what needs a person", "error", err)

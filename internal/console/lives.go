@@ -33,7 +33,7 @@ func (c *Console) lives(r *request) (*answer, error) {
 	}
 	defer leave()
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), within{}, true))
-	shared := &bundle{s: newStream(r), cancel: cancel, once: r.Header.Get("Parley-Once") != ""}
+	shared := &bundle{s: newStream(c, r), cancel: cancel, once: r.Header.Get("Parley-Once") != ""}
 	shared.s.Comment("live")
 	var wg sync.WaitGroup
 	for _, at := range asked {

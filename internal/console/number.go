@@ -151,7 +151,7 @@ func (c *Console) numberForm(r *request, n *parley.Number, f *fields) (*numberFo
 // routeFields are a route as it stands; one that was never set is that of a number that is open at all hours.
 func routeFields(route *parley.NumberRoute, r *request) *fields {
 	if route == nil {
-		route = parley.NewRoute(r.who.User.Timezone)
+		route = parley.NewRoute(r.who.Timezone())
 	}
 	return fieldsOf[parley.NumberRoute](treeOf(*route), nil)
 }

@@ -6,21 +6,24 @@ import (
 	"parley"
 )
 
-// account is the page of the account: its profile and its password, each a form of its own.
+// account is the page of whoever is signed in: their profile and their password, each a form of its own.
 func (c *Console) account(r *request, profile, password *fields) (*answer, error) {
-	u, wrong := r.who.User, profile != nil || password != nil
-	second, err := c.Auth.TwoFactor(r.Context(), u.ID, r.who.MemberID())
+	wrong := profile != nil || password != nil
+	second, err := c.Auth.TwoFactor(r.Context(), r.UserID(), r.who.Person())
 	if err != nil {
 		return nil, err
 	}
 	if profile == nil {
-		profile = fieldsOf[parley.Profile](treeOf(parley.Profile{Name: u.Name, Email: u.Email,
-			Timezone: u.Timezone}), nil)
+		p := parley.MemberProfile{Profile: parley.Profile{Name: r.who.Name(), Email: r.who.Email(), Timezone: r.who.Timezone()}}
+		if r.who.Member != nil {
+			p.Language = r.who.Member.Language
+		}
+		profile = fieldsOf[parley.MemberProfile](treeOf(p), nil)
 	}
 	if password == nil {
 		password = fieldsOf[newPassword](nil, nil)
 	}
-	body := accountPage(u, c.Prices.Plan(u.Plan), second, profile, password)
+	body := accountPage(r.who, c.Prices.Plan(r.who.User.Plan), second, profile, password, c.languageOptions())
 	if wrong {
 		return invalid("Account", body), nil
 	}
@@ -28,8 +31,8 @@ func (c *Console) account(r *request, profile, password *fields) (*answer, error
 }
 
 func (c *Console) profileSave(r *request) (*answer, error) {
-	tree := decode(r.PostForm, reflect.TypeFor[parley.Profile]())
-	_, err := c.Auth.SetProfile(r.Context(), r.who.User, tree, c.knowsPassword(r))
+	tree := decode(r.PostForm, reflect.TypeFor[parley.MemberProfile]())
+	_, err := c.Auth.SetOwn(r.Context(), r.who, tree, c.knowsPassword(r))
 	if err == nil {
 		return see("/account", "saved"), nil
 	}
@@ -38,5 +41,5 @@ func (c *Console) profileSave(r *request) (*answer, error) {
 		return nil, err
 	}
 	delete(tree, "current_password") // it does not go back into the page
-	return c.account(r, fieldsOf[parley.Profile](tree, wrong), nil)
+	return c.account(r, fieldsOf[parley.MemberProfile](tree, wrong), nil)
 }

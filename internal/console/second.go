@@ -63,7 +63,7 @@ func (c *Console) codeEnter(r *request) (*answer, error) {
 		return see("/signin"), nil
 	}
 	back := localPath(r.PostFormValue("return"))
-	err = c.tooMany(r, c.Auth.CheckCode(r.Context(), half.User.ID, half.MemberID(), r.PostFormValue("code")))
+	err = c.tooMany(r, c.Auth.CheckCode(r.Context(), half.User.ID, half.Person(), r.PostFormValue("code")))
 	if e := (*parley.Error)(nil); errors.As(err, &e) {
 		return &answer{status: web.Status(e.Kind), title: "Sign in",
 			body: codeForm(back, r.PostFormValue("recovery") == "1", e.Message)}, nil
@@ -88,7 +88,7 @@ type codeAndPassword struct {
 func (c *Console) secondPage(r *request) (*answer, error) { return c.second(r, nil) }
 
 func (c *Console) second(r *request, wrong parley.Fields) (*answer, error) {
-	f, err := c.DB.TwoFactor(r.Context(), r.UserID(), r.who.MemberID())
+	f, err := c.DB.TwoFactor(r.Context(), r.UserID(), r.who.Person())
 	if e := (*parley.Error)(nil); errors.As(err, &e) && e.Kind == parley.NotFound {
 		return see("/account"), nil
 	}
@@ -118,14 +118,14 @@ func (c *Console) second(r *request, wrong parley.Fields) (*answer, error) {
 const secondTitle = "Two-factor sign-in"
 
 func (c *Console) secondSetUp(r *request) (*answer, error) {
-	if err := c.Auth.SetUpTwoFactor(r.Context(), r.UserID(), r.who.MemberID()); err != nil {
+	if err := c.Auth.SetUpTwoFactor(r.Context(), r.UserID(), r.who.Person()); err != nil {
 		return nil, err
 	}
 	return see("/account/two-factor"), nil
 }
 
 func (c *Console) secondConfirm(r *request) (*answer, error) {
-	codes, token, err := c.Auth.ConfirmTwoFactor(r.Context(), r.UserID(), r.who.MemberID(), r.PostFormValue("code"),
+	codes, token, err := c.Auth.ConfirmTwoFactor(r.Context(), r.UserID(), r.who.Person(), r.PostFormValue("code"),
 		r.PostFormValue("password"), c.knowsPassword(r))
 	if err != nil {
 		return c.secondWrong(r, err)
@@ -135,7 +135,7 @@ func (c *Console) secondConfirm(r *request) (*answer, error) {
 }
 
 func (c *Console) secondCodes(r *request) (*answer, error) {
-	codes, err := c.Auth.NewRecoveryCodes(r.Context(), r.UserID(), r.who.MemberID(), r.PostFormValue("code"),
+	codes, err := c.Auth.NewRecoveryCodes(r.Context(), r.UserID(), r.who.Person(), r.PostFormValue("code"),
 		r.PostFormValue("password"), c.knowsPassword(r))
 	if err != nil {
 		return c.secondWrong(r, err)
@@ -144,7 +144,7 @@ func (c *Console) secondCodes(r *request) (*answer, error) {
 }
 
 func (c *Console) secondOff(r *request) (*answer, error) {
-	err := c.Auth.EndTwoFactor(r.Context(), r.UserID(), r.who.MemberID(), r.PostFormValue("code"), r.PostFormValue("password"),
+	err := c.Auth.EndTwoFactor(r.Context(), r.UserID(), r.who.Person(), r.PostFormValue("code"), r.PostFormValue("password"),
 		c.knowsPassword(r))
 	if err != nil {
 		return c.secondWrong(r, err)

@@ -106,10 +106,7 @@ func (c *Console) signIn(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if who.Member != nil {
-		return again(http.StatusForbidden, "Members can't sign in to the console yet. Use the API."), nil
-	}
-	second, err := c.Auth.TwoFactor(r.Context(), who.User.ID, who.MemberID())
+	second, err := c.Auth.TwoFactor(r.Context(), who.User.ID, who.Person())
 	if err != nil {
 		return nil, err
 	}

@@ -120,7 +120,7 @@ func (c *Console) toolTry(r *request) (*answer, error) {
 		}
 	}
 	trial.result, trial.sent, err = c.Assistants.Try(r.Context(), r.UserID(), t.ID,
-		assistant.Trial{Arguments: given, Timezone: r.who.User.Timezone})
+		assistant.Trial{Arguments: given, Timezone: r.who.Timezone()})
 	if err != nil {
 		return nil, err
 	}

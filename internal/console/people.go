@@ -1,0 +1,117 @@
+package console
+
+import (
+	"reflect"
+
+	"parley"
+	"parley/internal/auth"
+)
+
+// people is the page of those who work in the account.
+type people struct {
+	owner   *parley.User
+	members []parley.Member
+	invited []parley.Invitation
+	invite  *fields
+	fresh   *auth.Invited // was just made: its link is shown once
+}
+
+var roleOptions = enum("viewer=Viewer: reads", "agent=Agent: talks with customers", "editor=Editor: changes assistants")
+
+func (c *Console) peoplePage(r *request) (*answer, error) { return c.people(r, &people{}) }
+
+func (c *Console) people(r *request, p *people) (*answer, error) {
+	var err error
+	if p.members, err = c.DB.Members(r.Context(), r.UserID()); err != nil {
+		return nil, err
+	}
+	if p.invited, err = c.DB.Invitations(r.Context(), r.UserID(), parley.Now()); err != nil {
+		return nil, err
+	}
+	p.owner = r.who.User
+	if p.invite != nil {
+		return invalid("People", peoplePage(p)), nil
+	}
+	p.invite = fieldsOf[parley.InvitationInput](map[string]any{"role": "agent"}, nil)
+	return show("People", peoplePage(p)), nil
+}
+
+// personInvite makes an invitation, and shows its link.
+func (c *Console) personInvite(r *request) (*answer, error) {
+	tree := decode(r.PostForm, reflect.TypeFor[parley.InvitationInput]())
+	i, err := c.Auth.Invite(r.Context(), r.who.User, c.Front.Base(r.Request), tree)
+	if wrong, ok := fieldErrors(err); ok {
+		return c.people(r, &people{invite: fieldsOf[parley.InvitationInput](tree, wrong)})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.people(r, &people{fresh: i})
+}
+
+func (c *Console) personSave(r *request) (*answer, error) {
+	tree := decode(r.PostForm, reflect.TypeFor[parley.MemberChange]())
+	if _, err := c.Auth.ChangeMember(r.Context(), r.UserID(), r.id("id"), tree); err != nil {
+		return nil, err
+	}
+	return see("/people", "saved"), nil
+}
+
+func (c *Console) personDelete(r *request) (*answer, error) {
+	if err := c.Auth.RemoveMember(r.Context(), r.UserID(), r.id("id")); err != nil {
+		return nil, err
+	}
+	return see("/people", "gone"), nil
+}
+
+func (c *Console) invitationDelete(r *request) (*answer, error) {
+	if err := c.Auth.Withdraw(r.Context(), r.UserID(), r.id("id")); err != nil {
+		return nil, err
+	}
+	return see("/people", "withdrawn"), nil
+}
+
+// joinPage is where the link of an invitation leads.
+func (c *Console) joinPage(r *request) (*answer, error) {
+	i, u, err := c.Auth.Invited(r.Context(), r.PathValue("token"))
+	if err != nil {
+		return nil, err
+	}
+	f := fieldsOf[auth.Acceptance](map[string]any{"name": i.Name, "language": "en", "timezone": u.Timezone}, nil)
+	return show("Join "+u.Name, c.joinForm(r, i, u, f)), nil
+}
+
+// join makes the member, and signs them in.
+func (c *Console) join(r *request) (*answer, error) {
+	token, tree := r.PathValue("token"), decode(r.PostForm, reflect.TypeFor[auth.Acceptance]())
+	_, session, err := c.Auth.Join(r.Context(), c.Front.Address(r.Request), token, tree, parley.Console)
+	if wrong, ok := passwordErrors(c.tooMany(r, err), "password"); ok {
+		i, u, err := c.Auth.Invited(r.Context(), token)
+		if err != nil {
+			return nil, err
+		}
+		delete(tree, "password") // it does not go back into the page
+		return invalid("Join "+u.Name, c.joinForm(r, i, u, fieldsOf[auth.Acceptance](tree, wrong))), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.setCookie(r, session)
+	return see("/"), nil
+}
+
+func (c *Console) joinForm(r *request, i *parley.Invitation, u *parley.User, f *fields) component {
+	return joinPage(i, u, f, "/join/"+r.PathValue("token"), c.languageOptions())
+}
+
+// languageOptions are the languages that a person may work in, by ISO 639-1.
+func (c *Console) languageOptions() (list []option) {
+	seen := map[string]bool{}
+	for _, l := range c.Catalog.Languages() {
+		if !seen[l.ISO2] && len(l.ISO2) == 2 {
+			seen[l.ISO2] = true
+			list = append(list, option{value: l.ISO2, label: l.Name})
+		}
+	}
+	return list
+}
