@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/api"
 	"parley/internal/assistant"
@@ -419,6 +420,21 @@ func TestWhatNeedsAPerson(t *testing.T) {
 			t.Errorf("it waits since %v", row["waits_since"])
 		}
 		h.get("/user/conversations?show=others", status(422))
+
+		// what a member takes over is the member's, and not the owner's
+		who := h.member(parley.RoleAgent)
+		token, err := h.authority.Begin(t.Context(), who, parley.Session, "test", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		member := *h
+		member.token = token
+		member.post("/user/conversations/"+mine+"/disable-ai", nil, status(200))
+		for as, want := range map[*harness]string{&member: mine, h: handed} {
+			if got := as.get("/user/conversations?show=mine", status(200)).json()["data"].([]any); len(got) != 1 || got[0].(map[string]any)["id"] != want {
+				t.Errorf("mine are %v, want %s", got, want)
+			}
+		}
 	})
 }
 

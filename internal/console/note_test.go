@@ -20,7 +20,7 @@ func TestNotesAndCannedAnswers(t *testing.T) {
 	v.post(at+"/notes", url.Values{"message": {" "}}).is(http.StatusUnprocessableEntity)
 	v.post(at+"/notes", url.Values{"message": {strings.Repeat("x", 2001)}}).is(http.StatusUnprocessableEntity)
 	doc := v.get(at).doc()
-	if got := doc.Find("#notes .words").Text(); got != "Called back.\nWants <b>two</b>." {
+	if got := doc.Find("#notes .note-words").Text(); got != "Called back.\nWants <b>two</b>." {
 		t.Errorf("the note says %q", got)
 	}
 	if got := doc.Find("#notes bdi").Text(); got != u.Name {
