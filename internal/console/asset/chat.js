@@ -286,7 +286,8 @@
     }
   }
   function happened(place, kind, data) {
-    if (kind === "put") put(piece(data.html));
+    if (kind === "put" && renewing.has(place)) renewing.get(place).pieces.push(data.html);
+    else if (kind === "put") put(piece(data.html));
     if (kind === "list" && data.version !== place.dataset.list) renew(place, data.version);
     if (kind !== "refused") return;
     lives.get(place)?.();
@@ -294,17 +295,22 @@
     if (said) $("#trouble").textContent = said;
   }
 
-  // A list that has changed comes anew, once at a time. What is missed meanwhile, or can't be had, is asked for again.
-  const renewing = new Map(); // the place -> the version that it is to have
+  // A list that has changed comes anew, once at a time. What is missed meanwhile, or can't be had, is asked for again. Pieces that come
+  // meanwhile are put in place afterwards: what is on its way may be older than they are.
+  const renewing = new Map(); // the place -> the version that it is to have, and the pieces that came meanwhile
   async function renew(place, version) {
-    const busy = renewing.has(place);
-    renewing.set(place, version);
-    if (busy) return;
+    const under = renewing.get(place);
+    if (under) {
+      under.version = version;
+      return;
+    }
+    const mine = { version, pieces: [] };
+    renewing.set(place, mine);
     for (let tries = 0; place.isConnected && tries < 5; tries++) {
-      const wanted = renewing.get(place);
+      const wanted = mine.version;
       try {
         await refresh(place);
-        if (wanted === renewing.get(place)) break;
+        if (wanted === mine.version) break;
         tries = 0;
       } catch (err) {
         if (err.status >= 400 && err.status < 500) break;
@@ -312,6 +318,7 @@
       }
     }
     renewing.delete(place);
+    for (const html of mine.pieces) put(piece(html));
   }
   document.addEventListener("parley:stale", (e) => renew(e.target, "")); // files.js has added to it
 
