@@ -169,7 +169,7 @@ func (c *Console) render(r *request, a *answer) {
 	var b bytes.Buffer
 	ctx := context.WithoutCancel(r.Context()) // a reader who left, or was too slow, is nobody's error
 	if err := layout(c.frame(r, a.title), a.body).Render(ctx, &b); err != nil {
-		slog.ErrorContext(r.Context(), "render a page", "path", r.URL.Path, "error", err)
+		slog.ErrorContext(r.Context(), "render a page", "path", web.LoggedPath(r.URL.Path), "error", err)
 		http.Error(r.w, "Something went wrong on the server.", http.StatusInternalServerError)
 		return
 	}

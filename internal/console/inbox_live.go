@@ -36,7 +36,7 @@ func (s *stream) send(name string, data any) { s.Send(name, "", data) }
 func (s *stream) html(name string, body component) {
 	var b bytes.Buffer
 	if err := body.Render(context.WithoutCancel(s.r.Context()), &b); err != nil {
-		slog.ErrorContext(s.r.Context(), "render a piece of a page", "path", s.r.URL.Path, "error", err)
+		slog.ErrorContext(s.r.Context(), "render a piece of a page", "path", web.LoggedPath(s.r.URL.Path), "error", err)
 		return
 	}
 	s.send(name, map[string]string{"html": string(s.c.within(s.r, b.Bytes()))})

@@ -33,10 +33,15 @@ func RequestID(ctx context.Context) string {
 	return id
 }
 
-// LoggedPath is a path without a link's signature: whoever has that needs no key.
+// LoggedPath is a path without a link's signature or token: whoever has that needs no key.
 func LoggedPath(path string) string {
-	if strings.HasPrefix(path, "/api/recordings/") {
+	switch {
+	case strings.HasPrefix(path, "/api/recordings/"):
 		return path[:strings.LastIndexByte(path, '/')+1] + "-"
+	case strings.HasPrefix(path, "/join/"):
+		return "/join/-"
+	case strings.HasPrefix(path, "/share/"):
+		return "/share/-"
 	}
 	return path
 }
