@@ -25,6 +25,13 @@ type CannedAnswer struct {
 	UpdatedAt DateTime `json:"updated_at"`
 }
 
+// CannedAnswerInput is what a canned answer is made of.
+type CannedAnswerInput struct {
+	Name string `json:"name" required:"true" maxLength:"64" pattern:"^[^\\s/]+$" must:"contain no spaces and no slashes" doc:"What is typed after a slash to insert it; kept in small letters, and unique in the account."`
+	// as long as a person's reply may be
+	Content string `json:"content" required:"true" maxLength:"2000"`
+}
+
 // The most of them that there may be.
 const (
 	MostNotes         = 200 // of a conversation

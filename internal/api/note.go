@@ -18,11 +18,11 @@ func (a *API) noteRoutes() {
 	handle(a, op{Method: "GET", Path: "/user/canned-answers", Name: "listCannedAnswers", Tag: tag,
 		Summary: "All canned answers, by name"}, a.listCannedAnswers)
 	handle(a, op{Method: "POST", Path: "/user/canned-answers", Name: "createCannedAnswer", Tag: tag, Status: 201, Idempotent: true,
-		Summary: "Make a canned answer"}, a.createCannedAnswer)
+		Body: parley.CannedAnswerInput{}, Summary: "Make a canned answer"}, a.createCannedAnswer)
 	handle(a, op{Method: "GET", Path: "/user/canned-answers/{id}", Name: "getCannedAnswer", Tag: tag, NotFound: missing,
 		Summary: "Read a canned answer"}, a.getCannedAnswer)
 	handle(a, op{Method: "PUT", Path: "/user/canned-answers/{id}", Name: "updateCannedAnswer", Tag: tag, NotFound: missing,
-		Summary: "Change a canned answer"}, a.updateCannedAnswer)
+		Body: parley.CannedAnswerInput{}, Summary: "Change a canned answer"}, a.updateCannedAnswer)
 	handle(a, op{Method: "DELETE", Path: "/user/canned-answers/{id}", Name: "deleteCannedAnswer", Tag: tag, NotFound: missing,
 		Summary: "Delete a canned answer"}, a.deleteCannedAnswer)
 }
@@ -56,19 +56,6 @@ func (a *API) deleteNote(ctx context.Context, r *request, in *byNote) (*notice, 
 	return &notice{"Note deleted successfully"}, a.Chat.DeleteNote(ctx, r.UserID(), in.ID, in.Note)
 }
 
-// answerFields are a canned answer as it is sent.
-type answerFields struct {
-	Name    string `json:"name" required:"true" maxLength:"64" pattern:"^[^\\s/]+$" must:"contain no spaces and no slashes" doc:"What is typed after a slash to insert it; kept in small letters, and unique in the account."`
-	Content string `json:"content" required:"true" maxLength:"2000"`
-}
-
-type newAnswer struct{ Body answerFields }
-
-type changedAnswer struct {
-	ID   int64 `path:"id"`
-	Body answerFields
-}
-
 func (a *API) listCannedAnswers(ctx context.Context, r *request, _ *none) ([]parley.CannedAnswer, error) {
 	return a.DB.CannedAnswers(ctx, r.UserID())
 }
@@ -77,19 +64,13 @@ func (a *API) getCannedAnswer(ctx context.Context, r *request, in *byID) (*parle
 	return a.DB.CannedAnswer(ctx, r.UserID(), in.ID)
 }
 
-func (a *API) createCannedAnswer(ctx context.Context, r *request, in *newAnswer) (*messageData[*parley.CannedAnswer], error) {
-	made := &parley.CannedAnswer{Name: in.Body.Name, Content: in.Body.Content}
-	err := a.Chat.SaveAnswer(ctx, r.UserID(), made)
+func (a *API) createCannedAnswer(ctx context.Context, r *request, _ *none) (*messageData[*parley.CannedAnswer], error) {
+	made, err := a.Chat.AddAnswer(ctx, r.UserID(), r.Body)
 	return &messageData[*parley.CannedAnswer]{"Canned answer created successfully", made}, err
 }
 
-func (a *API) updateCannedAnswer(ctx context.Context, r *request, in *changedAnswer) (*messageData[*parley.CannedAnswer], error) {
-	changed, err := a.DB.CannedAnswer(ctx, r.UserID(), in.ID)
-	if err != nil {
-		return nil, err
-	}
-	changed.Name, changed.Content = in.Body.Name, in.Body.Content
-	err = a.Chat.SaveAnswer(ctx, r.UserID(), changed)
+func (a *API) updateCannedAnswer(ctx context.Context, r *request, in *byID) (*messageData[*parley.CannedAnswer], error) {
+	changed, err := a.Chat.ChangeAnswer(ctx, r.UserID(), in.ID, r.Body)
 	return &messageData[*parley.CannedAnswer]{"Canned answer updated successfully", changed}, err
 }
 

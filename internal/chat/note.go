@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"parley"
+	"parley/internal/form"
 	"parley/internal/store"
 )
 
@@ -35,22 +36,37 @@ func (c *Chat) DeleteNote(ctx context.Context, userID int64, id string, note int
 	return c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteNote(ctx, userID, id, note) })
 }
 
-// SaveAnswer stores a canned answer of the user's, whose form was judged: a new one where it has no id.
-func (c *Chat) SaveAnswer(ctx context.Context, userID int64, a *parley.CannedAnswer) error {
-	made := a.ID == 0
-	a.Name = strings.ToLower(a.Name)
-	err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if made {
-			a.ID = 0
+// AddAnswer makes a canned answer of the user's.
+func (c *Chat) AddAnswer(ctx context.Context, userID int64, body map[string]any) (*parley.CannedAnswer, error) {
+	return c.saveAnswer(ctx, userID, body, func(context.Context, *store.Tx) (*parley.CannedAnswer, error) { return &parley.CannedAnswer{}, nil })
+}
+
+// ChangeAnswer changes a canned answer to what body says.
+func (c *Chat) ChangeAnswer(ctx context.Context, userID, id int64, body map[string]any) (*parley.CannedAnswer, error) {
+	return c.saveAnswer(ctx, userID, body, func(ctx context.Context, tx *store.Tx) (*parley.CannedAnswer, error) {
+		return tx.CannedAnswer(ctx, userID, id)
+	})
+}
+
+func (c *Chat) saveAnswer(ctx context.Context, userID int64, body map[string]any,
+	find func(context.Context, *store.Tx) (*parley.CannedAnswer, error)) (a *parley.CannedAnswer, err error) {
+	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		if a, err = find(ctx, tx); err != nil {
+			return err
 		}
+		var in parley.CannedAnswerInput
+		if err := form.Bind(body, &in, true).Err(); err != nil {
+			return err
+		}
+		a.Name, a.Content = strings.ToLower(in.Name), strings.ReplaceAll(in.Content, "\r\n", "\n")
 		return tx.SaveCannedAnswer(ctx, userID, a)
 	})
 	if store.Violates(err, "canned_answers.user_id, canned_answers.name", "canned_answers_name") {
 		var wrong parley.Fields
 		wrong.AddText("name", "There is a canned answer with this name.")
-		return wrong.Err()
+		err = wrong.Err()
 	}
-	return err
+	return a, err
 }
 
 // DeleteAnswer removes a canned answer.

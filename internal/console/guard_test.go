@@ -112,8 +112,8 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	canned := &parley.CannedAnswer{Name: "hours", Content: name}
-	if err := h.Chat.SaveAnswer(t.Context(), u.ID, canned); err != nil {
+	canned, err := h.Chat.AddAnswer(t.Context(), u.ID, map[string]any{"name": "hours", "content": name})
+	if err != nil {
 		t.Fatal(err)
 	}
 	i, err := h.Auth.Invite(t.Context(), u, "", map[string]any{"name": name, "role": "agent",

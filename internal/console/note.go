@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"parley"
-	"parley/internal/form"
 )
 
 // noteAdd writes down a note about a conversation.
@@ -30,12 +29,6 @@ func (t *talk) notesVersion() string {
 	return strconv.Itoa(len(t.notes)) + "." + strconv.FormatInt(last, 10)
 }
 
-// cannedForm is what a canned answer is made of.
-type cannedForm struct {
-	Name    string `json:"name" required:"true" maxLength:"64" pattern:"^[^\\s/]+$" must:"contain no spaces and no slashes"`
-	Content string `json:"content" required:"true" maxLength:"2000"`
-}
-
 // cannedPage is the page of canned answers: with the form of one of them, or of a new one.
 type cannedPage struct {
 	list []parley.CannedAnswer
@@ -51,7 +44,7 @@ func (p *cannedPage) action() string {
 }
 
 func (c *Console) cannedList(r *request) (*answer, error) {
-	return c.cannedShow(r, &cannedPage{form: fieldsOf[cannedForm](nil, nil)})
+	return c.cannedShow(r, &cannedPage{form: fieldsOf[parley.CannedAnswerInput](nil, nil)})
 }
 
 func (c *Console) cannedEdit(r *request) (*answer, error) {
@@ -59,7 +52,7 @@ func (c *Console) cannedEdit(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.cannedShow(r, &cannedPage{id: a.ID, form: fieldsOf[cannedForm](map[string]any{"name": a.Name, "content": a.Content}, nil)})
+	return c.cannedShow(r, &cannedPage{id: a.ID, form: fieldsOf[parley.CannedAnswerInput](map[string]any{"name": a.Name, "content": a.Content}, nil)})
 }
 
 func (c *Console) cannedShow(r *request, p *cannedPage) (a *answer, err error) {
@@ -71,30 +64,22 @@ func (c *Console) cannedShow(r *request, p *cannedPage) (a *answer, err error) {
 
 // cannedSave makes a canned answer, or changes one.
 func (c *Console) cannedSave(r *request) (*answer, error) {
-	one := &parley.CannedAnswer{}
-	if r.PathValue("id") != "" {
-		var err error
-		if one, err = c.DB.CannedAnswer(r.Context(), r.UserID(), r.id("id")); err != nil {
-			return nil, err
-		}
-	}
 	tree := map[string]any{"name": strings.TrimPrefix(strings.TrimSpace(r.PostFormValue("name")), "/"),
-		"content": strings.ReplaceAll(r.PostFormValue("content"), "\r\n", "\n")}
-	var in cannedForm
-	wrong := form.Bind(tree, &in, true)
-	if len(wrong) == 0 {
-		one.Name, one.Content = in.Name, in.Content
-		err := c.Chat.SaveAnswer(r.Context(), r.UserID(), one)
-		var refused *parley.Error
-		if err != nil && (!errors.As(err, &refused) || len(refused.Fields) == 0) {
-			return nil, err
-		}
-		if err == nil {
-			return see("/canned-answers", "saved"), nil
-		}
-		wrong = refused.Fields
+		"content": r.PostFormValue("content")}
+	var err error
+	if r.PathValue("id") == "" {
+		_, err = c.Chat.AddAnswer(r.Context(), r.UserID(), tree)
+	} else {
+		_, err = c.Chat.ChangeAnswer(r.Context(), r.UserID(), r.id("id"), tree)
 	}
-	a, err := c.cannedShow(r, &cannedPage{id: r.id("id"), form: fieldsOf[cannedForm](tree, wrong)})
+	if err == nil {
+		return see("/canned-answers", "saved"), nil
+	}
+	var refused *parley.Error
+	if !errors.As(err, &refused) || len(refused.Fields) == 0 {
+		return nil, err
+	}
+	a, err := c.cannedShow(r, &cannedPage{id: r.id("id"), form: fieldsOf[parley.CannedAnswerInput](tree, refused.Fields)})
 	if err != nil {
 		return nil, err
 	}
