@@ -62,7 +62,7 @@ func (d *Center) tongues(speech assistant.Speech, own ai.Synthesizer, open func(
 	list []voice.Tongue, err error) {
 	for _, t := range speech.Tongues {
 		one := voice.Tongue{Language: t.Language, Name: t.Name, Voice: t.Voice, Synthesizer: own}
-		if t.Language != speech.Language && speech.Synthesizer != "" {
+		if t.Language != speech.Language && speech.Model == "" {
 			if one.Synthesizer, err = d.Assistants.Speaker(d.Assistants.In(speech, t), open); err != nil {
 				return nil, err
 			}

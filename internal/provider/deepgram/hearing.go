@@ -44,6 +44,14 @@ const onlyNova2 = "th"
 // mixed lists the languages that nova-3 tells from each other in one call.
 const mixed = "en es fr de it pt nl pl sv da no fi cs sk hu ro bg hr sr sl el tr ru uk he fa hi ta zh ja ko th vi id ms et lv lt ca"
 
+// mixedBy lists the languages that can be told from each other where this model is configured.
+func mixedBy(set string) string {
+	if set = cmp.Or(set, nova3); strings.HasPrefix(set, nova3) || strings.HasPrefix(set, "flux") {
+		return mixed
+	}
+	return ""
+}
+
 // modelFor returns the model for one or more languages: the configured one if it understands all of them. tells means
 // that it tells in which language something was said; the others are not understood where no model does.
 func modelFor(set string, h ai.Hearing) (model string, tells bool) {
@@ -51,17 +59,15 @@ func modelFor(set string, h ai.Hearing) (model string, tells bool) {
 	every := func(list string) bool {
 		return !slices.ContainsFunc(all, func(l string) bool { return !slices.Contains(strings.Fields(list), l) })
 	}
-	switch set = cmp.Or(set, nova3); {
-	case len(h.Others) == 0:
+	switch {
+	case len(h.Others) == 0 || !every(mixedBy(set)):
 		return plainModel(set, h.Language), false
+	case strings.HasPrefix(set, nova3):
+		return set, true
 	case strings.HasPrefix(set, "flux") && every(fluxLanguages):
 		return fluxMulti, true
-	case strings.HasPrefix(set, nova3) && every(mixed):
-		return set, true
-	case strings.HasPrefix(set, "flux") && every(mixed):
-		return nova3, true
 	}
-	return plainModel(set, h.Language), false
+	return nova3, true
 }
 
 // plainModel returns the model for one language.

@@ -180,6 +180,15 @@ func TestListenAsksForLanguages(t *testing.T) {
 	}
 }
 
+// Only models that tell languages apart are offered for it.
+func TestTellsLanguages(t *testing.T) {
+	for model, want := range map[string]bool{"": true, "nova-3": true, "nova-3-medical": true, "flux-general-en": true, "nova-2": false, "whisper": false} {
+		if got := deepgram.Declare(&deepgram.Settings{STTModel: model}).Listeners[0].Mixed != ""; got != want {
+			t.Errorf("%q: %v", model, got)
+		}
+	}
+}
+
 // The language of most words is that of the utterance.
 func TestHearsLanguages(t *testing.T) {
 	for _, model := range []string{"nova-3", "flux-general-multi"} {
