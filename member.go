@@ -2,6 +2,7 @@ package parley
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/uptrace/bun"
 )
@@ -32,6 +33,20 @@ func Least(a, b Role) Role {
 		return a
 	}
 	return b
+}
+
+// LeastRoles makes a table of routes ("GET /calls") and the least roles that they need, from a list of routes for each
+// role, one to a line.
+func LeastRoles(lists map[Role]string) map[string]Role {
+	all := map[string]Role{}
+	for role, list := range lists {
+		for line := range strings.Lines(list) {
+			if line = strings.TrimSpace(line); line != "" {
+				all[line] = role
+			}
+		}
+	}
+	return all
 }
 
 // Member is a person who works in another's account.

@@ -15,7 +15,7 @@ func TestConsoleAlerts(t *testing.T) {
 	p := browse(t)
 	p.signIn(s)
 	p.click("#nav a[href='/alerts']") // one
-	p.see("h1", "Be told when something is wrong")
+	p.see("h1", "Know when something goes wrong")
 	p.look("alerts-none")
 	p.click("a[href='/alerts/new']") // two
 	p.see("h1", "New alert")
@@ -63,5 +63,5 @@ func TestConsoleAlerts(t *testing.T) {
 	p.see("#alert-state", "Off")
 	p.click("[popovertarget=ask-delete]")
 	p.click("#ask-delete .primary")
-	p.see("h1", "Be told when something is wrong")
+	p.see("h1", "Know when something goes wrong")
 }

@@ -124,5 +124,5 @@ func TestConsoleShare(t *testing.T) {
 	p.see("#notice", "All links are revoked.")
 	p.expect("404")
 	p.open(link)
-	p.see("main", "This link is not valid any more")
+	p.see("main", "This link is no longer valid")
 }

@@ -31,7 +31,7 @@ func TestTwoFactorSignIn(t *testing.T) {
 	p.fill("#f-code", "000")
 	p.fill("#f-password", s.Password)
 	p.click("#main form button[type=submit]")
-	p.see("#e-code", "not the code")
+	p.see("#e-code", "does not match")
 	p.fill("#f-code", totp.Code(secret, step))
 	p.fill("#f-password", s.Password)
 	p.click("#main form button[type=submit]")

@@ -33,14 +33,14 @@ func (a *API) campaignRoutes() {
 	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/stats", Name: "getCampaignStats", Tag: tag,
 		NotFound: missing, Summary: "How a campaign stands"}, a.getCampaignStats)
 	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/review", Name: "reviewCampaign", Tag: tag, NotFound: missing,
-		Summary: "What a start would set going: who is called, when by their own clocks, what it may cost, and what speaks against it"},
+		Summary: "What a start would do: who is called, when in their local time, what it may cost, and what prevents it"},
 		a.reviewCampaign)
 	handle(a, op{Method: "POST", Path: "/user/campaigns/{id}/try", Name: "tryCampaign", Tag: tag, NotFound: missing, Idempotent: true,
-		Summary: "Call a number of one's own first, with the first lead's variables"}, a.tryCampaign)
+		Summary: "Make a test call to your own number, with the first lead's variables"}, a.tryCampaign)
 	handle(a, op{Method: "POST", Path: "/user/campaigns/{id}/schedule", Name: "scheduleCampaign", Tag: tag, NotFound: missing,
-		Summary: "Have a campaign start by itself"}, a.scheduleCampaign)
+		Summary: "Schedule a campaign's start"}, a.scheduleCampaign)
 	handle(a, op{Method: "DELETE", Path: "/user/campaigns/{id}/schedule", Name: "unscheduleCampaign", Tag: tag, NotFound: missing,
-		Summary: "Take the scheduled start away"}, a.unscheduleCampaign)
+		Summary: "Cancel the scheduled start"}, a.unscheduleCampaign)
 	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/sample.csv", Name: "sampleCampaign", Tag: tag,
 		NotFound: missing, Stream: "text/csv", Summary: "A list to begin with: a column for each variable of the assistant's"}, a.sampleCampaign)
 	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/export", Name: "exportCampaign", Tag: tag,
@@ -142,8 +142,8 @@ func (a *API) sampleCampaign(ctx context.Context, r *request, in *byID) (none, e
 // campaignReview is what is ahead of a campaign, as answers show it.
 type campaignReview struct {
 	CampaignID int64            `json:"campaign_id"`
-	Blocked    *string          `json:"blocked" doc:"What speaks against a start; null: nothing. The console does not start it then."`
-	Opens      parley.Time      `json:"opens_at" doc:"When the first call would begin; null: its hours never come."`
+	Blocked    *string          `json:"blocked" doc:"What prevents a start; null: nothing. The console does not start the campaign while there is something."`
+	Opens      parley.Time      `json:"opens_at" doc:"When the first call would begin; null: its hours never occur."`
 	Leads      int64            `json:"leads" doc:"That are to be called."`
 	Barred     int64            `json:"barred" doc:"Of them, those whose numbers are not called from here."`
 	Places     []reviewPlace    `json:"places" doc:"Where the leads are, by their numbers."`

@@ -48,7 +48,7 @@ type invited struct {
 	*parley.Invitation
 	Token   string `json:"token" doc:"What POST /invitations/accept takes."`
 	Link    string `json:"link" doc:"The page on which it is accepted."`
-	Emailed bool   `json:"emailed" doc:"It is being sent to the address. Otherwise hand the link on."`
+	Emailed bool   `json:"emailed" doc:"It is being sent to the address. Otherwise pass the link on."`
 }
 
 func (a *API) createInvitation(ctx context.Context, r *request, _ *none) (*messageData[invited], error) {

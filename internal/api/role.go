@@ -1,8 +1,6 @@
 package api
 
 import (
-	"strings"
-
 	"parley"
 	"parley/internal/auth"
 )
@@ -12,7 +10,7 @@ const self parley.Role = "self"
 
 // roles are the least role that each operation needs of a credential. An operation that is not here needs the owner:
 // people, money, keys, the account and its secrets. TestRoles walks all operations with all roles.
-var roles = rolesOf(map[parley.Role]string{
+var roles = parley.LeastRoles(map[parley.Role]string{
 	self: `
 		POST /logout
 		PUT /user/me`,
@@ -224,18 +222,6 @@ var roles = rolesOf(map[parley.Role]string{
 		DELETE /user/knowledgebases/{id}/documents/{document}
 		POST /user/knowledgebases/{id}/documents/{document}/retry`,
 })
-
-func rolesOf(lists map[parley.Role]string) map[string]parley.Role {
-	all := map[string]parley.Role{}
-	for role, list := range lists {
-		for line := range strings.Lines(list) {
-			if line = strings.TrimSpace(line); line != "" {
-				all[line] = role
-			}
-		}
-	}
-	return all
-}
 
 // least is the least role that an operation needs of a credential.
 func (o *op) least() parley.Role {

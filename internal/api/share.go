@@ -84,7 +84,7 @@ func (a *API) startShared(ctx context.Context, r *request, in *newConversation) 
 	return &startedConversation{true, conv.ID, lines(history)}, nil
 }
 
-// sharing is the refusal of a conversation that was begun by a share link which is not valid any more; nil for one that
+// sharing is the refusal of a conversation that was begun by a share link which is no longer valid; nil for one that
 // is.
 func (a *API) sharing(ctx context.Context, conv *parley.Conversation) error {
 	lives, err := a.Auth.ShareLives(ctx, conv.SharedBy())

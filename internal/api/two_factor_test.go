@@ -47,8 +47,8 @@ func TestLoginWithACode(t *testing.T) {
 		}
 		for body, answer := range map[string]string{
 			"":                      `{"message":"This account has two-factor sign-in: a code from the authenticator app is needed too."}`,
-			"000":                   `{"message":"This code is not right, or it was used already."}`,
-			totp.Code(secret, step): `{"message":"This code is not right, or it was used already."}`,
+			"000":                   `{"message":"This code is wrong or has already been used."}`,
+			totp.Code(secret, step): `{"message":"This code is wrong or has already been used."}`,
 		} {
 			h.post("/login", with(login, map[string]any{"code": body}), none, status(401)).is(answer)
 		}

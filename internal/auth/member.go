@@ -26,7 +26,7 @@ const (
 	invitePrefix = "invite-"
 )
 
-var errInvitation = parley.Errorf(parley.NotFound, "This invitation is not valid any more. Ask whoever sent it for a new one.")
+var errInvitation = parley.Errorf(parley.NotFound, "This invitation is no longer valid. Ask the person who sent it for a new one.")
 
 // Invited says what came of an invitation.
 type Invited struct {

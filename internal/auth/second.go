@@ -27,7 +27,7 @@ const recoveryCodes = 10
 var (
 	errNeedsCode = parley.Errorf(parley.Unauthenticated,
 		"This account has two-factor sign-in: a code from the authenticator app is needed too.")
-	errWrongCode = parley.Errorf(parley.Unauthenticated, "This code is not right, or it was used already.")
+	errWrongCode = parley.Errorf(parley.Unauthenticated, "This code is wrong or has already been used.")
 )
 
 // TwoFactor is a person's second factor, nil where they have none that counts.
@@ -94,7 +94,7 @@ func (d *Authority) ConfirmTwoFactor(ctx context.Context, userID, memberID int64
 		return nil, "", err
 	}
 	if f.ConfirmedAt != 0 {
-		return nil, "", parley.Errorf(parley.Conflict, "Two-factor sign-in is on already.")
+		return nil, "", parley.Errorf(parley.Conflict, "Two-factor sign-in is already on.")
 	}
 	secret, err := d.DB.TwoFactorSecret(f)
 	if err != nil {
@@ -103,7 +103,7 @@ func (d *Authority) ConfirmTwoFactor(ctx context.Context, userID, memberID int64
 	step, ok := totp.Find(secret, plainCode(code), time.Now(), 0)
 	var wrong parley.Fields
 	if !ok {
-		wrong.AddText("code", "This is not the code that belongs to the secret now. Check the clock of your device.")
+		wrong.AddText("code", "This code does not match. Enter the newest code, and check that your device's clock is right.")
 		return nil, "", wrong.Err()
 	}
 	if err := notYours(check(password), "password"); err != nil {
@@ -113,7 +113,7 @@ func (d *Authority) ConfirmTwoFactor(ctx context.Context, userID, memberID int64
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		done, err := tx.ConfirmTwoFactor(ctx, f, step)
 		if err == nil && !done {
-			err = parley.Errorf(parley.Conflict, "Two-factor sign-in was set up anew meanwhile. Try again.")
+			err = parley.Errorf(parley.Conflict, "Two-factor sign-in was set up again in the meantime. Try again.")
 		}
 		if err != nil {
 			return err

@@ -18,7 +18,7 @@ const (
 	sharePrefix = "share-"
 )
 
-var errShare = parley.Errorf(parley.NotFound, "This link is not valid any more. Ask whoever sent it for a new one.")
+var errShare = parley.Errorf(parley.NotFound, "This link is no longer valid. Ask the person who sent it for a new one.")
 
 // IsShare says whether a text is the token of a share link, a valid one or not.
 func IsShare(token string) bool { return strings.HasPrefix(token, sharePrefix) }

@@ -14,7 +14,7 @@ import (
 	"parley/internal/store"
 )
 
-// Ahead is what a campaign's start would set going.
+// Ahead is what a campaign's start would do.
 type Ahead struct {
 	Campaign *parley.Campaign
 	Caller   string    // the assistant's name, "" when it was deleted
@@ -64,14 +64,18 @@ func (a *Ahead) Unmatched() (names []string) {
 	return names
 }
 
-// Blocked says why the campaign should not start, "" where nothing speaks against it: what refuses a start, or that its
+// Blocked says why the campaign should not start, "" where nothing prevents it: what refuses a start, or that its
 // list does not fit its assistant.
 func (a *Ahead) Blocked() string {
 	names := a.Unmatched()
 	if a.Refusal != "" || len(names) == 0 {
 		return a.Refusal
 	}
-	return "The assistant uses {{" + strings.Join(names, "}}, {{") +
+	if len(names) > 1 {
+		return "The assistant uses {{" + strings.Join(names, "}}, {{") +
+			"}}, but no lead has values for them. Import a list with these columns, or give the assistant default values."
+	}
+	return "The assistant uses {{" + names[0] +
 		"}}, but no lead has a value for it. Import a list with this column, or give the assistant a default value."
 }
 
@@ -140,7 +144,7 @@ func (d *Roster) Rehearsal(ctx context.Context, userID, id int64, to string) (o 
 	return o, nil
 }
 
-// Ahead looks at what a campaign's start would set going. It changes nothing.
+// Ahead looks at what a campaign's start would do. It changes nothing.
 func (d *Roster) Ahead(ctx context.Context, userID, id int64) (*Ahead, error) {
 	c, err := d.DB.Campaign(ctx, userID, id)
 	if err != nil {

@@ -40,7 +40,7 @@ func alertList(list []parley.Alert, base string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Be told when something is wrong</h1><p>An alert watches one figure of your account. You are told once when it reaches a limit, and again when it is well.</p><p><a class=\"button primary\" href=\"/alerts/new\">New alert</a></p><p>To create one from code:</p><pre class=\"code\" tabindex=\"0\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Know when something goes wrong</h1><p>An alert watches one figure of your account. You are told once when it reaches a limit, and again when it has recovered.</p><p><a class=\"button primary\" href=\"/alerts/new\">New alert</a></p><p>To create one from code:</p><pre class=\"code\" tabindex=\"0\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -18,7 +18,7 @@ func TestAlertPages(t *testing.T) {
 	a := h.assistant(t, u, "Front desk <b>")
 	v := h.signedIn(t, u)
 	v.get("/analytics").says("Alerts")
-	v.get("/alerts").is(http.StatusOK).says("Be told when something is wrong")
+	v.get("/alerts").is(http.StatusOK).says("Know when something goes wrong")
 
 	fields := map[parley.AlertKind]string{
 		parley.AlertFailures: "assistant_id channel window_minutes min_calls",

@@ -317,9 +317,9 @@ func TestCallLive(t *testing.T) {
 		c.Status, c.AnsweredAt, c.Turns, c.FunctionCalls = parley.CallRinging, 0, nil, nil
 	})
 	path := "/calls/" + id(c.ID)
-	v.get(path).says("It rings.")
+	v.get(path).says("Ringing")
 	_, next := v.stream("GET", path+"/live", nil)
-	until(t, next, "put", "It rings.")
+	until(t, next, "put", "Ringing")
 	keep := func(change func()) {
 		t.Helper()
 		change()

@@ -68,7 +68,7 @@ func (c *Console) campaignTry(r *request) (*answer, error) {
 	a.own = strings.TrimSpace(r.PostFormValue("phone_number"))
 	to, ok := parley.NormalizePhone(a.own)
 	if !ok {
-		a.refused = "Write your number in international format, such as +14155552671."
+		a.refused = "Enter your number in international format, such as +14155552671."
 		return invalid("Start "+a.Campaign.Name, campaignAsk(a)), nil
 	}
 	order, err := c.Campaigns.Rehearsal(r.Context(), r.UserID(), a.Campaign.ID, to)

@@ -119,13 +119,13 @@ func (c *Console) callInvite(r *request) (*answer, error) {
 		return nil, err
 	}
 	if to == "" || !mode.Valid() {
-		return nil, parley.Errorf(parley.Invalid, "Say which telephone is to be called, and what for.")
+		return nil, parley.Errorf(parley.Invalid, "Enter the telephone number to call, and choose what for.")
 	}
 	i := call.Invitation{To: to, Mode: mode}
 	if text := r.PostFormValue("phone_number_id"); text != "" {
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return nil, parley.Errorf(parley.Invalid, "This is none of your numbers.")
+			return nil, parley.Errorf(parley.Invalid, "This is not one of your numbers.")
 		}
 		i.NumberID = &id
 	}

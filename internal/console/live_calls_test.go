@@ -60,7 +60,7 @@ func TestLiveCalls(t *testing.T) {
 
 	at := "/calls/" + id(talks.ID)
 	v.post(at+"/hangup", url.Values{"from": {"live"}}).moved("/live-calls?done=hung-up")
-	v.post(at+"/invite", url.Values{"from": {"live"}, "mode": {"listen"}}).is(http.StatusUnprocessableEntity).says("which telephone")
+	v.post(at+"/invite", url.Values{"from": {"live"}, "mode": {"listen"}}).is(http.StatusUnprocessableEntity).says("Enter the telephone number")
 	v.post(at+"/invite", url.Values{"phone_number": {"+4930901820"}, "mode": {"sing"}}).is(http.StatusUnprocessableEntity)
 	v.post(at+"/invite", url.Values{"phone_number": {"+4930901820"}, "mode": {"listen"}, "phone_number_id": {"x"}}).is(http.StatusUnprocessableEntity)
 	stranger := h.signedIn(t, other)

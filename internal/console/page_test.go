@@ -377,7 +377,7 @@ func TestShareLinks(t *testing.T) {
 	if page.doc().Find(`script[src="/embed.js"]`).AttrOr("data-assistant-id", "") != strings.TrimPrefix(at.Path, "/share/") {
 		t.Error("the widget does not talk by the link")
 	}
-	h.visitor(t).get(at.Path + "x").is(http.StatusNotFound).says("This link is not valid any more")
+	h.visitor(t).get(at.Path + "x").is(http.StatusNotFound).says("This link is no longer valid")
 	h.visitor(t).get("/share/share-1").is(http.StatusNotFound)
 	v.post(path+"/revoke", nil).moved(path + "?done=unshared")
 	h.visitor(t).get(at.Path).is(http.StatusNotFound)

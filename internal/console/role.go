@@ -11,12 +11,13 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"parley"
+	"parley/internal/web"
 )
 
 // roles are the least role that each page and each form needs. What is not here needs the owner: people, money, keys,
 // the account and its secrets. What a member does for themselves (their own profile, password and second factor) is
 // every role's. TestRoles walks all routes with all roles.
-var roles = rolesFrom(map[parley.Role]string{
+var roles = parley.LeastRoles(map[parley.Role]string{
 	parley.RoleViewer: `
 		GET /{$}
 		GET /live
@@ -214,18 +215,6 @@ var roles = rolesFrom(map[parley.Role]string{
 		POST /customers/erase`,
 })
 
-func rolesFrom(lists map[parley.Role]string) map[string]parley.Role {
-	all := map[string]parley.Role{}
-	for role, list := range lists {
-		for line := range strings.Lines(list) {
-			if line = strings.TrimSpace(line); line != "" {
-				all[line] = role
-			}
-		}
-	}
-	return all
-}
-
 // leastRole is the least role that a pattern of routes needs.
 func leastRole(pattern string) parley.Role {
 	if role, ok := roles[pattern]; ok {
@@ -254,7 +243,7 @@ func (c *Console) within(r *request, page []byte) []byte {
 	}
 	root, err := parsed(page)
 	if err != nil { // of our own making: it is readable HTML
-		slog.ErrorContext(r.Context(), "read a page", "path", r.URL.Path, "error", err)
+		slog.ErrorContext(r.Context(), "read a page", "path", web.LoggedPath(r.URL.Path), "error", err)
 		return page
 	}
 	doc := goquery.NewDocumentFromNode(root)
@@ -297,7 +286,7 @@ func (c *Console) within(r *request, page []byte) []byte {
 		err = html.Render(&b, n)
 	}
 	if err != nil {
-		slog.ErrorContext(r.Context(), "write a page", "path", r.URL.Path, "error", err)
+		slog.ErrorContext(r.Context(), "write a page", "path", web.LoggedPath(r.URL.Path), "error", err)
 		return page
 	}
 	return b.Bytes()

@@ -182,7 +182,7 @@ func TestPeople(t *testing.T) {
 		t.Error("the link is shown again")
 	}
 	v := h.visitor(t)
-	v.get("/join/invite-1-x").is(404).says("not valid any more")
+	v.get("/join/invite-1-x").is(404).says("no longer valid")
 	if got := v.get(link).is(200).says("bo@example.com").doc().Find("#f-name").AttrOr("value", ""); got != "Bo" {
 		t.Errorf("the name is %q", got)
 	}

@@ -554,7 +554,7 @@ func recoveryPage(codes []string, on bool) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "</h2><p>If your phone is lost, one of these codes signs you in instead of the app. Each works once. Save them now: they are shown this once.</p><textarea class=\"num\" readonly rows=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "</h2><p>If your phone is lost, one of these codes signs you in instead of the app. Each works once. Save them now: they are shown only once.</p><textarea class=\"num\" readonly rows=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

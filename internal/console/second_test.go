@@ -46,7 +46,7 @@ func TestSignInWithACode(t *testing.T) {
 	}
 	h.signedIn(t, u) // it does not count before it is confirmed
 	v.post("/account/two-factor/confirm", url.Values{"code": {"12"}, "password": {password}}).is(http.StatusUnprocessableEntity).
-		says("not the code")
+		says("does not match")
 	code, recovery := v.turnOn(password)
 	v.get("/account").is(http.StatusOK).says("10 recovery codes left")
 	if page := v.get("/account/two-factor").is(http.StatusOK); page.doc().Find("#secret, .qr").Length() > 0 {
@@ -82,7 +82,7 @@ func TestSignInWithACode(t *testing.T) {
 	enter.Set("code", recovery[0])
 	x.post("/signin/code", enter).moved("/")
 
-	x.post("/account/two-factor/off", url.Values{"code": {recovery[0]}, "password": {password}}).is(422).says("used already")
+	x.post("/account/two-factor/off", url.Values{"code": {recovery[0]}, "password": {password}}).is(422).says("already been used")
 	fresh := strings.Fields(x.post("/account/two-factor/codes", url.Values{"code": {recovery[1]}, "password": {password}}).
 		is(http.StatusOK).doc().Find("#recovery").Text())
 	x.post("/account/two-factor/off", url.Values{"code": {recovery[2]}, "password": {password}}).is(422)

@@ -50,7 +50,7 @@ func (tx *Tx) RenameFilter(ctx context.Context, userID, id int64, name string) e
 
 func filterTaken(err error) error {
 	if Violates(err, "saved_filters.user_id, saved_filters.page, saved_filters.name", "saved_filters_name") {
-		return parley.Fields{{Name: "name", Messages: []string{"You have a filter of this name already."}}}.Err()
+		return parley.Fields{{Name: "name", Messages: []string{"You already have a filter with this name."}}}.Err()
 	}
 	return err
 }
