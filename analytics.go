@@ -161,7 +161,8 @@ func (s *Sums) SuccessRate() *float64 {
 
 // Analytics is what happened in a span of days.
 type Analytics struct {
-	Days       []Sums // as they were asked for
+	Days       []Sums   // as they were asked for
+	DayCounts  []Counts // everything, of each of them
 	Assistants map[int64]*Sums
 	Channels   map[string]*Sums
 	Total      Sums
@@ -169,9 +170,11 @@ type Analytics struct {
 }
 
 // Of are the counts of a distribution by value.
-func (a *Analytics) Of(distribution string) map[string]int64 {
+func (a *Analytics) Of(distribution string) map[string]int64 { return a.Counts.of(distribution) }
+
+func (c Counts) of(distribution string) map[string]int64 {
 	m := map[string]int64{}
-	for name, n := range a.Counts {
+	for name, n := range c {
 		if value, ok := strings.CutPrefix(name, distribution); ok && n != 0 {
 			m[value] = n
 		}
@@ -180,9 +183,14 @@ func (a *Analytics) Of(distribution string) map[string]int64 {
 }
 
 // Latencies are the steps of the replies' latencies, in order, and how many replies there were.
-func (a *Analytics) Latencies() *Latencies {
+func (a *Analytics) Latencies() *Latencies { return a.Counts.latencies() }
+
+// DayLatencies are the latencies of one of the days.
+func (a *Analytics) DayLatencies(day int) *Latencies { return a.DayCounts[day].latencies() }
+
+func (c Counts) latencies() *Latencies {
 	l := &Latencies{}
-	for value, n := range a.Of(countLatency) {
+	for value, n := range c.of(countLatency) {
 		if step, err := strconv.Atoi(value); err == nil {
 			l.steps = append(l.steps, latencyCount{step, n})
 			l.Replies += n

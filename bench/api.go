@@ -112,7 +112,7 @@ func answerSize(p *program, raw []byte) (int, error) {
 var owners [1000]string
 
 // seedLists makes 10,000 assistants and 10,000 conversations.
-func seedLists(ctx context.Context, db *store.DB, u *parley.User) error {
+func seedLists(ctx context.Context, db *store.DB, u *parley.User, _ string) error {
 	const rows, batch = 10_000, 500
 	err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		for i := range owners {

@@ -31,7 +31,7 @@ func benchChat(b *bench) error {
 	model.Models = []string{"bench"}
 	model.Usually(aitest.Behaviour{Text: "Yes.", FirstDelay: modelDelay})
 	var uuid string
-	p, err := b.serve(func(ctx context.Context, db *store.DB, u *parley.User) error {
+	p, err := b.serve(func(ctx context.Context, db *store.DB, u *parley.User, _ string) error {
 		a := &parley.Assistant{}
 		form.Defaults(a)
 		a.Name, a.Type, a.Mode, a.Status, a.Timezone, a.VoiceID, a.LanguageID = "Bench", "inbound", "pipeline",

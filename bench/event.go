@@ -72,7 +72,7 @@ func (b *bench) deliver(hang bool) (result, error) {
 	}
 	defer close(stop)
 	users := make([]int64, 11)
-	p, err := b.serve(func(ctx context.Context, db *store.DB, u *parley.User) error {
+	p, err := b.serve(func(ctx context.Context, db *store.DB, u *parley.User, _ string) error {
 		return db.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 			for i := range users {
 				u := &parley.User{Name: "x", Email: fmt.Sprintf("u%d@example.com", i), PasswordHash: "-",

@@ -56,7 +56,7 @@ type program struct {
 }
 
 // serve seeds a database and starts the program on it.
-func (b *bench) serve(seed func(context.Context, *store.DB, *parley.User) error, env ...string) (*program, error) {
+func (b *bench) serve(seed func(ctx context.Context, db *store.DB, u *parley.User, data string) error, env ...string) (*program, error) {
 	data, err := os.MkdirTemp("", "parley-bench-")
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (b *bench) serve(seed func(context.Context, *store.DB, *parley.User) error,
 	}
 }
 
-func (b *bench) seed(data string, seed func(context.Context, *store.DB, *parley.User) error) error {
+func (b *bench) seed(data string, seed func(ctx context.Context, db *store.DB, u *parley.User, data string) error) error {
 	if seed == nil {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (b *bench) seed(data string, seed func(context.Context, *store.DB, *parley.
 	if err != nil {
 		return err
 	}
-	return seed(ctx, db, u)
+	return seed(ctx, db, u, data)
 }
 
 // open opens the database of a program under test, beside it.

@@ -330,7 +330,7 @@ func (b *bench) telephone(v *vendor, env ...string) (p *program, at netip.AddrPo
 	}
 	at = conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	conn.Close()
-	p, err = b.serve(func(ctx context.Context, db *store.DB, u *parley.User) error {
+	p, err = b.serve(func(ctx context.Context, db *store.DB, u *parley.User, _ string) error {
 		a := &parley.Assistant{}
 		form.Defaults(a)
 		a.Name, a.Type, a.Mode, a.Status, a.Timezone, a.LanguageID = "Bench", "inbound", "pipeline", "active", "UTC", 1

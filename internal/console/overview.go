@@ -23,8 +23,8 @@ type overview struct {
 	balance   parley.Money
 	live      int
 	visitors  string // what the owner should know of the visitors' budget, "" for nothing
-	days      []store.OverviewDay
-	dates     []time.Time
+	days      *parley.Days
+	got       *parley.Analytics // of these days
 	assistant *parley.Assistant // one to try, where there is one
 	voice     bool              // this server takes calls from browsers
 
@@ -61,15 +61,11 @@ func (c *Console) overview(r *request, days int) (*overview, error) {
 		return nil, err
 	}
 	o := &overview{balance: u.Balance, voice: c.Answer != nil}
-	zone := u.Zone()
-	year, month, day := time.Now().In(zone).Date()
-	today := time.Date(year, month, day, 0, 0, 0, 0, zone)
-	for n := days - 1; n >= 0; n-- {
-		o.dates = append(o.dates, today.AddDate(0, 0, -n))
+	today := time.Now().In(u.Zone())
+	if o.days, err = parley.DaysBetween(today.AddDate(0, 0, 1-days), today, u.Zone()); err != nil {
+		return nil, err
 	}
-	// Where the clocks changed meanwhile, the days before are off by that hour; today is exact.
-	from := parley.At(today.Add(-time.Duration(days-1) * 24 * time.Hour))
-	if o.days, err = c.DB.Overview(r.Context(), r.UserID(), from, days); err != nil {
+	if o.got, err = c.DB.Analytics(r.Context(), r.UserID(), store.ActivityFilter{Days: o.days.Begins, To: o.days.To}); err != nil {
 		return nil, err
 	}
 	if o.live, err = c.DB.LiveCalls(r.Context(), r.UserID()); err != nil {
@@ -97,9 +93,8 @@ func visitorsWords(spent, budget parley.Money) string {
 // version changes when anything does: the days before today stand.
 func (o *overview) version() string {
 	d := o.today()
-	return fmt.Sprintf("%s.%d.%d.%d.%d.%d.%d.%d.%s", o.dates[len(o.dates)-1].Format(time.DateOnly), o.balance,
-		o.live, d.Calls, d.Failed, d.FailedMessages,
-		d.Cost, len(d.Latencies), o.visitors)
+	return fmt.Sprintf("%s.%d.%d.%d.%d.%d.%d.%s", o.days.Dates[len(o.days.Dates)-1].Format(time.DateOnly), o.balance,
+		o.live, d.Calls(), d.Failed(), d.FailedMessages(), d.Cost(), o.visitors)
 }
 
 func (c *Console) overviewPage(r *request) (*answer, error) {
@@ -140,22 +135,21 @@ func (c *Console) overviewLive(r *request) (*answer, error) {
 	})
 }
 
-func (o *overview) today() store.OverviewDay { return o.days[len(o.days)-1] }
+func (o *overview) today() *parley.Sums { return &o.got.Days[len(o.got.Days)-1] }
 
 // quiet says whether there was nothing to show.
 func (o *overview) quiet() bool {
-	return o.live == 0 && !slices.ContainsFunc(o.days,
-		func(d store.OverviewDay) bool { return d.Calls+d.FailedMessages > 0 })
+	return o.live == 0 && o.got.Total.Calls()+o.got.Total.FailedMessages() == 0
 }
 
 // failures are a day's calls and messages that failed, in words.
-func failures(d store.OverviewDay) string {
+func failures(d *parley.Sums) string {
 	var list []string
-	if d.Failed > 0 {
-		list = append(list, count(d.Failed, "call", "calls"))
+	if d.Failed() > 0 {
+		list = append(list, count(int(d.Failed()), "call", "calls"))
 	}
-	if d.FailedMessages > 0 {
-		list = append(list, count(d.FailedMessages, "message", "messages"))
+	if d.FailedMessages() > 0 {
+		list = append(list, count(int(d.FailedMessages()), "message", "messages"))
 	}
 	return cmp.Or(strings.Join(list, ", "), "none")
 }
@@ -195,7 +189,7 @@ func (o *overview) chart(title, sum, class string, front, behind []float64, say 
 		return strconv.FormatFloat(chartHeight-h, 'f', -1, 64), strconv.FormatFloat(h, 'f', -1, 64)
 	}
 	for i, v := range front {
-		b := column{x: strconv.FormatFloat(float64(i)*barStep+2, 'f', -1, 64), title: o.dates[i].Format("Jan 2") +
+		b := column{x: strconv.FormatFloat(float64(i)*barStep+2, 'f', -1, 64), title: o.days.Dates[i].Format("Jan 2") +
 			": " + say(i)}
 		b.y, b.height = rise(v)
 		if behind != nil {
@@ -211,38 +205,36 @@ func (o *overview) chart(title, sum, class string, front, behind []float64, say 
 
 // charts are the measures of the days.
 func (o *overview) charts() []chart {
-	n := len(o.days)
+	n := len(o.got.Days)
 	calls, costs, failed, half, most := make([]float64, n), make([]float64, n), make([]float64, n),
 		make([]float64, n), make([]float64, n)
-	var all store.OverviewDay
-	for i, d := range o.days {
-		calls[i], costs[i], failed[i] = float64(d.Calls), float64(max(d.Cost, 0)), float64(d.Failed+d.FailedMessages)
-		half[i], most[i] = float64(percentile(d.Latencies, 50)), float64(percentile(d.Latencies, 95))
-		all.Calls, all.Failed, all.FailedMessages, all.Cost = all.Calls+d.Calls, all.Failed+d.Failed,
-			all.FailedMessages+d.FailedMessages, all.Cost+d.Cost
-		all.Latencies = append(all.Latencies, d.Latencies...)
+	latencies := make([]*parley.Latencies, n)
+	for i := range o.got.Days {
+		d := &o.got.Days[i]
+		latencies[i] = o.got.DayLatencies(i)
+		calls[i], costs[i], failed[i] = float64(d.Calls()), float64(max(d.Cost(), 0)), float64(d.Failed()+d.FailedMessages())
+		half[i], most[i] = float64(latencies[i].Percentile(50)), float64(latencies[i].Percentile(95))
 	}
-	latency := "no replies yet"
-	if len(all.Latencies) > 0 {
-		latency = latencyWords(all.Latencies)
+	all, latency := &o.got.Total, "no replies yet"
+	if of := o.got.Latencies(); of.Replies > 0 {
+		latency = latencyWords(of)
 	}
 	return []chart{
-		o.chart("Calls", strconv.Itoa(all.Calls), "", calls, nil,
-			func(i int) string { return count(o.days[i].Calls, "call", "calls") }),
-		o.chart("Cost", dollars(all.Cost), "", costs, nil, func(i int) string { return dollars(o.days[i].Cost) }),
-		o.chart("Reply latency", latency, "", half, most,
-			func(i int) string { return latencyWords(o.days[i].Latencies) }),
+		o.chart("Calls", strconv.FormatInt(all.Calls(), 10), "", calls, nil,
+			func(i int) string { return count(int(o.got.Days[i].Calls()), "call", "calls") }),
+		o.chart("Cost", dollars(all.Cost()), "", costs, nil, func(i int) string { return dollars(o.got.Days[i].Cost()) }),
+		o.chart("Reply latency", latency, "", half, most, func(i int) string { return latencyWords(latencies[i]) }),
 		o.chart("Failed", failures(all), "bad", failed, nil,
-			func(i int) string { return failures(o.days[i]) + " failed" }),
+			func(i int) string { return failures(&o.got.Days[i]) + " failed" }),
 	}
 }
 
 // latencyWords are the middle and the slow end of replies' latencies.
-func latencyWords(ms []int64) string {
-	if len(ms) == 0 {
+func latencyWords(l *parley.Latencies) string {
+	if l.Replies == 0 {
 		return "no replies"
 	}
-	return fmt.Sprintf("p50 %d ms, p95 %d ms", percentile(ms, 50), percentile(ms, 95))
+	return fmt.Sprintf("p50 %d ms, p95 %d ms", l.Percentile(50), l.Percentile(95))
 }
 
 // percentile is the smallest of some numbers that p percent of them don't exceed; 0 of none.

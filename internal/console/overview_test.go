@@ -42,17 +42,17 @@ func TestOverview(t *testing.T) {
 	call(parley.CallInProgress, 0)
 	doc := v.get("/").is(http.StatusOK).doc()
 	if got := strings.Join(strings.Fields(strings.Join(doc.Find(".sums dd").Map(textOfNode), " ")),
-		"|"); got != "$5.00|1|3|$0.00|1|call" {
+		"|"); got != "$5.00|1|2|$0.00|1|call" {
 		t.Errorf("sums: %s", got)
 	}
 	if got := strings.Join(doc.Find(".chart figcaption span").Map(textOfNode),
-		"|"); got != "3|$0.00|p50 600 ms, p95 700 ms|1 call" {
+		"|"); got != "2|$0.00|p50 598 ms, p95 699 ms|1 call" {
 		t.Errorf("charts: %s", got)
 	}
 	if got := strings.Join(strings.Fields(doc.Find(".sums .bad").Text()), " "); got != "Failed today1 call" {
 		t.Errorf("the failures are %q", got)
 	}
-	conv := h.talk(t, a, parley.TestConversation)
+	conv := h.talk(t, a, parley.WidgetConversation)
 	h.model.Script(aitest.Behaviour{Status: 401})
 	w, err := h.Chat.Send(t.Context(), conv, "Hello?")
 	if err == nil {

@@ -361,13 +361,14 @@ type summary struct {
 	out    *parley.Analytics
 	places map[string]int // of names
 	names  []string
-	totals []int64
-	begins []int64 // quarters with which the days begin
-	day    int     // that of the last cell
+	totals [][]int64 // of each day, by the places of names
+	begins []int64   // quarters with which the days begin
+	day    int       // that of the last cell
 }
 
 func newSummary(f *ActivityFilter) *summary {
-	s := &summary{f: f, places: map[string]int{}, out: &parley.Analytics{Days: make([]parley.Sums, len(f.Days)),
+	s := &summary{f: f, places: map[string]int{}, totals: make([][]int64, len(f.Days)), out: &parley.Analytics{
+		Days: make([]parley.Sums, len(f.Days)), DayCounts: make([]parley.Counts, len(f.Days)),
 		Assistants: map[int64]*parley.Sums{}, Channels: map[string]*parley.Sums{}, Counts: parley.Counts{}}}
 	for _, d := range f.Days {
 		s.begins = append(s.begins, parley.QuarterOf(d))
@@ -385,7 +386,10 @@ func (s *summary) known(names []string) []known {
 		if !ok {
 			at = len(s.names)
 			s.places[name] = at
-			s.names, s.totals = append(s.names, name), append(s.totals, 0)
+			s.names = append(s.names, name)
+			for day := range s.totals {
+				s.totals[day] = append(s.totals[day], 0)
+			}
 		}
 		list[i] = known{at, parley.Sum(name)}
 	}
@@ -418,13 +422,15 @@ func (s *summary) add(b []byte, from, to int64) error {
 			}
 			continue
 		}
+		s.turnTo(k.Quarter)
 		var sums parley.Sums
+		totals := s.totals[s.day]
 		for ; n > 0 && r.err == nil; n-- {
 			name, v := r.uvarint(), r.varint()
 			if name < 0 || name >= len(known) {
 				return errPack
 			}
-			s.totals[known[name].place] += v
+			totals[known[name].place] += v
 			if m := known[name].measure; m >= 0 {
 				sums[m] += v
 			}
@@ -434,14 +440,18 @@ func (s *summary) add(b []byte, from, to int64) error {
 	return r.err
 }
 
-// sum adds a cell's measures to those of all that it belongs to.
-func (s *summary) sum(k *parley.ActivityKey, sums *parley.Sums) {
-	if s.begins[s.day] > k.Quarter { // the cells come in order
+// turnTo finds the day of a quarter.
+func (s *summary) turnTo(quarter int64) {
+	if s.begins[s.day] > quarter { // the cells come in order
 		s.day = 0
 	}
-	for s.day+1 < len(s.begins) && s.begins[s.day+1] <= k.Quarter {
+	for s.day+1 < len(s.begins) && s.begins[s.day+1] <= quarter {
 		s.day++
 	}
+}
+
+// sum adds a cell's measures to those of all that it belongs to.
+func (s *summary) sum(k *parley.ActivityKey, sums *parley.Sums) {
 	for _, to := range [4]*parley.Sums{&s.out.Total, &s.out.Days[s.day], sumsOf(s.out.Assistants, k.AssistantID),
 		sumsOf(s.out.Channels, k.Channel)} {
 		for i, n := range sums {
@@ -451,8 +461,14 @@ func (s *summary) sum(k *parley.ActivityKey, sums *parley.Sums) {
 }
 
 func (s *summary) analytics() *parley.Analytics {
-	for i, name := range s.names {
-		s.out.Counts[name] = s.totals[i]
+	for day, totals := range s.totals {
+		s.out.DayCounts[day] = parley.Counts{}
+		for i, n := range totals {
+			s.out.Counts[s.names[i]] += n
+			if n != 0 {
+				s.out.DayCounts[day][s.names[i]] = n
+			}
+		}
 	}
 	return s.out
 }

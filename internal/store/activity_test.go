@@ -85,6 +85,9 @@ func TestAnalytics(t *testing.T) {
 			l.Percentile(99) < 882 || l.Percentile(99) > 918 {
 			t.Errorf("%+v: %d, %d", l, l.Percentile(50), l.Percentile(99))
 		}
+		if before, day := got.DayLatencies(0), got.DayLatencies(1); before.Replies != 0 || day.Replies != 2 || day.Percentile(50) > 510 {
+			t.Errorf("by day: %+v, %+v", before, day)
+		}
 		if d := cmp.Diff(map[string]int64{"human": 1, "nobody": 1}, got.Of(parley.CountAnswerer)); d != "" {
 			t.Error(d)
 		}
