@@ -55,7 +55,7 @@ func TestTwoFactorSignIn(t *testing.T) {
 	p.expect("401")
 	p.fill("[name=code]", "123")
 	p.click("button.primary")
-	p.see("#wrong", "not right")
+	p.see("#wrong", "is wrong")
 	p.look("sign-in-code")
 	p.fill("[name=code]", totp.Code(secret, max(step+1, totp.Step(time.Now()))))
 	p.click("button.primary")
