@@ -54,7 +54,7 @@ func TestConsolePeople(t *testing.T) {
 	q.expect("401") // its live connection is refused, if the browser asks before it leaves the page
 	p.click("#people [popovertarget^=ask-person]")
 	p.click("#people [role=alertdialog] .primary")
-	p.see("#notice", "They are removed")
+	p.see("#notice", "Removed.")
 	q.open(s.URL + "/conversations")
 	q.see("h1", "Sign in")
 	login := map[string]any{"email": "bo@example.com", "password": "three green bottles"}
