@@ -257,6 +257,9 @@ func (e CallEnded) Deliveries(a *Assistant) (list []*Delivery) {
 	}
 	if !a.IncludeRecordingInWebhook {
 		e.RecordingURL = ""
+		for i := range e.Legs {
+			e.Legs[i].RecordingURL = ""
+		}
 	}
 	e.Version, e.AssistantID, e.Assistant = EventVersion, a.ID, a.named()
 	if a.IsWebhookActive {

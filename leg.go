@@ -76,6 +76,9 @@ type CallLeg struct {
 	Summary     string      `json:"summary" doc:"What they were told about the conversation."`
 	Turns       []CallTurn  `bun:"type:json" json:"turns" doc:"What was said before they were joined: customer is who was called."`
 
+	Recording    string `json:"-"` // its name in blob storage, "" for none
+	RecordingURL string `bun:"-" json:"recording_url,omitempty" doc:"A signed link that holds for a week; absent without a recording. Left is what they said, right what they heard."`
+
 	MaxDuration int64 `json:"-"` // seconds
 	Rate        Money `json:"-"` // a started minute
 	Cost        Money `json:"cost"`

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -45,6 +46,12 @@ func (a *API) callRoutes() {
 	handle(a, op{Method: "GET", Path: "/recordings/{id}/{expires}/{signature}", Name: "getLinkedRecording",
 		Tag: tag, NotFound: "Recording not found", Access: anybody, Stream: "audio/wav",
 		Summary: "The recording that a call's recording_url leads to"}, a.getLinkedRecording)
+	handle(a, op{Method: "GET", Path: "/user/calls/{id}/legs/{leg}/recording", Name: "getLegRecording", Tag: tag,
+		NotFound: "Leg not found", Stream: "audio/wav",
+		Summary: "The recording of somebody who was called in, as WAV: left is what they said, right what they heard"}, a.getLegRecording)
+	handle(a, op{Method: "GET", Path: "/recordings/{id}/legs/{leg}/{expires}/{signature}", Name: "getLinkedLegRecording",
+		Tag: tag, NotFound: "Recording not found", Access: anybody, Stream: "audio/wav",
+		Summary: "The recording that a leg's recording_url leads to"}, a.getLinkedLegRecording)
 }
 
 type newCall struct {
@@ -180,6 +187,7 @@ func (a *API) getCall(ctx context.Context, r *request, in *byID) (*shownCall, er
 	}
 	out := a.show(r.Request, *c, response)
 	out.Legs, err = a.DB.CallLegs(ctx, r.UserID(), c.ID)
+	a.Calls.LinkLegs(out.Legs, a.baseURL(r.Request)+"/api")
 	return &out, err
 }
 
@@ -348,6 +356,6 @@ func (a *API) sendRecording(ctx context.Context, r *request, c *parley.Call) err
 		return err
 	}
 	defer o.Close()
-	web.SendRecording(r.W, r.Request, c.ID, parley.Time(c.EndedAt).Time(), o)
+	web.SendRecording(r.W, r.Request, fmt.Sprintf("call-%d", c.ID), parley.Time(c.EndedAt).Time(), o)
 	return errAnswered
 }

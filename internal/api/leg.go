@@ -2,11 +2,13 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 
 	"parley"
 	"parley/internal/call"
+	"parley/internal/web"
 )
 
 type newLeg struct {
@@ -55,6 +57,39 @@ func (a *API) updateCallLeg(ctx context.Context, r *request, in *legMode) (*kept
 
 func (a *API) hangUpCallLeg(ctx context.Context, r *request, in *byLeg) (*notice, error) {
 	return &notice{"Leg hung up successfully"}, a.Calls.HangupLeg(ctx, r.UserID(), in.ID, in.Leg)
+}
+
+func (a *API) getLegRecording(ctx context.Context, r *request, in *byLeg) (*struct{}, error) {
+	leg, err := a.DB.CallLeg(ctx, r.UserID(), in.ID, in.Leg)
+	if err != nil {
+		return nil, err
+	}
+	return nil, a.sendLegRecording(ctx, r, leg)
+}
+
+type legLink struct {
+	byLeg
+	Expires   int64  `path:"expires"`
+	Signature string `path:"signature"`
+}
+
+func (a *API) getLinkedLegRecording(ctx context.Context, r *request, in *legLink) (*struct{}, error) {
+	leg, err := a.Calls.LinkedLeg(ctx, in.ID, in.Leg, in.Expires, in.Signature)
+	if err != nil {
+		return nil, err
+	}
+	return nil, a.sendLegRecording(ctx, r, leg)
+}
+
+// sendLegRecording streams a leg's recording, or the range of it that is asked for.
+func (a *API) sendLegRecording(ctx context.Context, r *request, leg *parley.CallLeg) error {
+	o, err := a.Calls.OpenLegRecording(ctx, leg)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	web.SendRecording(r.W, r.Request, fmt.Sprintf("call-%d-leg-%d", leg.CallID, leg.ID), parley.Time(leg.EndedAt).Time(), o)
+	return errAnswered
 }
 
 type listening struct {

@@ -43,6 +43,7 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		GET /user/calls/{id}
 		GET /user/calls/{id}/events
 		GET /user/calls/{id}/recording
+		GET /user/calls/{id}/legs/{leg}/recording
 		GET /user/conversations
 		GET /user/conversations.csv
 		GET /user/conversations/{id}

@@ -53,7 +53,7 @@ func (l *live) connect(ctx context.Context, to string, early func(audio.Rate) au
 		if err != nil {
 			return nil, err
 		}
-		line := runPatch(ctx, far)
+		line := runPatch(ctx, far, l.taped(leg, far))
 		leg.AnsweredAt = parley.DateTime(parley.Now())
 		leg.Status, leg.JoinedAt = parley.LegJoined, leg.AnsweredAt
 		l.keepLeg(leg)
@@ -110,7 +110,7 @@ func (b *briefing) run(ctx context.Context, r Route) (voice.Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	line := runPatch(ctx, far)
+	line := runPatch(ctx, far, b.taped(b.leg, far))
 	b.leg.AnsweredAt = parley.DateTime(parley.Now())
 	b.become(parley.LegBriefing)
 	if err := b.ask(ctx, line); err != nil {

@@ -18,7 +18,7 @@ import (
 
 // purposes say in the ledger what somebody was called for.
 var purposes = map[parley.LegKind]string{parley.LegTransfer: "a transfer", parley.LegSupervisor: "a supervisor",
-	parley.LegGuest: "a conference"}
+	parley.LegGuest: "a conference", parley.LegRing: "a number's telephones"}
 
 func legReference(l *parley.CallLeg) string { return fmt.Sprintf("call:%d:leg:%d", l.CallID, l.ID) }
 

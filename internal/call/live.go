@@ -271,7 +271,7 @@ func (l *live) hold(leg audio.Leg, record bool, most int64, converse func(rec io
 	var rec *recording
 	var file io.WriteSeeker
 	if record {
-		if rec = l.record(); rec != nil {
+		if rec = l.record(l.recordingPath(l.id)); rec != nil {
 			file = rec.file
 		}
 	}

@@ -312,7 +312,7 @@ func (o *other) take(reach func() (audio.Leg, error)) error {
 	if err != nil {
 		return err
 	}
-	line := runPatch(o.ctx, far)
+	line := runPatch(o.ctx, far, o.taped(&o.leg, far))
 	defer line.Close()
 	o.change(func(leg *parley.CallLeg) { leg.AnsweredAt = parley.DateTime(parley.Now()) })
 	if err := o.sit(line); err != nil {

@@ -11,6 +11,7 @@ import (
 // tells somebody about a caller, and then joined with that caller. As long as nobody is connected it is silent.
 type patch struct {
 	leg    audio.Leg
+	tape   *tape // nil: it is not recorded
 	cancel context.CancelFunc
 	peer   atomic.Pointer[audio.Peer]
 	busy   atomic.Int32  // the peer is being called
@@ -19,12 +20,13 @@ type patch struct {
 	err    error         // why, once it is
 }
 
-// runPatch runs a leg until ctx ends or the far end hangs up.
-func runPatch(ctx context.Context, leg audio.Leg) *patch {
-	p := &patch{leg: leg, idle: make(chan struct{}, 1), done: make(chan struct{})}
+// runPatch runs a leg until ctx ends or the far end hangs up, and then ends its recording, if there is one.
+func runPatch(ctx context.Context, leg audio.Leg, tape *tape) *patch {
+	p := &patch{leg: leg, tape: tape, idle: make(chan struct{}, 1), done: make(chan struct{})}
 	ctx, p.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(p.done)
+		defer tape.end()
 		defer leg.Hangup()
 		p.err = survive(func() error { return leg.Run(ctx, p) })
 	}()
@@ -91,11 +93,16 @@ func (p *patch) Hear(f audio.Frame) {
 // Tick implements audio.Peer.
 func (p *patch) Tick(in, out audio.Frame) bool {
 	defer p.leave()
+	heard := false
 	if peer := p.enter(); peer != nil {
-		return peer.Tick(in, out)
+		heard = peer.Tick(in, out)
+	} else {
+		clear(out)
 	}
-	clear(out)
-	return false
+	if p.tape != nil {
+		p.tape.Put(in, out)
+	}
+	return heard
 }
 
 // Digit implements audio.Peer.

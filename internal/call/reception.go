@@ -256,7 +256,7 @@ func (r *reception) pickUp() error {
 	r.known(leg)
 	r.answered(func(*parley.Call) {})
 	r.waiting = voice.NewWaiting(leg.Rate())
-	r.line = runPatch(r.ctx, leg)
+	r.line = runPatch(r.ctx, leg, nil)
 	r.line.Connect(r.waiting)
 	return nil
 }

@@ -36,14 +36,14 @@ func (d *Center) recordingPath(id int64) string {
 }
 
 // record begins a recording. It returns nil if that fails: the call goes on without one.
-func (l *live) record() *recording {
+func (l *live) record(path string) *recording {
 	err := os.MkdirAll(l.Dir, 0o700)
 	var f *os.File
 	if err == nil {
-		f, err = os.OpenFile(l.recordingPath(l.id), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+		f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	}
 	if err != nil {
-		slog.Error("a call is not recorded", "call", l.id, "error", err)
+		slog.Error("a call or a leg is not recorded", "call", l.id, "file", filepath.Base(path), "error", err)
 		return nil
 	}
 	return &recording{f}
@@ -56,6 +56,9 @@ func (d *Center) upload(ctx context.Context, c *parley.Call) error {
 	path := d.recordingPath(c.ID)
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) { // stored by another, or taken away
+		if err := d.uploadLegs(ctx, c, false); err != nil {
+			return err
+		}
 		return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 			tx.AfterCommit(d.wake)
 			return tx.NoRecording(ctx, c.ID)
@@ -69,6 +72,12 @@ func (d *Center) upload(ctx context.Context, c *parley.Call) error {
 	name, size := d.recordingName(c.ID), int64(0)
 	if audio.RepairRecording(f) != nil || !hasSound(f) {
 		name = "" // it broke off before its beginning was written
+	}
+	if err := d.uploadLegs(ctx, c, name != ""); err != nil {
+		return err
+	}
+	if name == "" {
+		// nothing to store
 	} else if size, err = d.Blobs.Put(ctx, name, f); err != nil {
 		return err
 	}
@@ -123,19 +132,25 @@ func (d *Center) recover(ctx context.Context) error {
 	}
 	var failed []error
 	for _, path := range files {
-		id, err := strconv.ParseInt(strings.TrimSuffix(filepath.Base(path), ".wav"), 10, 64)
+		of, leg, ofLeg := strings.Cut(strings.TrimSuffix(filepath.Base(path), ".wav"), "-")
+		id, err := strconv.ParseInt(of, 10, 64)
 		if err != nil || d.here(id) != nil {
 			continue
 		}
 		c, err := d.DB.RecordedCall(ctx, id)
+		name := d.recordingName(id)
+		if ofLeg {
+			legID, _ := strconv.ParseInt(leg, 10, 64)
+			name = d.tapeName(id, legID)
+		}
 		switch {
 		case store.IsNotFound(err): // deleted; it may have been stored already, and not yet told
-			if err = d.Blobs.Delete(ctx, d.recordingName(id)); err == nil {
+			if err = d.Blobs.Delete(ctx, name); err == nil {
 				err = os.Remove(path)
 			}
 		case err == nil && c.EndedAt != 0 && !c.RecordingDue: // stored already
 			err = os.Remove(path)
-		case err == nil && c.EndedAt != 0:
+		case err == nil && c.EndedAt != 0 && !ofLeg: // with those of its legs
 			err = d.upload(ctx, c)
 		}
 		failed = append(failed, err)
@@ -152,20 +167,30 @@ func (d *Center) RecordingPath(c *parley.Call) string {
 	if c.Recording == "" {
 		return ""
 	}
-	expires := time.Now().Add(linkFor).UTC().Truncate(24*time.Hour).AddDate(0, 0, 1).Unix()
+	expires := linkExpires()
 	return fmt.Sprintf("/recordings/%d/%d/%s", c.ID, expires, d.sign("link", c.ID, expires))
 }
+
+func linkExpires() int64 {
+	return time.Now().Add(linkFor).UTC().Truncate(24*time.Hour).AddDate(0, 0, 1).Unix()
+}
+
+// linkHolds reports whether a link has the signature that it needs, and has not expired.
+func linkHolds(signature, needed string, expires int64) bool {
+	return hmac.Equal([]byte(signature), []byte(needed)) && time.Now().Unix() < expires
+}
+
+var noRecording = parley.Errorf(parley.NotFound, "Recording not found")
 
 // LinkedCall is the call whose recording a signed path leads to. Whatever is wrong, the error says that there is
 // nothing there.
 func (d *Center) LinkedCall(ctx context.Context, id, expires int64, signature string) (*parley.Call, error) {
-	missing := parley.Errorf(parley.NotFound, "Recording not found")
-	if !hmac.Equal([]byte(signature), []byte(d.sign("link", id, expires))) || time.Now().Unix() >= expires {
-		return nil, missing
+	if !linkHolds(signature, d.sign("link", id, expires), expires) {
+		return nil, noRecording
 	}
 	c, err := d.DB.RecordedCall(ctx, id)
 	if store.IsNotFound(err) || err == nil && c.Recording == "" {
-		return nil, missing
+		return nil, noRecording
 	}
 	return c, err
 }
@@ -178,12 +203,16 @@ func (d *Center) sign(what string, id, expires int64) string {
 
 // OpenRecording opens a call's recording. The error is NotFound if there is none.
 func (d *Center) OpenRecording(ctx context.Context, c *parley.Call) (blob.Object, error) {
-	if c.Recording == "" {
-		return nil, parley.Errorf(parley.NotFound, "Recording not found")
+	return d.openRecording(ctx, c.Recording)
+}
+
+func (d *Center) openRecording(ctx context.Context, name string) (blob.Object, error) {
+	if name == "" {
+		return nil, noRecording
 	}
-	o, err := d.Blobs.Open(ctx, c.Recording)
+	o, err := d.Blobs.Open(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = parley.Errorf(parley.NotFound, "Recording not found")
+		err = noRecording
 	}
 	return o, err
 }
@@ -192,11 +221,11 @@ func (d *Center) OpenRecording(ctx context.Context, c *parley.Call) (blob.Object
 // live.
 func (d *Center) Delete(ctx context.Context, userID, id int64) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		name, err := tx.DeleteCall(ctx, userID, id)
-		if err != nil || name == "" {
+		names, err := tx.DeleteCall(ctx, userID, id)
+		if err != nil {
 			return err
 		}
-		return removeRecordings(ctx, tx, []string{name})
+		return removeRecordings(ctx, tx, names)
 	})
 }
 
@@ -240,7 +269,7 @@ func (d *Center) EraseCustomer(ctx context.Context, userID int64, who string) (g
 
 // Forget removes recordings, and whole calls, that ended before the given times. A zero time removes none.
 func (d *Center) Forget(ctx context.Context, recordings, calls parley.Time) error {
-	for n := some; recordings > 0 && n == some; {
+	for n := some; recordings > 0 && n >= some; {
 		err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 			names, err := tx.ForgetRecordings(ctx, recordings, some)
 			n = len(names)

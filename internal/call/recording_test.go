@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"parley"
+	"parley/internal/ai/aitest"
 	"parley/internal/audio"
 	"parley/internal/call"
 	"parley/internal/store"
@@ -94,6 +96,85 @@ func TestRecording(t *testing.T) {
 	})
 }
 
+// Who is called into a recorded call has a recording of their own, from their answer on, which goes with the call's.
+func TestLegRecording(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		h.change(h.a, `{"record":true}`)
+		d := newDesk(h)
+		n := h.node(d.config)
+		id := n.start().ID
+		far := h.answered()
+		far.session(h)
+		h.model.Script(aitest.Behaviour{Text: "She wants a cake."})
+		go d.who.presses('1')
+		line, err := transfer(t.Context(), far.session(h), toDesk)
+		h.must(err)
+		said, heard := make(audio.Frame, 320), make(audio.Frame, 320)
+		for i := range said {
+			said[i] = 1000
+		}
+		line.Connect(steady(-2000))
+		d.who.peer.Tick(said, heard)
+		line.Connect(nil)
+		d.who.peer.Tick(said, heard)
+		line.Close()
+		<-d.who.ended
+		far.hangUp(parley.Transferred)
+		c := h.reported(id)
+		legs, err := h.db.CallLegs(t.Context(), h.user.ID, id)
+		h.must(err)
+		leg := legs[0]
+		o, err := n.OpenLegRecording(t.Context(), &leg)
+		h.must(err)
+		wav, err := io.ReadAll(o)
+		h.must(errors.Join(err, o.Close()))
+		at := func(i int) int16 { return int16(binary.LittleEndian.Uint16(wav[44+2*i:])) }
+		if len(wav) != 44+2*4*320 || binary.LittleEndian.Uint32(wav[24:]) != 16000 || at(0) != 1000 || at(1) != -2000 ||
+			at(640) != 1000 || at(641) != 0 || c.Recording == "" || c.Recording == leg.Recording || len(h.files()) != 0 {
+			t.Errorf("%d bytes, %d and %d, then %d and %d; files %v", len(wav), at(0), at(1), at(640), at(641), h.files())
+		}
+		// The link leads to the leg's recording, and to no other.
+		told := h.events()[0]["legs"].([]any)[0].(map[string]any)["recording_url"]
+		path, _ := strings.CutPrefix(fmt.Sprint(told), "https://voice.example.com/api")
+		parts := strings.Split(path, "/")
+		if path != n.LegRecordingPath(&leg) || len(parts) != 7 {
+			t.Fatalf("told of %v", told)
+		}
+		expires, _ := strconv.ParseInt(parts[5], 10, 64)
+		if found, err := n.LinkedLeg(t.Context(), id, leg.ID, expires, parts[6]); err != nil || found.ID != leg.ID {
+			t.Errorf("%+v: %v", found, err)
+		}
+		calls := strings.Split(n.RecordingPath(c), "/")
+		for name, try := range map[string]func() (*parley.CallLeg, error){
+			"longer":      func() (*parley.CallLeg, error) { return n.LinkedLeg(t.Context(), id, leg.ID, expires+1, parts[6]) },
+			"another leg": func() (*parley.CallLeg, error) { return n.LinkedLeg(t.Context(), id, leg.ID+1, expires, parts[6]) },
+			"the call's":  func() (*parley.CallLeg, error) { return n.LinkedLeg(t.Context(), id, leg.ID, expires, calls[4]) },
+		} {
+			if found, err := try(); !store.IsNotFound(err) {
+				t.Errorf("%s: %+v, %v", name, found, err)
+			}
+		}
+		// A recording that has had its time is taken from the legs too.
+		h.must(n.Forget(t.Context(), parley.Time(c.EndedAt)+1, 0))
+		legs, err = h.db.CallLegs(t.Context(), h.user.ID, id)
+		if h.must(err); legs[0].Recording != "" {
+			t.Errorf("left %+v", legs)
+		}
+	})
+}
+
+// steady is a peer that says one value all the time.
+type steady int16
+
+func (steady) Hear(audio.Frame) {}
+func (steady) Digit(byte)       {}
+func (s steady) Tick(_, out audio.Frame) bool {
+	for i := range out {
+		out[i] = int16(s)
+	}
+	return true
+}
+
 // When a process died, the next one repairs and stores its recordings; a file that is no recording, or that belongs to
 // no call, is deleted.
 func TestRecordingOfTheDead(t *testing.T) {
@@ -112,6 +193,12 @@ func TestRecordingOfTheDead(t *testing.T) {
 		file := func(id int64) string { return filepath.Join(h.dir, strconv.FormatInt(id, 10)+".wav") }
 		h.must(os.WriteFile(file(whole.ID), torn, 0o600))
 		h.must(os.WriteFile(file(broken.ID), []byte("RIFF"), 0o600))
+		leg := &parley.CallLeg{CallID: whole.ID, Kind: parley.LegTransfer, Status: parley.LegJoined}
+		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateLeg(ctx, h.user.ID, leg) })
+		ofLeg := filepath.Join(h.dir, fmt.Sprintf("%d-%d.wav", whole.ID, leg.ID))
+		ofNone := filepath.Join(h.dir, "9999-1.wav")
+		h.must(os.WriteFile(ofLeg, torn, 0o600))
+		h.must(os.WriteFile(ofNone, torn, 0o600))
 		h.must(os.WriteFile(file(9999), torn, 0o600)) // the call was deleted while its recording was being stored
 		deleted := dead.RecordingName(9999)
 		if _, err := h.blobs.Put(t.Context(), deleted, strings.NewReader("sound")); err != nil {
@@ -122,10 +209,14 @@ func TestRecordingOfTheDead(t *testing.T) {
 		if wav := n.heard(got); len(wav) != 44+4*800 || binary.LittleEndian.Uint32(wav[40:]) != 4*800 {
 			t.Errorf("%d bytes", len(wav))
 		}
+		if stored, err := h.db.CallLeg(t.Context(), h.user.ID, whole.ID, leg.ID); err != nil || stored.Recording == "" ||
+			exists(ofLeg) {
+			t.Errorf("the leg: %+v, %v", stored, err)
+		}
 		none := h.until(broken.ID, "without a recording", func(c *parley.Call) bool { return !c.RecordingDue })
 		h.reported(whole.ID)
 		h.reported(broken.ID)
-		if none.Recording != "" || exists(file(9999)) || exists(file(whole.ID)) || exists(file(broken.ID)) {
+		if none.Recording != "" || exists(file(9999)) || exists(ofNone) || exists(file(whole.ID)) || exists(file(broken.ID)) {
 			t.Errorf("left %v, %+v", h.files(), none)
 		}
 		if o, err := h.blobs.Open(t.Context(), deleted); !errors.Is(err, fs.ErrNotExist) {

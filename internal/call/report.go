@@ -193,8 +193,10 @@ func (d *Center) tellEnded(ctx context.Context, tx *store.Tx, c *parley.Call, a 
 		if e.Legs, err = tx.CallLegs(ctx, c.UserID, c.ID); err != nil {
 			return err
 		}
+		base := strings.TrimSuffix(d.BaseURL, "/") + "/api"
+		d.LinkLegs(e.Legs, base)
 		if path := d.RecordingPath(c); path != "" {
-			e.RecordingURL = strings.TrimSuffix(d.BaseURL, "/") + "/api" + path
+			e.RecordingURL = base + path
 		}
 		for _, describe := range d.Describe {
 			if err := describe(ctx, tx, c, &e); err != nil {

@@ -122,6 +122,10 @@ func (r *reception) ringOne(ctx context.Context, t parley.RingTarget) (p picked,
 		return p, err
 	}
 	p.leg.AnsweredAt = parley.DateTime(parley.Now())
-	p.line = runPatch(r.ctx, far)
+	var tape *tape
+	if r.route.RingRecord {
+		tape = r.tape(p.leg, far.Rate())
+	}
+	p.line = runPatch(r.ctx, far, tape)
 	return p, nil
 }

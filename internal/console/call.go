@@ -250,6 +250,21 @@ func (c *Console) recording(r *request) (*parley.Call, io.ReadSeekCloser, error)
 	return one, o, err
 }
 
+// legRecording streams the recording of somebody who was called into a call.
+func (c *Console) legRecording(r *request) (*answer, error) {
+	leg, err := c.DB.CallLeg(r.Context(), r.UserID(), r.id("id"), r.id("leg"))
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.Calls.OpenLegRecording(r.Context(), leg)
+	if err != nil {
+		return nil, err
+	}
+	defer o.Close()
+	web.SendRecording(r.w, r.Request, fmt.Sprintf("call-%d-leg-%d", leg.CallID, leg.ID), parley.Time(leg.EndedAt).Time(), o)
+	return nil, nil
+}
+
 // callRecording streams a call's recording, or the range of it that a player asks for.
 func (c *Console) callRecording(r *request) (*answer, error) {
 	one, o, err := c.recording(r)
@@ -257,6 +272,6 @@ func (c *Console) callRecording(r *request) (*answer, error) {
 		return nil, err
 	}
 	defer o.Close()
-	web.SendRecording(r.w, r.Request, one.ID, parley.Time(one.EndedAt).Time(), o)
+	web.SendRecording(r.w, r.Request, fmt.Sprintf("call-%d", one.ID), parley.Time(one.EndedAt).Time(), o)
 	return nil, nil
 }

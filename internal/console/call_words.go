@@ -58,7 +58,7 @@ func reasonText(r parley.EndedReason) string {
 }
 
 var legKinds = map[parley.LegKind]string{parley.LegTransfer: "Transfer", parley.LegSupervisor: "Supervisor",
-	parley.LegGuest: "Guest"}
+	parley.LegGuest: "Guest", parley.LegRing: "Telephone"}
 
 var legModes = map[parley.LegMode]string{"": "joined with the customer", parley.LegListen: "listens",
 	parley.LegWhisper: "whispers to the assistant", parley.LegTalk: "talks with both",
@@ -91,7 +91,7 @@ func legText(l parley.CallLeg) string {
 func (v *callView) legsVersion() string {
 	var b strings.Builder
 	for _, l := range v.legs {
-		fmt.Fprintf(&b, "%d.%s.%s ", l.ID, l.Status, l.Mode)
+		fmt.Fprintf(&b, "%d.%s.%s.%t ", l.ID, l.Status, l.Mode, l.Recording != "")
 	}
 	return b.String()
 }

@@ -228,6 +228,7 @@ func (c *Console) routes() {
 	c.page("GET /calls/{id}", c.callPage)
 	c.page("GET /calls/{id}/live", c.callLive)
 	c.page("GET /calls/{id}/recording", c.callRecording)
+	c.page("GET /calls/{id}/legs/{leg}/recording", c.legRecording)
 	c.page("GET /calls/{id}/peaks", c.callPeaks)
 	c.page("POST /calls/{id}/hangup", c.callHangup)
 	c.page("POST /calls/{id}/listen", c.callListen)

@@ -53,6 +53,7 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		GET /calls/{id}
 		GET /calls/{id}/live
 		GET /calls/{id}/recording
+		GET /calls/{id}/legs/{leg}/recording
 		GET /calls/{id}/peaks
 		GET /campaigns
 		GET /campaigns.csv

@@ -339,23 +339,37 @@ func (tx *Tx) KeepRecording(ctx context.Context, id int64, name string, size int
 		report_due = CASE WHEN report_due > ? AND report_tries = 0 THEN ? ELSE report_due END WHERE id = ?`, name, size, now, now, now, id).Exec(ctx))
 }
 
-// DeleteCall removes one of the user's calls with its events, and returns its recording's name. Its cost stays in the
-// ledger. The error is a Conflict while the call is live.
-func (tx *Tx) DeleteCall(ctx context.Context, userID, id int64) (recording string, err error) {
-	var rows []parley.Call
-	err = tx.q.NewRaw("DELETE FROM calls WHERE id = ? AND user_id = ? AND ended_at > 0 RETURNING id, recording", id,
-		userID).Scan(ctx, &rows)
+// DeleteCall removes one of the user's calls with its legs and its events, and returns the names of its recordings. Its
+// cost stays in the ledger. The error is a Conflict while the call is live.
+func (tx *Tx) DeleteCall(ctx context.Context, userID, id int64) (recordings []string, err error) {
+	recordings, n, err := tx.removeCalls(ctx, "id = ? AND user_id = ? AND ended_at > 0", id, userID)
 	switch {
 	case err != nil:
-		return "", err
-	case len(rows) == 0:
+		return nil, err
+	case n == 0:
 		if _, err := tx.Call(ctx, userID, id); err != nil {
-			return "", err
+			return nil, err
 		}
-		return "", parley.Errorf(parley.Conflict, "The call is live: hang up first.")
+		return nil, parley.Errorf(parley.Conflict, "The call is live: hang up first.")
 	}
 	_, err = tx.q.NewRaw("DELETE FROM webhook_deliveries WHERE call_id = ? AND user_id = ?", id, userID).Exec(ctx)
-	return rows[0].Recording, err
+	return recordings, err
+}
+
+// removeCalls removes the calls that a condition finds, none of which is live, with their legs. It gives the names of
+// their recordings, and how many calls they were.
+func (tx *Tx) removeCalls(ctx context.Context, which string, args ...any) (recordings []string, n int, err error) {
+	var ids []int64
+	if err := tx.q.NewRaw("SELECT id FROM calls WHERE "+which, args...).Scan(ctx, &ids); err != nil || len(ids) == 0 {
+		return nil, 0, err
+	}
+	recordings, err = tx.dropLegs(ctx, ids)
+	if err != nil {
+		return nil, 0, err
+	}
+	var rows []parley.Call
+	err = tx.q.NewRaw("DELETE FROM calls WHERE id IN (?) RETURNING id, recording", bun.List(ids)).Scan(ctx, &rows)
+	return append(recordingsOf(rows), recordings...), len(rows), err
 }
 
 // EraseCalls removes at most limit of the user's calls with a customer, and gives the names of their recordings. The
@@ -371,10 +385,7 @@ func (tx *Tx) EraseCalls(ctx context.Context, userID int64, phone string, limit 
 	if live {
 		return nil, 0, parley.Errorf(parley.Conflict, "The customer is in a call: hang up first.")
 	}
-	var rows []parley.Call
-	err = tx.q.NewRaw(`DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE user_id = ? AND customer_phone = ? AND ended_at > 0 LIMIT ?)
-		RETURNING id, recording`, userID, phone, limit).Scan(ctx, &rows)
-	return recordingsOf(rows), len(rows), err
+	return tx.removeCalls(ctx, "user_id = ? AND customer_phone = ? AND ended_at > 0 LIMIT ?", userID, phone, limit)
 }
 
 func recordingsOf(rows []parley.Call) (names []string) {
@@ -386,7 +397,8 @@ func recordingsOf(rows []parley.Call) (names []string) {
 	return names
 }
 
-// ForgetRecordings takes at most limit recordings of calls that ended before a time from them, and gives their names.
+// ForgetRecordings takes the recordings of at most limit calls that ended before a time from them and their legs, and
+// gives their names.
 func (tx *Tx) ForgetRecordings(ctx context.Context, before parley.Time, limit int) ([]string, error) {
 	var rows []parley.Call
 	err := tx.q.NewRaw(`SELECT id, recording FROM calls WHERE recording <> '' AND ended_at > 0 AND ended_at < ? ORDER BY ended_at LIMIT ?`, before, limit).Scan(ctx, &rows)
@@ -397,15 +409,19 @@ func (tx *Tx) ForgetRecordings(ctx context.Context, before parley.Time, limit in
 	for i, c := range rows {
 		ids[i] = c.ID
 	}
-	_, err = tx.q.NewRaw("UPDATE calls SET recording = '', recording_size = 0 WHERE id IN (?)", bun.List(ids)).Exec(ctx)
-	return recordingsOf(rows), err
+	if _, err = tx.q.NewRaw("UPDATE calls SET recording = '', recording_size = 0 WHERE id IN (?)", bun.List(ids)).Exec(ctx); err != nil {
+		return nil, err
+	}
+	var legs []parley.CallLeg
+	err = tx.q.NewRaw("SELECT id, recording FROM call_legs WHERE call_id IN (?) AND recording <> ''", bun.List(ids)).Scan(ctx, &legs)
+	if err == nil && len(legs) > 0 {
+		_, err = tx.q.NewRaw("UPDATE call_legs SET recording = '' WHERE call_id IN (?)", bun.List(ids)).Exec(ctx)
+	}
+	return append(recordingsOf(rows), legRecordings(legs)...), err
 }
 
 // ForgetCalls removes at most limit calls that ended before a time, and gives how many and the names of their
 // recordings.
 func (tx *Tx) ForgetCalls(ctx context.Context, before parley.Time, limit int) (recordings []string, n int, err error) {
-	var rows []parley.Call
-	err = tx.q.NewRaw(`DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE ended_at > 0 AND ended_at < ? AND report_due = 0 ORDER BY ended_at LIMIT ?)
-		RETURNING id, recording`, before, limit).Scan(ctx, &rows)
-	return recordingsOf(rows), len(rows), err
+	return tx.removeCalls(ctx, "ended_at > 0 AND ended_at < ? AND report_due = 0 ORDER BY ended_at LIMIT ?", before, limit)
 }

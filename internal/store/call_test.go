@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -236,9 +237,25 @@ func TestForgetCalls(t *testing.T) {
 		}
 		live := &parley.Call{AssistantID: a.ID, Type: parley.CallWeb, Status: parley.CallInProgress}
 		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.CreateCall(ctx, u.ID, live) })
+		calls, _, err := db.Calls(t.Context(), u.ID, store.CallFilter{}, store.Page{Number: 1, Size: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range calls {
+			if c.Recording == "recordings/0.wav" || c.Recording == "recordings/2.wav" {
+				leg := &parley.CallLeg{CallID: c.ID, Kind: parley.LegGuest}
+				write(t, db, func(ctx context.Context, tx *store.Tx) error {
+					if err := tx.CreateLeg(ctx, u.ID, leg); err != nil {
+						return err
+					}
+					_, err := tx.KeepLegRecording(ctx, leg.ID, strings.Replace(c.Recording, ".", "-1.", 1))
+					return err
+				})
+			}
+		}
 		write(t, db, func(ctx context.Context, tx *store.Tx) error {
 			names, err := tx.ForgetRecordings(ctx, 13, 2)
-			if !slices.Equal(names, []string{"recordings/0.wav", "recordings/1.wav"}) {
+			if !slices.Equal(names, []string{"recordings/0.wav", "recordings/1.wav", "recordings/0-1.wav"}) {
 				t.Errorf("recordings %v", names)
 			}
 			if err != nil {
@@ -246,7 +263,7 @@ func TestForgetCalls(t *testing.T) {
 			}
 			names, n, err := tx.ForgetCalls(ctx, 14, 100)
 			slices.Sort(names)
-			if n != 4 || !slices.Equal(names, []string{"recordings/2.wav", "recordings/3.wav"}) {
+			if n != 4 || !slices.Equal(names, []string{"recordings/2-1.wav", "recordings/2.wav", "recordings/3.wav"}) {
 				t.Errorf("%d calls, %v", n, names)
 			}
 			return err

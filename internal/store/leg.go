@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 
+	"github.com/uptrace/bun"
+
 	"parley"
 )
 
@@ -30,6 +32,27 @@ func (tx *Tx) EndLeg(ctx context.Context, l *parley.CallLeg) (bool, error) {
 	}
 	return some(tx.q.NewUpdate().Model(l).Column("status", "mode", "ended_reason", "summary", "turns", "cost", "answered_at",
 		"joined_at", "ended_at").Where("id = ? AND ended_at = 0", l.ID).Exec(ctx))
+}
+
+// KeepLegRecording says where a leg's recording is; false when the leg is gone.
+func (tx *Tx) KeepLegRecording(ctx context.Context, id int64, name string) (bool, error) {
+	return some(tx.q.NewRaw("UPDATE call_legs SET recording = ? WHERE id = ?", name, id).Exec(ctx))
+}
+
+// dropLegs removes the legs of calls that are removed, and gives the names of their recordings.
+func (tx *Tx) dropLegs(ctx context.Context, calls []int64) (recordings []string, err error) {
+	var rows []parley.CallLeg
+	err = tx.q.NewRaw("DELETE FROM call_legs WHERE call_id IN (?) RETURNING id, recording", bun.List(calls)).Scan(ctx, &rows)
+	return legRecordings(rows), err
+}
+
+func legRecordings(rows []parley.CallLeg) (names []string) {
+	for _, l := range rows {
+		if l.Recording != "" {
+			names = append(names, l.Recording)
+		}
+	}
+	return names
 }
 
 // CallLegs are those who were called into one of the user's calls, in order.

@@ -53,7 +53,7 @@ func (b *Mailbox) Run(ctx context.Context, leg audio.Leg) (res Result) {
 	m.before = make([]int16, 0, samples(rate, preroll))
 	fail := func(err error) { res.Err = errors.Join(res.Err, err) }
 	if b.Record != nil {
-		rec, err := newRecording(b.Record, rate, &wg)
+		rec, err := NewRecording(b.Record, rate)
 		if err != nil {
 			fail(err)
 		}
@@ -73,7 +73,7 @@ func (b *Mailbox) Run(ctx context.Context, leg audio.Leg) (res Result) {
 	err := leg.Run(ctx, m)
 	res.Over = parley.Now()
 	if m.recording != nil {
-		m.recording.close()
+		fail(m.recording.Close())
 	}
 	if m.ear != nil {
 		m.endSaying()
@@ -81,9 +81,6 @@ func (b *Mailbox) Run(ctx context.Context, leg audio.Leg) (res Result) {
 		m.ear.Close()
 	}
 	wg.Wait()
-	if m.recording != nil && m.recording.err != nil {
-		fail(m.recording.err)
-	}
 	fail(m.failed)
 	res.Turns, res.Reason = m.turns(), mailboxReason(ctx, err)
 	return res
@@ -125,7 +122,7 @@ type message struct {
 	*Mailbox
 	rate      audio.Rate
 	vad       *audio.VAD
-	recording *recording
+	recording *Recording
 	over      func()
 
 	play     []int16 // the greeting, and the tone
@@ -177,7 +174,7 @@ func (m *message) Tick(in, out audio.Frame) bool {
 	m.at += n
 	m.heard = m.heard || before < m.tone && m.at >= m.tone
 	if m.recording != nil {
-		m.recording.put(in, out)
+		m.recording.Put(in, out)
 	}
 	if m.at < len(m.play) {
 		return true

@@ -222,7 +222,7 @@ func (p *peer) Tick(in, out audio.Frame) bool {
 	}
 	p.echo.Sent(out)
 	if r.recording != nil {
-		r.recording.put(in, out)
+		r.recording.Put(in, out)
 	}
 	r.ticked.Store(true)
 	r.inbox.ring()

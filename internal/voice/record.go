@@ -2,14 +2,13 @@ package voice
 
 import (
 	"io"
-	"sync"
 
 	"parley/internal/audio"
 )
 
-// recording writes both sides of a call. The disk may be slow and the leg must not wait, so audio goes by pages through
-// a short queue to a goroutine; what finds no free page becomes silence.
-type recording struct {
+// Recording writes both sides of a call, or of one of its legs. The disk may be slow and the leg must not wait, so audio
+// goes by pages through a short queue to a goroutine; what finds no free page becomes silence.
+type Recording struct {
 	rec   *audio.Recorder
 	size  int   // of a frame
 	page  *page // that is being filled; nil: there is none yet
@@ -32,19 +31,20 @@ const (
 	mostPages  = 8 // more than a second waits for the disk at most
 )
 
-func newRecording(w io.WriteSeeker, rate audio.Rate, wg *sync.WaitGroup) (*recording, error) {
+// NewRecording begins a recording, which must be closed.
+func NewRecording(w io.WriteSeeker, rate audio.Rate) (*Recording, error) {
 	rec, err := audio.NewRecorder(w, rate)
 	if err != nil {
 		return nil, err
 	}
-	r := &recording{rec: rec, size: rate.FrameSize(), queue: make(chan *page, mostPages),
+	r := &Recording{rec: rec, size: rate.FrameSize(), queue: make(chan *page, mostPages),
 		free: make(chan *page, mostPages), done: make(chan struct{})}
-	wg.Go(r.write)
+	go r.write()
 	return r, nil
 }
 
 // blank is an empty page; nil when all are waiting for the disk.
-func (r *recording) blank() *page {
+func (r *Recording) blank() *page {
 	select {
 	case p := <-r.free:
 		return p
@@ -59,8 +59,8 @@ func (r *recording) blank() *page {
 	return &page{customer: pcm[:0:half], speaker: pcm[half:half]}
 }
 
-// put adds a frame of both sides.
-func (r *recording) put(customer, speaker audio.Frame) {
+// Put adds a frame of both sides.
+func (r *Recording) Put(customer, speaker audio.Frame) {
 	if r.page == nil {
 		if r.page = r.blank(); r.page == nil {
 			r.lost++
@@ -85,7 +85,7 @@ func pad(dst []int16, f audio.Frame, n int) []int16 {
 	return dst
 }
 
-func (r *recording) write() {
+func (r *Recording) write() {
 	defer close(r.done)
 	silence := make(audio.Frame, r.size)
 	for p := range r.queue {
@@ -102,18 +102,19 @@ func (r *recording) write() {
 	r.keep(r.rec.Close())
 }
 
-func (r *recording) keep(err error) {
+func (r *Recording) keep(err error) {
 	if r.err == nil {
 		r.err = err
 	}
 }
 
-// close writes what is left. Nothing may be put after it.
-func (r *recording) close() {
+// Close writes what is left, and says what went wrong. Nothing may be put after it.
+func (r *Recording) Close() error {
 	if r.page == nil {
 		r.page = &page{lost: r.lost}
 	}
 	r.queue <- r.page
 	close(r.queue)
 	<-r.done
+	return r.err
 }

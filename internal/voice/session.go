@@ -82,7 +82,7 @@ type run struct {
 	wg     sync.WaitGroup // all that was started, but for the owner
 
 	peer      peer
-	recording *recording // nil for none
+	recording *Recording // nil for none
 	out       playout
 	inbox     *inbox
 	frames    chan *frame // on their way to the owner
@@ -134,7 +134,7 @@ func (r *run) hold(ctx context.Context) Result {
 	p := r.Persona
 	r.peer.init(r)
 	if r.Record != nil {
-		rec, err := newRecording(r.Record, r.rate, &r.wg)
+		rec, err := NewRecording(r.Record, r.rate)
 		if err != nil {
 			r.noted(fmt.Errorf("begin the recording: %w", err)) // the call goes on without
 		} else {
@@ -166,15 +166,16 @@ func (r *run) hold(ctx context.Context) Result {
 		r.finish()
 	})
 	r.part()
+	recorded := error(nil)
 	if r.recording != nil {
-		r.recording.close()
+		recorded = r.recording.Close()
 	}
 	r.wg.Wait()
 	r.inbox.ask(r.book.close)
 	r.inbox.close()
 	<-r.inbox.done
-	if r.recording != nil && r.recording.err != nil {
-		r.noted(fmt.Errorf("record the call: %w", r.recording.err))
+	if recorded != nil {
+		r.noted(fmt.Errorf("record the call: %w", recorded))
 	}
 	if r.peer.lost > 0 {
 		r.noted(fmt.Errorf("%d frames of the customer's were not listened to: %w", r.peer.lost, errLate))

@@ -3,7 +3,6 @@ package web
 import (
 	"io"
 	"net/http"
-	"strconv"
 	"time"
 )
 
@@ -26,11 +25,11 @@ func SendCSV(w http.ResponseWriter, r *http.Request, write func(begin func(name 
 	return err
 }
 
-// SendRecording answers with a call's recording, or the range of it that is asked for.
-func SendRecording(w http.ResponseWriter, r *http.Request, callID int64, made time.Time, wav io.ReadSeeker) {
+// SendRecording answers with a recording under a name, or the range of it that is asked for.
+func SendRecording(w http.ResponseWriter, r *http.Request, name string, made time.Time, wav io.ReadSeeker) {
 	h := w.Header()
 	h.Set("Content-Type", "audio/wav")
-	h.Set("Content-Disposition", `inline; filename="call-`+strconv.FormatInt(callID, 10)+`.wav"`)
+	h.Set("Content-Disposition", `inline; filename="`+name+`.wav"`)
 	h.Set("Cache-Control", "private, no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	http.ServeContent(w, r, "", made, wav)
