@@ -309,6 +309,8 @@ func (l *live) hold(leg audio.Leg, record bool, most int64, converse func(rec io
 		return errors.New("the conversation ended without a reason")
 	case r.Reason == parley.ProviderFailure || r.Failure != nil:
 		return failed(r.Failure)
+	case errors.Is(r.Torn, r.Reason):
+		return r.Torn
 	}
 	return r.Reason
 }

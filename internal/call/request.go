@@ -52,7 +52,22 @@ type reply struct {
 	Refusal string          `json:",omitempty"` // "": there was no error
 	Code    string          `json:",omitempty"`
 	Fields  []parley.Field  `json:",omitempty"`
+	Wait    int             `json:",omitempty"` // after how many seconds one may try again; 0: it doesn't say
 }
+
+// later is a refusal that another node told, with the time after which one may try again (auth.LimitError).
+type later struct {
+	refused *parley.Error
+	wait    int
+}
+
+func (l *later) Error() string { return l.refused.Error() }
+
+// Wait is how many seconds that is.
+func (l *later) Wait() int { return l.wait }
+
+// Unwrap is the refusal.
+func (l *later) Unwrap() error { return l.refused }
 
 // elsewhere says that a call is on another node.
 type elsewhere struct{ node string }
@@ -87,7 +102,11 @@ func (d *Center) ask(ctx context.Context, err error, userID, id int64, kind stri
 		return fmt.Errorf("read what node %s answers: %w", q.Node, err)
 	}
 	if r.Refusal != "" {
-		return &parley.Error{Kind: r.Kind, Message: r.Refusal, Code: r.Code, Fields: r.Fields}
+		refused := &parley.Error{Kind: r.Kind, Message: r.Refusal, Code: r.Code, Fields: r.Fields}
+		if r.Wait > 0 {
+			return &later{refused, r.Wait}
+		}
+		return refused
 	}
 	return json.Unmarshal(r.Value, answer)
 }
@@ -172,6 +191,10 @@ func (d *Center) answer(ctx context.Context, q *store.CallRequest) {
 		return err
 	})
 	var known *parley.Error
+	var wait interface{ Wait() int }
+	if errors.As(err, &wait) {
+		r.Wait = wait.Wait()
+	}
 	switch {
 	case errors.As(err, &known):
 		r.Kind, r.Refusal, r.Code, r.Fields, err = known.Kind, known.Message, known.Code, known.Fields, nil // the asker's to know

@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/internal/audio"
+	"parley/internal/auth"
 	"parley/internal/call"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
@@ -55,6 +56,9 @@ func TestCallOnAnotherNode(t *testing.T) {
 		browser := newLeg()
 		owner := h.node(really, func(c *call.Config) {
 			c.Connect = func(_ context.Context, offer, from string, then func(audio.Leg, error)) (string, error) {
+				if offer == "one too many" {
+					return "", &auth.LimitError{RetryAfter: 15}
+				}
 				if offer == "wrong" {
 					return "", parley.Fields{{Name: "sdp", Messages: []string{"The sdp field can't be answered."}}}.Err()
 				}
@@ -117,6 +121,11 @@ func TestCallOnAnotherNode(t *testing.T) {
 		_, err = asked.Attend(ctx, user, id, call.Browser{Offer: "wrong"})
 		if e, ok := errors.AsType[*parley.Error](err); !ok || e.Kind != parley.Invalid || !e.Fields.Has("sdp") {
 			t.Errorf("a wrong offer: %v", err)
+		}
+		_, err = asked.Attend(ctx, user, id, call.Browser{Offer: "one too many"})
+		var later interface{ Wait() int }
+		if !ofKind(err, parley.TooMany) || !errors.As(err, &later) || later.Wait() != 15 {
+			t.Errorf("one too many: %v", err)
 		}
 		seat, err := asked.Attend(ctx, user, id, call.Browser{Offer: "an offer", From: "192.0.2.7"})
 		if err != nil || seat.Answer != "to an offer of 192.0.2.7" {

@@ -70,56 +70,96 @@ func printOf(der []byte, hash string) (string, error) {
 var unknown = Key{Suite: AES80}
 
 const (
-	handshakeTime = 30 * time.Second
-	mostFlight    = 64 // packets of a handshake that wait
+	handshakeTime = 10 * time.Second // after that the far end does not know how, or a firewall is in between
+	mostFlight    = 64               // packets of a handshake that wait
 )
 
 // isHandshake tells DTLS from RTP (RFC 7983).
 func isHandshake(data []byte) bool { return len(data) > 0 && data[0] >= 20 && data[0] <= 63 }
 
-// handshake is one with the far end. It goes over the session's socket, and is a net.PacketConn to the library.
+// handshake is one with the far end. It goes over one of the session's sockets, and is a net.PacketConn to the library.
 type handshake struct {
 	session *Session
 	of      DTLS
 	told    netip.AddrPort
+	control bool // it is for RTCP on its own port, which has keys of its own (RFC 5764, section 3)
 	in      *packetio.Buffer
 	cancel  context.CancelFunc
 }
 
 // secure adopts keys, or begins to find them. The caller holds the lock.
 func (s *Session) secure(a *Agreement) {
-	h := s.shaking
-	switch {
-	case a.DTLS == nil:
-		s.unshake()
+	if h := s.shaking[false]; a.DTLS == nil || h != nil && (h.of != *a.DTLS || h.told != a.Told) {
+		s.unshake(false)
+		s.unshake(true)
+	}
+	if a.DTLS == nil {
 		s.cover.agree(a.In, a.Out)
-	case h == nil || h.of != *a.DTLS || h.told != a.Told:
-		s.unshake()
-		s.cover.agree(unknown, unknown)
-		s.shake(a)
+		return
+	}
+	s.shake(a, a.Told, false)
+	if a.Mux {
+		s.unshake(true)
+	} else {
+		s.shake(a, a.control(), true)
 	}
 }
 
-func (s *Session) shake(a *Agreement) {
-	h := &handshake{session: s, of: *a.DTLS, told: a.Told, in: packetio.NewBuffer()}
+// shake begins a handshake, if there is none yet.
+func (s *Session) shake(a *Agreement, told netip.AddrPort, control bool) {
+	if s.shaking[control] != nil {
+		return
+	}
+	s.failed = nil
+	h := &handshake{session: s, of: *a.DTLS, told: told, control: control, in: packetio.NewBuffer()}
 	h.in.SetLimitCount(mostFlight)
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTime)
-	h.cancel, s.shaking = cancel, h
+	h.cancel, s.shaking[control] = cancel, h
+	h.cover().agree(unknown, unknown)
 	s.shakers.Go(func() {
 		defer cancel()
-		if err := h.run(ctx); err != nil && ctx.Err() == nil {
-			slog.Warn("a call's sound could not be encrypted: the DTLS handshake failed", "peer", h.told, "error", err)
+		if err := h.run(ctx); err != nil {
+			h.fail(err)
 		}
 	})
 }
 
 // unshake ends a handshake, or the connection that came of it. The caller holds the lock.
-func (s *Session) unshake() {
-	if h := s.shaking; h != nil {
-		s.shaking = nil
+func (s *Session) unshake(control bool) {
+	if h := s.shaking[control]; h != nil {
+		delete(s.shaking, control)
 		h.cancel()
 		h.in.Close()
 	}
+}
+
+// fail notes that no keys were found, if the session still wants them. A call without reports goes on.
+func (h *handshake) fail(err error) {
+	s := h.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.shaking[h.control] != h: // another has its place
+	case h.control:
+		slog.Warn("RTCP could not be encrypted: its DTLS handshake failed", "peer", h.told, "error", err)
+	default:
+		s.failed = fmt.Errorf("the DTLS handshake with %s failed: %w", h.told, err)
+	}
+}
+
+// Failed says why the sound can't be encrypted; nil while nothing is wrong.
+func (s *Session) Failed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
+// cover is what the keys are for.
+func (h *handshake) cover() *cover {
+	if h.control {
+		return &h.session.reports.cover
+	}
+	return &h.session.cover
 }
 
 var errPrint = errors.New("the far end's certificate is not the one that it has named")
@@ -206,16 +246,30 @@ func (h *handshake) keys(conn *dtls.Conn) (in, out Key, err error) {
 func (h *handshake) found(in, out Key) {
 	h.session.mu.Lock()
 	defer h.session.mu.Unlock()
-	if h.session.shaking == h {
-		h.session.cover.agree(in, out)
+	if h.session.shaking[h.control] == h {
+		h.cover().agree(in, out)
 	}
 }
 
 // feed takes a packet of a handshake. The caller holds the lock.
-func (s *Session) feed(data []byte, from netip.AddrPort, at time.Duration) {
-	if h := s.shaking; h != nil && s.latch.accept(from, at, 0, 0) {
+func (s *Session) feed(data []byte, from netip.AddrPort, at time.Duration, control bool) {
+	if h := s.shaking[control]; h != nil && h.latch().accept(from, at, 0, 0) {
 		_, _ = h.in.Write(data) // one that finds no room is sent again
 	}
+}
+
+func (h *handshake) latch() *latch {
+	if h.control {
+		return &h.session.reports.latch
+	}
+	return &h.session.latch
+}
+
+func (h *handshake) socket() *net.UDPConn {
+	if h.control {
+		return h.session.socket.rtcp
+	}
+	return h.session.socket.rtp
 }
 
 // ReadFrom implements net.PacketConn.
@@ -228,9 +282,9 @@ func (h *handshake) ReadFrom(b []byte) (int, net.Addr, error) {
 func (h *handshake) WriteTo(b []byte, _ net.Addr) (int, error) {
 	s := h.session
 	s.mu.Lock()
-	to := s.latch.to()
+	to := h.latch().to()
 	s.mu.Unlock()
-	_, _ = s.socket.rtp.WriteToUDPAddrPort(b, to) // one that is lost is sent again
+	_, _ = h.socket().WriteToUDPAddrPort(b, to) // one that is lost is sent again
 	return len(b), nil
 }
 
@@ -238,7 +292,7 @@ func (h *handshake) WriteTo(b []byte, _ net.Addr) (int, error) {
 func (h *handshake) RemoteAddr() net.Addr { return net.UDPAddrFromAddrPort(h.told) }
 
 // LocalAddr implements net.PacketConn.
-func (h *handshake) LocalAddr() net.Addr { return h.session.socket.rtp.LocalAddr() }
+func (h *handshake) LocalAddr() net.Addr { return h.socket().LocalAddr() }
 
 // Close implements net.PacketConn.
 func (h *handshake) Close() error { return h.in.Close() }

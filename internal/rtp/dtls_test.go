@@ -35,12 +35,14 @@ func (p *talker) Tick(in, out audio.Frame) bool {
 }
 
 // TestHandshake: two ends that know each other's fingerprints find keys, and hear each other; with a wrong one, neither
-// hears anything, and nothing is said in the clear.
+// hears anything, nothing is said in the clear, and both soon know that it failed. Where RTCP has a port of its own, it
+// has a handshake of its own (RFC 5764).
 func TestHandshake(t *testing.T) {
 	t.Parallel()
-	for name, wrong := range map[string]bool{"right": false, "wrong": true} {
+	for _, name := range []string{"right", "wrong", "two ports"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			wrong, mux := name == "wrong", name != "two ports"
 			var sessions [2]*Session
 			var peers [2]*talker
 			var own [2]*Identity
@@ -57,17 +59,18 @@ func TestHandshake(t *testing.T) {
 				peers[i] = &talker{heard: make(chan struct{})}
 				sockets[i], sessions[i] = sock, NewSession(sock, audio.Narrow, false, peers[i])
 			}
-			done := make(chan struct{})
-			var over sync.WaitGroup
+			var done [2]chan struct{}
+			var over [2]sync.WaitGroup
 			for i, s := range sessions {
 				print := own[1-i].Print
 				if wrong && i == 0 {
 					print = strings.Repeat("00:", 31) + "00"
 				}
 				to := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(sockets[1-i].Port))
-				s.Agree(Agreement{Codec: codecOf(audio.PCMU, true), Direction: both, Told: to, Signal: to.Addr(), Mux: true,
+				s.Agree(Agreement{Codec: codecOf(audio.PCMU, true), Direction: both, Told: to, Signal: to.Addr(), Mux: mux,
 					DTLS: &DTLS{Active: i == 0, Hash: "sha-256", Print: print, Own: own[i]}})
-				over.Go(func() { s.Run(done, func() {}) })
+				done[i] = make(chan struct{})
+				over[i].Go(func() { s.Run(done[i], func() {}) })
 			}
 			for _, p := range peers {
 				select {
@@ -81,9 +84,31 @@ func TestHandshake(t *testing.T) {
 					}
 				}
 			}
-			close(done)
-			over.Wait()
+			until := func(what string, ok func() bool) {
+				t.Helper()
+				for deadline := time.Now().Add(hang); !ok(); time.Sleep(time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Fatal(what)
+					}
+				}
+			}
 			for _, s := range sessions {
+				until("RTCP has no keys", func() bool {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					return wrong || mux || s.reports.cover.suite() != ""
+				})
+				until("nobody says that it failed", func() bool { return !wrong || s.Failed() != nil })
+			}
+			close(done[0]) // with a last report
+			over[0].Wait()
+			until("no report", func() bool { return wrong || sessions[1].Stats().Reports > 0 })
+			close(done[1])
+			over[1].Wait()
+			for _, s := range sessions {
+				if (s.Failed() != nil) != wrong {
+					t.Error(s.Failed())
+				}
 				switch stats := s.Stats(); {
 				case wrong && (stats.Suite != "" || stats.Received+stats.Unreadable > 0):
 					t.Errorf("%+v", stats)

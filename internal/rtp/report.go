@@ -31,6 +31,7 @@ type reports struct {
 	name  string // that both ends' reports know us by (RFC 7022)
 	mux   bool   // they come and go where the sound does (RFC 5761)
 	latch latch  // otherwise
+	cover cover  // likewise, where keys are found by a handshake
 	next  time.Duration
 	made  int // how many were sent
 
@@ -91,8 +92,8 @@ func (s *Session) report(at time.Duration, bye bool) {
 	}
 	r.sentBefore = r.sent
 	r.made++
-	if s.cover.on() {
-		if data = s.cover.sendReport(data); data == nil {
+	if c := s.reportCover(); c.on() {
+		if data = c.sendReport(data); data == nil {
 			return
 		}
 	}
@@ -133,10 +134,18 @@ func (s *Session) reported(data []byte, at time.Duration) {
 
 // readable is a received report, decrypted if audio is encrypted; nil if it is not the far end's.
 func (s *Session) readable(data []byte) []byte {
-	if s.cover.on() {
-		return s.cover.report(data)
+	if c := s.reportCover(); c.on() {
+		return c.report(data)
 	}
 	return data
+}
+
+// reportCover is what encrypts reports: what encrypts the sound, unless their port has had a handshake of its own.
+func (s *Session) reportCover() *cover {
+	if s.shaking[true] != nil {
+		return &s.reports.cover
+	}
+	return &s.cover
 }
 
 // control takes what came to RTCP's own port. Its source is judged like that of the audio.
@@ -144,6 +153,10 @@ func (s *Session) control(data []byte, from netip.AddrPort, at time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := &s.reports
+	if isHandshake(data) {
+		s.feed(data, from, at, true)
+		return
+	}
 	if !isReport(data) || r.mux {
 		return
 	}

@@ -44,8 +44,9 @@ type Session struct {
 
 	reports reports
 	cover   cover
-	shaking *handshake     // nil: none
-	shakers sync.WaitGroup // goroutines of these
+	shaking map[bool]*handshake // false: for the sound; true: for RTCP on its own port
+	shakers sync.WaitGroup      // goroutines of these
+	failed  error               // why no keys were found for the sound
 
 	dialled struct {
 		sync.Mutex
@@ -57,7 +58,8 @@ type Session struct {
 // named, if no other arrives.
 func NewSession(socket *Socket, rate audio.Rate, loose bool, p audio.Peer) *Session {
 	s := &Session{socket: socket, rate: rate, began: time.Now(), latch: latch{loose: loose},
-		pcm: make([]int16, 0, 2*rate.FrameSize()), sender: NewSender(rate), reports: newReports()}
+		pcm: make([]int16, 0, 2*rate.FrameSize()), sender: NewSender(rate), reports: newReports(),
+		shaking: map[bool]*handshake{}}
 	s.peer = NewTeller(&s.mu, rate, p, s.pull, s.push)
 	s.receiver = NewReceiver(rate, rtpClock, s.hear)
 	s.reports.latch.loose = loose
@@ -125,7 +127,8 @@ func (s *Session) Run(done <-chan struct{}, watch func()) {
 	s.peer.Stop()
 	s.mu.Lock()
 	s.report(s.time(), true)
-	s.unshake()
+	s.unshake(false)
+	s.unshake(true)
 	s.mu.Unlock()
 	s.shakers.Wait()
 }
@@ -162,7 +165,7 @@ func (s *Session) take(data []byte, from netip.AddrPort, at time.Duration) {
 		return
 	}
 	if isHandshake(data) {
-		s.feed(data, from, at)
+		s.feed(data, from, at, false)
 		return
 	}
 	h := &s.header

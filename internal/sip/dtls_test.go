@@ -1,6 +1,7 @@
 package sip
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -48,6 +49,39 @@ func TestDTLS(t *testing.T) {
 			out.hangUp(t)
 			in.ends(t, parley.CustomerHangup)
 		})
+	}
+}
+
+// TestDTLSFails: who shows another certificate than the one that was named is hung up on at once, and the trunk's owner is
+// told why.
+func TestDTLSFails(t *testing.T) {
+	t.Parallel()
+	a := newAnswerer(0)
+	callee := start(t, Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback, SRTP: "dtls"})})
+	caller := start(t, Config{})
+	identity, err := rtp.NewIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := *caller.identity
+	named.Print = identity.Print
+	caller.identity = &named
+	trunk := Trunk{ID: 7, Number: "+15550002222", Address: callee.Addr().String(), SRTP: "dtls"}
+	l, err := caller.Dial(soon(t), Dialling{Trunk: trunk, To: "+15550001111", From: "+15550002222"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, in := run(l, newPhone(440)), a.next(t)
+	told := ""
+	for _, one := range []*running{out, in.running} {
+		err := get(t, one.over)
+		if !errors.Is(err, parley.MediaTimeout) && !errors.Is(err, parley.CustomerHangup) {
+			t.Error(err)
+		}
+		told += parley.Explanation(err)
+	}
+	if !strings.Contains(told, "DTLS-SRTP") { // the other one may be hung up on before it knows
+		t.Errorf("the owners are told %q", told)
 	}
 }
 

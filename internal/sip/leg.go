@@ -288,6 +288,11 @@ func (l *leg) pressed(key byte) {
 // watch refreshes the call's session, and ends a call that has fallen silent.
 func (l *leg) watch(m *rtp.Session) {
 	l.timed(time.Now())
+	if err := m.Failed(); err != nil {
+		slog.Warn("a call ends because its sound can't be encrypted", "trunk", l.trunkID(), "error", err)
+		l.end(parley.Explain(fmt.Errorf("%w: %w", parley.MediaTimeout, err), "%s", uncovered), true)
+		return
+	}
 	since, agreed := m.Silence()
 	most := l.server.silent
 	if agreed {
@@ -302,6 +307,9 @@ func (l *leg) watch(m *rtp.Session) {
 	}
 	l.end(parley.MediaTimeout, true)
 }
+
+// uncovered is what the owner is told of a handshake that failed.
+const uncovered = "The sound could not be encrypted: the handshake of DTLS-SRTP with the trunk failed, so nothing could be heard. Check that the trunk shows the certificate whose fingerprint it names and that nothing in between keeps UDP back, or set srtp to required or optional."
 
 // trunkID is the id of the call's trunk, 0 for the carrier's and a softphone's.
 func (l *leg) trunkID() int64 {

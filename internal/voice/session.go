@@ -185,8 +185,17 @@ func (r *run) hold(ctx context.Context) Result {
 		Eager:   r.eager,
 		Err:     errors.Join(r.errs...),
 		Failure: r.failure(),
+		Torn:    torn(legErr),
 		Over:    over,
 	}
+}
+
+// torn is the error of a leg that has something to tell its owner.
+func torn(err error) error {
+	if parley.Explanation(err) == "" {
+		return nil
+	}
+	return err
 }
 
 // finish ends everything that is under way.

@@ -143,6 +143,7 @@ type Result struct {
 	Err        error // what went wrong on the way, for the log
 	// the vendor failure behind it: it ended the call, or the assistant's last reply was an apology for it
 	Failure error
+	Torn    error       // why the leg ended, where it says so in words for the owner (parley.Explanation)
 	Over    parley.Time // when the leg was over; what was done after that is no part of the call
 }
 

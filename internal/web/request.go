@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"parley"
-	"parley/internal/auth"
 )
 
 type requestKey struct{}
@@ -84,10 +83,13 @@ var statusOf = map[parley.Kind]int{
 // RetryAfter says in an answer's header, and by what it returns, after how many seconds a request that a limit
 // refused may be made again; 0 for other errors.
 func RetryAfter(w http.ResponseWriter, err error) int {
-	var limit *auth.LimitError
-	if !errors.As(err, &limit) {
+	var later interface { // auth.LimitError, and one that another node told
+		error
+		Wait() int
+	}
+	if !errors.As(err, &later) {
 		return 0
 	}
-	w.Header().Set("Retry-After", strconv.Itoa(limit.RetryAfter))
-	return limit.RetryAfter
+	w.Header().Set("Retry-After", strconv.Itoa(later.Wait()))
+	return later.Wait()
 }
