@@ -15,8 +15,8 @@ import (
 // hummer is somebody on a call who hums all the time, so that every packet has sound.
 type hummer struct{ n int }
 
-// hum is a second of it, made once: what the sound of somebody costs is no part of a call.
-var hum = func() (pcm [8000]int16) {
+// hummed is a second of it, made once: what the sound of somebody costs is no part of a call.
+var hummed = func() (pcm [8000]int16) {
 	for i := range pcm {
 		pcm[i] = int16(8000 * math.Sin(2*math.Pi*440*float64(i)/8000))
 	}
@@ -27,8 +27,8 @@ func (*hummer) Hear(audio.Frame) {}
 func (*hummer) Digit(byte)       {}
 
 func (h *hummer) Tick(_, out audio.Frame) bool {
-	copy(out, hum[h.n:])
-	h.n = (h.n + len(out)) % len(hum)
+	copy(out, hummed[h.n:])
+	h.n = (h.n + len(out)) % len(hummed)
 	return true
 }
 
