@@ -53,7 +53,7 @@ func (r route) at(t *testing.T, ids map[string]string) string {
 	}
 	path := strings.NewReplacer("{$}", "", "{document}", ids["document"], "{version}", "1", "{session}",
 		"x", "{test}", ids["test"], "{run}", ids["run"], "{result}", ids["result"],
-		"{token}", ids["token"], "{lead}", ids["lead"], "{note}", ids["note"]).Replace(r.path)
+		"{token}", ids["token"], "{lead}", ids["lead"], "{note}", ids["note"], "{leg}", ids["leg"]).Replace(r.path)
 	before, rest, found := strings.Cut(path, "{id}")
 	if !found {
 		return path
@@ -76,6 +76,14 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 	}
 	c := h.called(t, u, a, over(parley.CustomerHangup))
 	h.record(t, c)
+	leg := &parley.CallLeg{CallID: c.ID, Kind: parley.LegGuest, Status: parley.LegEnded, PhoneNumber: "+4930901821"}
+	h.write(t, func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.CreateLeg(ctx, u.ID, leg); err != nil {
+			return err
+		}
+		_, err := tx.KeepLegRecording(ctx, leg.ID, "recordings/"+id(c.ID)) // another name for the call's
+		return err
+	})
 	camp, err := h.Campaigns.Create(t.Context(), u,
 		map[string]any{"name": name, "assistant_id": numeral(id(a.ID)), "allowed_hours_start_time": "00:00",
 			"allowed_hours_end_time": "23:59", "timezone": "UTC"})
@@ -127,7 +135,7 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	return map[string]string{"join": i.Token, "/people/": id(member.ID), "/people/invitations/": id(i.ID), "token": token, "note": id(note.ID), "/canned-answers/": id(canned.ID), "/alerts/": id(watched.ID), "/filters/": id(kept.ID), "lead": id(lead.ID), "test": test, "run": run, "result": result, "/do-not-call/": id(listed.ID),
+	return map[string]string{"join": i.Token, "/people/": id(member.ID), "/people/invitations/": id(i.ID), "token": token, "note": id(note.ID), "/canned-answers/": id(canned.ID), "/alerts/": id(watched.ID), "/filters/": id(kept.ID), "lead": id(lead.ID), "leg": id(leg.ID), "test": test, "run": run, "result": result, "/do-not-call/": id(listed.ID),
 		"/assistants/": id(a.ID), "/calls/": id(c.ID), "/campaigns/": id(camp.ID),
 		"/conversations/": conv, "/knowledge/": id(k.ID),
 		"/tools/": id(h.tool(t, u, "secret_plans").ID), "/numbers/": id(numbers[0].ID),
