@@ -43,6 +43,7 @@ func (a *API) assistantRoutes() {
 	handle(a, op{Method: "POST", Path: one + "/prompt-versions/{version}/restore", Name: "restorePromptVersion",
 		Tag: tag, NotFound: missing, Summary: "Make an older wording the present one"}, a.restorePromptVersion)
 
+	a.voicemailRoutes()
 	handle(a, op{Method: "GET", Path: "/user/assistants/languages", Name: "listLanguages", Tag: tag,
 		Summary: "Languages that assistants can speak"}, a.listLanguages)
 	handle(a, op{Method: "GET", Path: "/user/assistants/voices", Name: "listVoices", Tag: tag, Summary: "Voices"},

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -568,6 +569,36 @@ func TestRecordingRoutes(t *testing.T) {
 				t.Errorf("%s: %s %s", url, res.Status, body)
 			}
 		}
+		// A leg of the call has its own.
+		legs := []parley.CallLeg{{CallID: n, Kind: parley.LegGuest}, {CallID: n, Kind: parley.LegGuest}}
+		if _, err := p.blobs.Put(t.Context(), "recordings/leg", bytes.NewReader(whole[:200])); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			if err := errors.Join(tx.CreateLeg(ctx, p.user.ID, &legs[0]), tx.CreateLeg(ctx, p.user.ID, &legs[1])); err != nil {
+				return err
+			}
+			_, err := tx.KeepLegRecording(ctx, legs[0].ID, "recordings/leg")
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		shown := p.get(callAt(n, ""), status(200)).json()["legs"].([]any)
+		link, _ = shown[0].(map[string]any)["recording_url"].(string)
+		if shown[1].(map[string]any)["recording_url"] != nil {
+			t.Errorf("a leg without a recording: %v", shown[1])
+		}
+		at := func(leg int64) string { return callAt(n, fmt.Sprintf("/legs/%d/recording", leg)) }
+		for url, token := range map[string]string{p.url + "/api" + at(legs[0].ID): p.token, link: ""} {
+			if res, body := fetch(url, token, ""); res.StatusCode != 200 || !bytes.Equal(body, whole[:200]) {
+				t.Errorf("%s: %s, %d bytes", url, res.Status, len(body))
+			}
+		}
+		other := strings.Replace(link, fmt.Sprintf("/legs/%d/", legs[0].ID), fmt.Sprintf("/legs/%d/", legs[1].ID), 1)
+		if res, body := fetch(other, "", ""); res.StatusCode != 404 {
+			t.Errorf("%s: %s %s", other, res.Status, body)
+		}
+		p.get(at(legs[1].ID), status(404)).is(`{"message":"Recording not found"}`)
 		busy := p.call("+12025550103")
 		p.ended(busy)
 		p.get(callAt(busy, "/recording"), status(404)).is(`{"message":"Recording not found"}`)

@@ -28,6 +28,7 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		GET /user/assistants/models
 		GET /user/assistants/phone-numbers
 		GET /user/assistant/{id}
+		GET /user/assistant/{id}/voicemail-recording
 		GET /user/assistants/{id}
 		GET /user/assistants/{assistant}/tests
 		GET /user/assistants/{assistant}/tests/{id}
@@ -108,6 +109,8 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		PUT /user/assistant/{id}
 		PATCH /user/assistant/{id}
 		DELETE /user/assistant/{id}
+		PUT /user/assistant/{id}/voicemail-recording
+		DELETE /user/assistant/{id}/voicemail-recording
 		PUT /user/assistants/{id}
 		PATCH /user/assistants/{id}
 		DELETE /user/assistants/{id}

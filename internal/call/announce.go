@@ -217,7 +217,7 @@ func (b *briefing) persona(decide func(error)) voice.Persona {
 	phrases := &lang.Of(p.Language).Phrases
 	p.Initial = strings.Join(strings.Fields(cmp.Or(b.n.Tool.BriefingInitialMessage, phrases.Announced)+" "+
 		b.leg.Summary+" "+phrases.Consent), " ")
-	p.Reengagement, p.VoicemailMessage = "Ask again whether they take the call.", ""
+	p.Reengagement, p.VoicemailMessage, p.VoicemailSound = "Ask again whether they take the call.", "", nil
 	tools := []agent.Tool{
 		decision(takeCall, "The colleague takes the call: both are joined at once.", errAccepted, decide),
 		decision(declineCall, "The colleague does not take the call.", parley.Rejected, decide),

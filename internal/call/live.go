@@ -221,6 +221,7 @@ func (l *live) ready() (*voice.Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.VoicemailSound = l.recorded(l.a)
 	return l.session(p), nil
 }
 

@@ -267,8 +267,12 @@ func (d *Center) EraseCustomer(ctx context.Context, userID int64, who string) (g
 	return gone, err
 }
 
-// Forget removes recordings, and whole calls, that ended before the given times. A zero time removes none.
+// Forget removes recordings, and whole calls, that ended before the given times, and the recorded messages of assistants
+// that are gone. A zero time removes none.
 func (d *Center) Forget(ctx context.Context, recordings, calls parley.Time) error {
+	if err := d.forgetVoicemail(ctx); err != nil {
+		return err
+	}
 	for n := some; recordings > 0 && n >= some; {
 		err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 			names, err := tx.ForgetRecordings(ctx, recordings, some)

@@ -21,7 +21,7 @@ func (r *run) mannerOf(p *Persona) turn.Manner {
 		Speculate: r.Speculate && p.Realtime == nil,
 		Sound:     p.Realtime != nil,
 		Outbound:  r.Outbound, EndOnMachine: bool(a.EndCallOnVoicemail),
-		Message: lang.Speakable(p.VoicemailMessage, p.Language, nil) != "",
+		Message: lang.Speakable(p.VoicemailMessage, p.Language, nil) != "" || len(p.VoicemailSound) > 0,
 	}
 	for i := range a.Tools {
 		if t := &a.Tools[i]; t.Type == "dtmf_input" {

@@ -1,6 +1,7 @@
 package voice
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -125,8 +126,16 @@ func (r *run) thought(a *answer, used ai.Usage, err error, stopped bool) {
 func (r *run) enqueue(a *answer, p *part) {
 	p.reply, p.step = a.id, a.step
 	a.parts = append(a.parts, p)
-	r.cast.speak(a, p)
+	if !p.whole {
+		r.cast.speak(a, p)
+		return
+	}
+	r.out.add(p) // a recording
+	r.audible(a, p, r.clock.now())
 }
+
+// recordedMessage stands in the transcript for a recorded message whose words nobody has written down.
+const recordedMessage = "[a recorded message]"
 
 // say makes a fixed sentence a part of a reply.
 func (r *run) say(a *answer, w turn.Purpose) {
@@ -136,6 +145,10 @@ func (r *run) say(a *answer, w turn.Purpose) {
 		p.text, p.initial = r.cast.Initial, true
 	case turn.Voicemail:
 		p.text = r.cast.VoicemailMessage
+		if pcm := r.cast.VoicemailSound[r.rate]; len(pcm) > 0 {
+			p.text = cmp.Or(p.text, recordedMessage)
+			p.pcm, p.size, p.whole = pcm, len(pcm), true
+		}
 	case turn.Filler:
 		p.text, p.aside = r.asides.filler(r.cast.Assistant, r.cast.Language, r.book.asked()), true
 	case turn.Moment, turn.StillOn:

@@ -47,6 +47,9 @@ type Persona struct {
 
 	// Rendered texts; "" means none.
 	Initial, Reengagement, VoicemailMessage string
+	// VoicemailSound is played in place of VoicemailMessage, which are its words: what somebody has spoken, at the rates
+	// that legs have. It is shared, so nobody may write to it.
+	VoicemailSound map[audio.Rate][]int16
 
 	// Synthesizer speaks. A Cache keys audio by it, so the same vendor should be the same (comparable) value in all
 	// calls.

@@ -94,6 +94,16 @@ func (p *play) perform(words []string, raw string) {
 		p.session.Persona.Reengagement = a.text()
 	case "mailbox":
 		p.session.Persona.VoicemailMessage = a.text()
+	case "recorded":
+		var pcm []int16
+		err := p.voice.Say(p.t.Context(), ai.Speech{Voice: "test", Rate: Rate}, a.text(), func(piece []int16) error {
+			pcm = append(pcm, piece...)
+			return nil
+		})
+		if err != nil {
+			p.fatalf("%v", err)
+		}
+		p.session.Persona.VoicemailSound = map[audio.Rate][]int16{Rate: pcm}
 	case "language":
 		p.session.Persona.Language = a.word()
 	case "languages":

@@ -31,6 +31,7 @@ import (
 //
 //	assistant FIELD JSON                    a field of the assistant
 //	initial|reengagement|mailbox "…"        its texts
+//	recorded "…"                            what somebody has spoken in place of the mailbox's
 //	language CODE, languages CODE CODE…     the first is the assistant's own; what is said in another is heard as "CODE: …"
 //	outbound, speculate, loosely   loosely: what is said is not what is written
 //	model answers "…" [after T] [each T] [calls NAME JSON]…, model calls NAME JSON…, model fails [KIND], model hangs

@@ -1,0 +1,50 @@
+package store
+
+import (
+	"context"
+
+	"parley"
+)
+
+// VoicemailRecording is the recorded message of one of the user's assistants.
+func (q Query) VoicemailRecording(ctx context.Context, userID, assistantID int64) (*parley.VoicemailRecording, error) {
+	v := new(parley.VoicemailRecording)
+	err := q.q.NewSelect().Model(v).Where("assistant_id = ? AND user_id = ?", assistantID, userID).Scan(ctx)
+	return v, notFound(err, "This assistant has no recorded message")
+}
+
+// KeepVoicemailRecording stores the recorded message of one of the user's assistants, and gives the blob of the former
+// one, "" where there was none.
+func (tx *Tx) KeepVoicemailRecording(ctx context.Context, userID int64, v *parley.VoicemailRecording) (former string, err error) {
+	if _, err := tx.Assistant(ctx, userID, v.AssistantID); err != nil {
+		return "", err
+	}
+	former, err = tx.DropVoicemailRecording(ctx, userID, v.AssistantID)
+	if err != nil && !IsNotFound(err) {
+		return "", err
+	}
+	v.UserID, v.CreatedAt = userID, parley.DateTime(parley.Now())
+	_, err = tx.q.NewInsert().Model(v).Exec(ctx)
+	return former, err
+}
+
+// DropVoicemailRecording removes the recorded message of one of the user's assistants, and gives its blob.
+func (tx *Tx) DropVoicemailRecording(ctx context.Context, userID, assistantID int64) (blob string, err error) {
+	var rows []parley.VoicemailRecording
+	err = tx.q.NewRaw("DELETE FROM voicemail_recordings WHERE assistant_id = ? AND user_id = ? RETURNING assistant_id, blob",
+		assistantID, userID).Scan(ctx, &rows)
+	if err == nil && len(rows) == 0 {
+		_, err = tx.VoicemailRecording(ctx, userID, assistantID)
+	}
+	if err != nil {
+		return "", err
+	}
+	return rows[0].Blob, nil
+}
+
+// StaleVoicemailRecordings removes at most limit recorded messages of assistants that are gone, and gives their blobs.
+func (tx *Tx) StaleVoicemailRecordings(ctx context.Context, limit int) (blobs []string, err error) {
+	err = tx.q.NewRaw(`DELETE FROM voicemail_recordings WHERE assistant_id IN (SELECT assistant_id FROM voicemail_recordings v
+		WHERE NOT EXISTS (SELECT 1 FROM assistants WHERE id = v.assistant_id AND deleted_at = 0) LIMIT ?) RETURNING blob`, limit).Scan(ctx, &blobs)
+	return blobs, err
+}

@@ -1,0 +1,18 @@
+package parley
+
+import "github.com/uptrace/bun"
+
+// MostVoicemailSeconds is how long a recorded message for voicemails may be.
+const MostVoicemailSeconds = 60
+
+// VoicemailRecording is a message that somebody has spoken for the voicemails that an assistant reaches. It is played in
+// place of voice_mail_message.
+type VoicemailRecording struct {
+	bun.BaseModel `bun:"voicemail_recordings" json:"-"`
+
+	AssistantID int64    `bun:",pk" json:"assistant_id"`
+	UserID      int64    `json:"-"`
+	Blob        string   `json:"-"` // its name in blob storage
+	DurationMS  int64    `json:"duration_ms"`
+	CreatedAt   DateTime `json:"created_at"`
+}
