@@ -48,7 +48,7 @@ func (c *doctorCmd) Run(s *Settings, t *terminal) error {
 		}
 	}
 	found = append(found, checkTelephone(s)...)
-	found = append(found, checkBrowsers(s), checkMail(ctx, s))
+	found = append(found, checkBrowsers(s), checkMail(ctx, s), checkIssuer(ctx, s))
 	failed := 0
 	for _, f := range found {
 		if f.state == "FAIL" {
@@ -89,6 +89,16 @@ func checkMail(ctx context.Context, s *Settings) finding {
 		return finding{parley.DoctorFail, "e-mail", err.Error()}
 	}
 	f := m.Check(ctx)
+	return finding{f.State, f.What, f.Text}
+}
+
+// checkIssuer asks the OpenID Connect issuer who it is.
+func checkIssuer(ctx context.Context, s *Settings) finding {
+	i, err := s.issuer(nil)
+	if err != nil {
+		return finding{parley.DoctorFail, "sign-in", err.Error()}
+	}
+	f := i.Check(ctx)
 	return finding{f.State, f.What, f.Text}
 }
 

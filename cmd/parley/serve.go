@@ -39,6 +39,7 @@ import (
 	"parley/internal/knowledge"
 	"parley/internal/mail"
 	"parley/internal/number"
+	"parley/internal/oidc"
 	"parley/internal/provider"
 	"parley/internal/rtc"
 	"parley/internal/setup"
@@ -65,6 +66,7 @@ type server struct {
 	tools      *tool.Runner
 	catalog    *catalog.Catalog
 	auth       *auth.Authority
+	issuer     *oidc.Issuer // nil: nobody signs in by OpenID Connect
 	mail       *mail.Sender
 	documents  *knowledge.Library
 	assistants *assistant.Studio
@@ -149,6 +151,9 @@ func (h *server) openAssistants(t *terminal) (err error) {
 		return err
 	}
 	h.tools, h.hub, h.webhooks = tool.New(h.guard), event.NewHub(), event.NewSender(h.db, h.guard)
+	if h.issuer, err = s.issuer(h.db); err != nil {
+		return err
+	}
 	h.auth = &auth.Authority{DB: h.db, SessionFor: s.SessionFor, Logins: auth.NewLogins(s.RateLogin),
 		Mail: h.mail, Invites: auth.NewLimiter(auth.Rate{PerSecond: 20.0 / 3600, Burst: 20})}
 	h.assistants = &assistant.Studio{DB: h.db, Catalog: h.catalog, Providers: h.providers, Tools: h.tools,
@@ -249,7 +254,7 @@ func (h *server) openFaces() {
 		Chat:  h.conversations,
 		Calls: h.calls, Campaigns: h.campaigns, Hub: h.hub, Numbers: h.numbers, SMS: texts, WhatsApp: messenger,
 		Knowledge: h.documents, Keys: h.keys, Setup: state, Exams: h.exams, Alerts: h.alerts,
-		Front: front, Streams: streams}
+		Issuer: h.issuer, Signup: s.Signup == "on", Front: front, Streams: streams}
 	look.Create, look.Message = h.api.Limits()
 	if h.browsers != nil {
 		look.Answer, look.Hangup, look.Attend = h.api.AnswerBrowser, h.browsers.Hangup, h.api.Attend

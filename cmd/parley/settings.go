@@ -21,6 +21,7 @@ import (
 	"parley/internal/auth"
 	"parley/internal/billing"
 	"parley/internal/channel"
+	"parley/internal/oidc"
 	"parley/internal/store"
 )
 
@@ -42,6 +43,10 @@ type Settings struct {
 	TrustedProxies    []netip.Prefix `help:"Networks (CIDR) of proxies whose X-Forwarded-For and X-Forwarded-Proto headers are trusted."`
 	EgressAllow       []netip.Prefix `help:"Private networks (CIDR) that tenants' URLs (tools, webhooks, websites) may reach."`
 	Signup            string         `default:"off" enum:"on,off" help:"Let anybody create an account with POST /api/register, on the plan trial until its first credit."`
+	OIDCIssuer        string         `name:"oidc-issuer" help:"OpenID Connect issuer that signs people in to the console, such as https://accounts.example.com."`
+	OIDCClientID      string         `name:"oidc-client-id" help:"Client id of this server at that issuer. Its redirect URI is PUBLIC_URL/signin/oidc/callback."`
+	OIDCClientSecret  string         `name:"oidc-client-secret" help:"Client secret of this server at that issuer."`
+	OIDCDomains       []string       `name:"oidc-domains" help:"Domains of the email addresses that may sign in that way (all)."`
 	SessionFor        time.Duration  `default:"720h" help:"Lifetime of a sign-in session."`
 	KeepConversations int            `help:"Days to keep conversations after the last message (0: forever)."`
 	KeepRecordings    int            `help:"Days to keep recordings after the call (0: forever)."`
@@ -192,6 +197,11 @@ func (s *Settings) openUnder(ctx context.Context, rules store.Rules, wait time.D
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
+}
+
+// issuer is the OpenID Connect issuer that signs people in, nil where there is none.
+func (s *Settings) issuer(db *store.DB) (*oidc.Issuer, error) {
+	return oidc.Open(db, s.OIDCIssuer, s.OIDCClientID, s.OIDCClientSecret, s.OIDCDomains)
 }
 
 // publicBudget is what strangers may cost an account a day.

@@ -14,7 +14,7 @@ import (
 // serverChecks are the parts of the running server that its operator is shown in the console. What the doctor says of
 // the settings counts here too.
 func (h *server) serverChecks() []setup.Check {
-	return []setup.Check{
+	list := []setup.Check{
 		{Code: "telephone", Name: "Telephone", Ask: func(context.Context) []parley.Finding { return h.phone.state(h.Settings) }},
 		{Code: "address", Name: "Public address", Ask: h.checkAddress},
 		{Code: "carrier", Name: "Carrier", Ask: func(ctx context.Context) []parley.Finding {
@@ -30,6 +30,12 @@ func (h *server) serverChecks() []setup.Check {
 			return []parley.Finding{h.mail.Check(ctx)}
 		}},
 	}
+	if h.issuer != nil {
+		list = append(list, setup.Check{Code: "sign_in", Name: "Sign-in", Ask: func(ctx context.Context) []parley.Finding {
+			return []parley.Finding{h.issuer.Check(ctx)}
+		}})
+	}
+	return list
 }
 
 // findings are lines of the doctor's as others read them.

@@ -30,6 +30,7 @@ import (
 	"parley/internal/keyring"
 	"parley/internal/knowledge"
 	"parley/internal/number"
+	"parley/internal/oidc"
 	"parley/internal/setup"
 	"parley/internal/sheet"
 	"parley/internal/store"
@@ -63,6 +64,9 @@ type Config struct {
 	Hangup func(session string) bool
 	// somebody takes part in a live call from this browser; nil likewise
 	Attend func(w http.ResponseWriter, r *http.Request, userID, id int64, mode parley.LegMode, place func(leg int64) string) error
+
+	Issuer *oidc.Issuer // signs people in too; nil: nobody does
+	Signup bool         // whoever it vouches for gets an account
 
 	Front   web.Front     // how the server is seen from outside
 	Create  *auth.Limiter // test chats and calls begun per address, the API's too; nil: no limit
@@ -132,6 +136,10 @@ func (c *Console) routes() {
 	c.open("POST /signin", c.signIn)
 	c.open("GET /signin/code", c.codePage)
 	c.open("POST /signin/code", c.codeEnter)
+	if c.Issuer != nil {
+		c.open("GET /signin/oidc", c.oidcBegin)
+		c.open("GET /signin/oidc/callback", c.oidcEnd)
+	}
 	c.open("POST /signout", c.signOut)
 	c.open("POST /theme", c.setTheme)
 	c.open("GET /share/{token}", c.sharedPage)

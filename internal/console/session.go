@@ -86,14 +86,14 @@ func (c *Console) signInPage(r *request) (*answer, error) {
 	if r.who != nil {
 		return see(back), nil
 	}
-	return show("Sign in", signInForm("", back, "")), nil
+	return show("Sign in", signInForm("", back, "", c.issuerName())), nil
 }
 
 func (c *Console) signIn(r *request) (*answer, error) {
 	email, password, back := strings.TrimSpace(r.PostFormValue("email")), r.PostFormValue("password"),
 		localPath(r.PostFormValue("return"))
 	again := func(status int, message string) *answer {
-		return &answer{status: status, title: "Sign in", body: signInForm(email, back, message)}
+		return &answer{status: status, title: "Sign in", body: signInForm(email, back, message, c.issuerName())}
 	}
 	if email == "" || password == "" || len(email) > 255 || len(password) > 1024 {
 		return again(http.StatusUnprocessableEntity, "Enter your email address and your password."), nil
@@ -106,6 +106,11 @@ func (c *Console) signIn(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.proven(r, who, back)
+}
+
+// proven goes on with somebody who has shown who they are: to their second factor, or in.
+func (c *Console) proven(r *request, who *auth.Who, back string) (*answer, error) {
 	second, err := c.Auth.TwoFactor(r.Context(), who.User.ID, who.Person())
 	if err != nil {
 		return nil, err

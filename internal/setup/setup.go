@@ -19,7 +19,7 @@ import (
 
 // Part is one thing that assistants need.
 type Part struct {
-	Code      string      `json:"code" enum:"model,voices,ears,assistants,telephone,address,carrier,jobs,mail"`
+	Code      string      `json:"code" enum:"model,voices,ears,assistants,telephone,address,carrier,jobs,mail,sign_in"`
 	Name      string      `json:"name"`
 	State     string      `json:"state" enum:"ok,note,fail" doc:"Note: it works, and something is worth knowing."`
 	Text      string      `json:"text" doc:"What is there, or what is wrong and how to mend it."`
