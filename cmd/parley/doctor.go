@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"parley"
 	"parley/internal/blob"
+	"parley/internal/egress"
 	"parley/internal/keyring"
 	"parley/internal/mail"
 	"parley/internal/store"
@@ -94,7 +96,7 @@ func checkMail(ctx context.Context, s *Settings) finding {
 
 // checkIssuer asks the OpenID Connect issuer who it is.
 func checkIssuer(ctx context.Context, s *Settings) finding {
-	i, err := s.issuer(nil)
+	i, err := s.issuer(nil, egress.New([]netip.Addr{s.ExternalIP}, s.EgressAllow...))
 	if err != nil {
 		return finding{parley.DoctorFail, "sign-in", err.Error()}
 	}

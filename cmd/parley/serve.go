@@ -151,7 +151,7 @@ func (h *server) openAssistants(t *terminal) (err error) {
 		return err
 	}
 	h.tools, h.hub, h.webhooks = tool.New(h.guard), event.NewHub(), event.NewSender(h.db, h.guard)
-	if h.issuer, err = s.issuer(h.db); err != nil {
+	if h.issuer, err = s.issuer(h.db, h.guard); err != nil {
 		return err
 	}
 	h.auth = &auth.Authority{DB: h.db, SessionFor: s.SessionFor, Logins: auth.NewLogins(s.RateLogin),

@@ -21,6 +21,7 @@ import (
 	"parley/internal/auth"
 	"parley/internal/billing"
 	"parley/internal/channel"
+	"parley/internal/egress"
 	"parley/internal/oidc"
 	"parley/internal/store"
 )
@@ -200,8 +201,8 @@ func (s *Settings) openUnder(ctx context.Context, rules store.Rules, wait time.D
 }
 
 // issuer is the OpenID Connect issuer that signs people in, nil where there is none.
-func (s *Settings) issuer(db *store.DB) (*oidc.Issuer, error) {
-	return oidc.Open(db, s.OIDCIssuer, s.OIDCClientID, s.OIDCClientSecret, s.OIDCDomains)
+func (s *Settings) issuer(db *store.DB, guard *egress.Guard) (*oidc.Issuer, error) {
+	return oidc.Open(db, guard, s.OIDCIssuer, s.OIDCClientID, s.OIDCClientSecret, s.OIDCDomains)
 }
 
 // publicBudget is what strangers may cost an account a day.

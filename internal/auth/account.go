@@ -137,7 +137,16 @@ func setPassword(ctx context.Context, tx *store.Tx, userID int64, hash string, r
 			return err
 		}
 	}
-	return tx.DeleteSessions(ctx, userID, 0)
+	return endSignIns(ctx, tx, userID, Owner)
+}
+
+// endSignIns ends what somebody who knew the former password can have left behind: sessions, and an identity of theirs
+// that signs in by itself.
+func endSignIns(ctx context.Context, tx *store.Tx, userID, memberID int64) error {
+	if err := tx.DeleteIdentities(ctx, userID, memberID); err != nil {
+		return err
+	}
+	return tx.DeleteSessions(ctx, userID, memberID)
 }
 
 // notYours puts a password that is not the user's beside its field.

@@ -79,6 +79,15 @@ func (l *Logins) Ask(from, email string, now time.Time) error {
 	return err
 }
 
+// Come counts what costs us a request to others, and names no account.
+func (l *Logins) Come(from string, now time.Time) error {
+	if l == nil {
+		return nil
+	}
+	_, err := l.address.Take(Network(from), now)
+	return err
+}
+
 // count takes from what an address and a pair may.
 func (l *Logins) count(from, email string, now time.Time) (pair string, err error) {
 	from = Network(from)

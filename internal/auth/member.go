@@ -247,5 +247,5 @@ func setMemberPassword(ctx context.Context, tx *store.Tx, m *parley.Member, hash
 	if err := tx.SaveMember(ctx, now); err != nil {
 		return err
 	}
-	return tx.DeleteSessions(ctx, m.UserID, m.ID)
+	return endSignIns(ctx, tx, m.UserID, m.ID)
 }

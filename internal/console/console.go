@@ -139,6 +139,8 @@ func (c *Console) routes() {
 	if c.Issuer != nil {
 		c.open("GET /signin/oidc", c.oidcBegin)
 		c.open("GET /signin/oidc/callback", c.oidcEnd)
+		c.open("GET /signin/oidc/join", c.oidcJoinPage)
+		c.open("POST /signin/oidc/join", c.oidcJoin)
 	}
 	c.open("POST /signout", c.signOut)
 	c.open("POST /theme", c.setTheme)

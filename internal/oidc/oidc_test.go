@@ -5,16 +5,22 @@ import (
 	"crypto/rsa"
 	"errors"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"parley"
+	"parley/internal/egress"
 	"parley/internal/oidc"
 	"parley/internal/oidc/oidctest"
 	"parley/internal/store/storetest"
 )
+
+// loopback lets requests out to issuers on this machine.
+var loopback = egress.New(nil, netip.MustParsePrefix("127.0.0.0/8"))
 
 const callback = "https://voice.example.com/signin/oidc/callback"
 
@@ -36,7 +42,7 @@ func visit(t *testing.T, to string) url.Values {
 
 func open(t *testing.T, there *oidctest.Issuer, domains ...string) *oidc.Issuer {
 	t.Helper()
-	i, err := oidc.Open(storetest.SQLite(t), there.URL, oidctest.ClientID, oidctest.ClientSecret, domains)
+	i, err := oidc.Open(storetest.SQLite(t), loopback, there.URL, oidctest.ClientID, oidctest.ClientSecret, domains)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,13 +61,13 @@ func TestSignIn(t *testing.T) {
 	}
 	q := visit(t, to)
 	who, back, err := i.Finish(t.Context(), callback, kept, q)
-	if err != nil || who.Email != "ana@example.com" || who.Name != "Ana Lima" || back != "/keys" {
+	if err != nil || who.Email != "ana@example.com" || who.Subject != "person-1" || who.Issuer != there.URL || who.Name != "Ana Lima" || back != "/keys" {
 		t.Fatalf("%+v %q %v", who, back, err)
 	}
 	if _, _, err := i.Finish(t.Context(), callback, kept, q); err == nil {
 		t.Error("a code is taken twice")
 	}
-	if f := i.Check(t.Context()); f.State != parley.DoctorOK {
+	if f := i.Check(t.Context()); f.State != parley.DoctorNote || !strings.Contains(f.Text, "without TLS") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -81,6 +87,9 @@ func TestRefused(t *testing.T) {
 		"no nonce":    {func(c map[string]any) { delete(c, "nonce") }, nil, "did not succeed"},
 		"audience":    {func(c map[string]any) { c["aud"] = "another program" }, nil, "did not succeed"},
 		"issuer":      {func(c map[string]any) { c["iss"] = "https://accounts.example.org" }, nil, "did not succeed"},
+		"party":       {func(c map[string]any) { c["azp"] = "another program" }, nil, "did not succeed"},
+		"nobody":      {func(c map[string]any) { delete(c, "sub") }, nil, "did not succeed"},
+		"too early":   {func(c map[string]any) { c["nbf"] = time.Now().Add(time.Hour).Unix() }, nil, "did not succeed"},
 		"expired":     {func(c map[string]any) { c["exp"] = time.Now().Add(-time.Hour).Unix() }, nil, "did not succeed"},
 		"signature":   {func(map[string]any) {}, stranger, "did not succeed"},
 		"unverified":  {func(c map[string]any) { c["email_verified"] = false }, nil, "is verified"},
@@ -132,6 +141,112 @@ func TestFlowIsOfOneBrowser(t *testing.T) {
 	}
 }
 
+// signIn is a whole sign-in, and how it ends.
+func signIn(t *testing.T, i *oidc.Issuer) (*parley.Identity, error) {
+	t.Helper()
+	to, kept, err := i.Begin(t.Context(), callback, "/")
+	if err != nil {
+		return nil, err
+	}
+	who, _, err := i.Finish(t.Context(), callback, kept, visit(t, to))
+	return who, err
+}
+
+// An issuer's keys are kept, and read again when it signs with another one. Its clock may be a little behind.
+func TestKeysAndClocks(t *testing.T) {
+	there := oidctest.New(t, "ana@example.com", "Ana")
+	i := open(t, there)
+	for range 3 {
+		if _, err := signIn(t, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, m := there.Asked("/keys"), there.Asked("/.well-known/openid-configuration"); n != 1 || m != 1 {
+		t.Errorf("its keys were read %d times, its configuration %d times", n, m)
+	}
+	there.Rotate(t)
+	if who, err := signIn(t, i); err != nil || who.Subject != "person-1" {
+		t.Errorf("after its keys changed: %v", err)
+	}
+	there.Alter = func(c map[string]any) { c["exp"] = time.Now().Add(-20 * time.Second).Unix() }
+	if _, err := signIn(t, i); err != nil {
+		t.Errorf("a clock that is 20 seconds behind: %v", err)
+	}
+}
+
+// Where tenants' requests may not go, an issuer's configuration can't send ours either.
+func TestIssuerIsGuarded(t *testing.T) {
+	there := oidctest.New(t, "ana@example.com", "Ana")
+	i, err := oidc.Open(storetest.SQLite(t), egress.New(nil), there.URL, oidctest.ClientID, oidctest.ClientSecret, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := i.Check(t.Context()); f.State != parley.DoctorFail || !strings.Contains(f.Text, egress.Setting) {
+		t.Errorf("%+v", f)
+	}
+	if _, _, err := i.Begin(t.Context(), callback, "/"); err == nil || there.Asked("/.well-known/openid-configuration") != 0 {
+		t.Errorf("it was reached: %v", err)
+	}
+}
+
+// Each thing that an issuer may fail to answer is told as that, and nothing secret is.
+func TestIssuerFails(t *testing.T) {
+	for _, path := range []string{"/.well-known/openid-configuration", "/token", "/keys"} {
+		there := oidctest.New(t, "ana@example.com", "Ana")
+		there.Away = path
+		i := open(t, there)
+		_, err := signIn(t, i)
+		var e *parley.Error
+		if !errors.As(err, &e) || strings.Contains(err.Error(), oidctest.ClientSecret) || strings.Contains(e.Message, "503") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	there := oidctest.New(t, "ana@example.com", "Ana")
+	i := open(t, there)
+	to, kept, err := i.Begin(t.Context(), callback, "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := visit(t, to)
+	there.Close()
+	_, _, err = i.Finish(t.Context(), callback, kept, q)
+	if e := (*parley.Error)(nil); !errors.As(err, &e) || e.Kind != parley.Upstream || !strings.Contains(e.Message, "does not answer") {
+		t.Errorf("an issuer that is gone meanwhile: %v", err)
+	}
+}
+
+// Whom the issuer vouched for is kept by the browser, and can't be made up, changed, or taken from a flow.
+func TestKept(t *testing.T) {
+	there := oidctest.New(t, "ana@example.com", "Ana")
+	i := open(t, there)
+	kept, err := i.Keep(&parley.Identity{Subject: "1", Email: "ana@example.com"}, "/keys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if who, back := i.Kept(kept); who == nil || who.Subject != "1" || who.Issuer != there.URL || who.Email != "ana@example.com" || back != "/keys" {
+		t.Errorf("%+v %q", who, back)
+	}
+	_, flow, err := i.Begin(t.Context(), callback, "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"", kept[:30], "e30", flow} {
+		if who, _ := i.Kept(bad); who != nil {
+			t.Errorf("%q: %+v", bad, who)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		kept, err := i.Keep(&parley.Identity{Subject: "1"}, "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(oidc.FlowFor)
+		if who, _ := i.Kept(kept); who != nil {
+			t.Error("it is kept for ever")
+		}
+	})
+}
+
 func TestIssuerIsAway(t *testing.T) {
 	there := oidctest.New(t, "ana@example.com", "Ana")
 	i := open(t, there)
@@ -146,11 +261,11 @@ func TestIssuerIsAway(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	for _, wrong := range []string{"accounts.example.com", "ftp://example.com", "http://"} {
-		if _, err := oidc.Open(nil, wrong, "id", "", nil); err == nil {
+		if _, err := oidc.Open(nil, nil, wrong, "id", "", nil); err == nil {
 			t.Errorf("%q is taken", wrong)
 		}
 	}
-	if _, err := oidc.Open(nil, "https://example.com", "", "", nil); err == nil {
+	if _, err := oidc.Open(nil, nil, "https://example.com", "", "", nil); err == nil {
 		t.Error("no client id is taken")
 	}
 }

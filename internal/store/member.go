@@ -65,13 +65,13 @@ func (tx *Tx) SaveMember(ctx context.Context, m *parley.Member) error {
 	return one(res, emailOnce(err), memberNotFound)
 }
 
-// DeleteMember removes a member with all their sessions and keys, and their second factor.
+// DeleteMember removes a member with all their sessions and keys, their second factor, and their identities at issuers.
 func (tx *Tx) DeleteMember(ctx context.Context, userID, id int64) error {
 	res, err := tx.q.NewDelete().Model((*parley.Member)(nil)).Where("id = ? AND user_id = ?", id, userID).Exec(ctx)
 	if err := one(res, err, memberNotFound); err != nil {
 		return err
 	}
-	for _, row := range []any{(*parley.Key)(nil), (*parley.TwoFactor)(nil)} {
+	for _, row := range []any{(*parley.Key)(nil), (*parley.TwoFactor)(nil), (*parley.Identity)(nil)} {
 		_, err := tx.q.NewDelete().Model(row).Where("user_id = ? AND member_id = ?", userID, id).Exec(ctx)
 		if err != nil {
 			return err

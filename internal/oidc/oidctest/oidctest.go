@@ -30,9 +30,31 @@ type Issuer struct {
 	Key   *rsa.PrivateKey
 	Alter func(claims map[string]any) // changes what the next tokens say; nil: nothing
 	Sign  *rsa.PrivateKey             // signs in place of Key
+	Away  string                      // a path that is answered with 503
 
 	mu    sync.Mutex
+	keyID string
+	asked map[string]int        // how often each path was
 	codes map[string]url.Values // what was asked for with each code
+}
+
+// Rotate has the issuer sign with another key from now on, the only one that it shows.
+func (i *Issuer) Rotate(t testing.TB) {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.Key, i.keyID = key, rand.Text()
+}
+
+// Asked is how often a path was.
+func (i *Issuer) Asked(path string) int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.asked[path]
 }
 
 // New starts an issuer that vouches for one person.
@@ -42,7 +64,7 @@ func New(t testing.TB, email, name string) *Issuer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &Issuer{Key: key, codes: map[string]url.Values{}}
+	i := &Issuer{Key: key, keyID: "one", codes: map[string]url.Values{}, asked: map[string]int{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, map[string]any{"issuer": i.URL, "authorization_endpoint": i.URL + "/authorize",
@@ -50,7 +72,9 @@ func New(t testing.TB, email, name string) *Issuer {
 			"subject_types_supported": []string{"public"}, "id_token_signing_alg_values_supported": []string{"RS256"}})
 	})
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, http.StatusOK, map[string]any{"keys": []any{map[string]any{"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "one",
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		answer(w, http.StatusOK, map[string]any{"keys": []any{map[string]any{"kty": "RSA", "alg": "RS256", "use": "sig", "kid": i.keyID,
 			"n": text(i.Key.N.Bytes()), "e": text(big.NewInt(int64(i.Key.E)).Bytes())}}})
 	})
 	mux.HandleFunc("GET /authorize", func(w http.ResponseWriter, r *http.Request) {
@@ -66,7 +90,16 @@ func New(t testing.TB, email, name string) *Issuer {
 		http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {q.Get("state")}}.Encode(), http.StatusFound)
 	})
 	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) { i.token(w, r, email, name) })
-	i.Server = httptest.NewServer(mux)
+	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		i.mu.Lock()
+		i.asked[r.URL.Path]++
+		i.mu.Unlock()
+		if r.URL.Path == i.Away {
+			http.Error(w, "back soon", http.StatusServiceUnavailable)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
 	t.Cleanup(i.Close)
 	return i
 }
@@ -107,7 +140,7 @@ func (i *Issuer) sign(claims map[string]any) string {
 	if i.Sign != nil {
 		key = i.Sign
 	}
-	head, _ := json.Marshal(map[string]any{"alg": "RS256", "typ": "JWT", "kid": "one"})
+	head, _ := json.Marshal(map[string]any{"alg": "RS256", "typ": "JWT", "kid": i.keyID})
 	body, _ := json.Marshal(claims)
 	signed := text(head) + "." + text(body)
 	sum := sha256.Sum256([]byte(signed))
