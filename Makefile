@@ -24,6 +24,9 @@ shared = TestBridge.*|TestPair|TestTape.*
 # beside them.
 weeks = TestWeeksOfCalls|TestSlowRecording|TestRecordingAcrossRestart|TestOverlaps|TestVoicemail
 
+# End-to-end tests that wait for a browser, not for speech: several at once, but not beside calls, whose time is real.
+browsers = TestConsole.*|TestInbox|TestFirstChatInConsole|TestTwoFactor.*|TestWidget.*
+
 # What the program says of itself; without git, nothing. Stripped, it is 68 MB instead of 94, and panics still name their lines.
 build = $(shell git describe --tags --always --dirty 2>/dev/null)
 commit = $(shell git rev-parse HEAD 2>/dev/null)
@@ -65,7 +68,8 @@ stacks: ## Call the telephone stacks that are installed (docs/telephony.md), be 
 	go test -tags stacks -run '^TestStack' -parallel 4 -timeout $(TIMEOUT) -v ./internal/sip
 
 e2e:
-	@if [ -z "$$(go list ./e2e/... 2>/dev/null)" ]; then exit 0; fi; $(gotest) ./e2e/... -- -timeout 30m
+	@failed=0; $(gotest) ./e2e -- -timeout 30m -run '^($(browsers))$$' -parallel 3 || failed=1; \
+		$(gotest) ./e2e -- -timeout 30m -skip '^($(browsers))$$' || failed=1; exit $$failed
 
 check: static ## Format, vet, staticcheck, structure, unit tests on SQLite: within 90 seconds once the caches are warm
 	PARLEY_TEST_POSTGRES=off go test $(units)

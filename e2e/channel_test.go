@@ -22,13 +22,14 @@ func (p *page) choose(selector, value string) {
 // Numbers, messages and webhooks in a browser: a number is bought and set up, messages are sent and answered, an event
 // arrives.
 func TestConsoleChannels(t *testing.T) {
+	t.Parallel()
 	platform := graphtest.New(t)
 	platform.Set([]graphtest.Object{graphtest.Number("111", "+1 631-555-8151", "Acme", "CONNECTED", "GREEN",
 		"TIER_1K")},
 		[]graphtest.Object{graphtest.Template("t1", "order_ready", "APPROVED", "POSITIONAL",
 			"Dear {{1}}, your order {{2}} is ready."),
 			graphtest.Template("t2", "new", "PENDING", "POSITIONAL", "Soon.")})
-	s, _ := thinking(t, "PARLEY_WHATSAPP_TOKEN="+graphtest.Token, "PARLEY_WHATSAPP_BUSINESS_ID="+
+	s, _ := thinking(t, "PARLEY_SIP_LISTEN=127.0.0.1:0", "PARLEY_WHATSAPP_TOKEN="+graphtest.Token, "PARLEY_WHATSAPP_BUSINESS_ID="+
 		graphtest.BusinessID, "PARLEY_WHATSAPP_BASE_URL="+platform.URL,
 		"PARLEY_WHATSAPP_APP_SECRET="+graphtest.AppSecret, "PARLEY_WHATSAPP_VERIFY_TOKEN="+graphtest.VerifyToken)
 	own := fmt.Sprintf("/user/assistant/%d", s.Assistant)

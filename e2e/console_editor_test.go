@@ -13,6 +13,7 @@ import (
 // The editor as a new user meets it: the prompt is there at once, each section is one click away, and a draft is saved
 // without one.
 func TestConsoleEditor(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	p := browse(t)
 	p.signIn(s)
@@ -78,6 +79,7 @@ func TestConsoleEditor(t *testing.T) {
 
 // A tool is tried from its page: open it, type, one click.
 func TestConsoleToolTried(t *testing.T) {
+	t.Parallel()
 	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"ready_at":"4 pm","number":%q}`, r.URL.Query().Get("number"))
 	}))
@@ -107,6 +109,7 @@ func TestConsoleToolTried(t *testing.T) {
 
 // A lead is added by hand in two clicks from the campaign's page, and changed in two.
 func TestConsoleLeadByHand(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.assistant(t, map[string]any{"type": "outbound", "variables": map[string]any{"customer_name": ""}})
 	var made struct{ Data struct{ ID int64 } }

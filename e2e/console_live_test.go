@@ -46,6 +46,7 @@ func (p *page) front() {
 // A browser opens at most six connections to a server, for all tabs together. Ten tabs share one: all of them change at
 // once, whether they are seen or hidden, and when the one that has the connection is closed, another takes over.
 func TestConsoleManyTabs(t *testing.T) {
+	t.Parallel()
 	s, model := thinking(t)
 	conversation := s.converse(t)
 	p := browse(t)
@@ -107,6 +108,7 @@ func TestConsoleManyTabs(t *testing.T) {
 
 // Where a browser has no Web Locks, each tab has a connection of its own, and lets go of it while it is hidden.
 func TestConsoleTabsWithoutLocks(t *testing.T) {
+	t.Parallel()
 	s, _ := thinking(t)
 	conversation := s.converse(t)
 	p := browse(t)
@@ -123,6 +125,7 @@ func TestConsoleTabsWithoutLocks(t *testing.T) {
 // A browser that was asked to says when a conversation begins to need a person: by a sound, and by a notification. One
 // that was not asked says nothing.
 func TestConsoleAlarms(t *testing.T) {
+	t.Parallel()
 	s, _ := thinking(t)
 	conversation := s.converse(t)
 	p := browse(t)
@@ -164,6 +167,7 @@ func TestConsoleAlarms(t *testing.T) {
 // A message in the test chat appears at once, and as the server stored it before the model's first word. Taking over
 // ends the reply in the middle.
 func TestConsoleTestChatAtOnce(t *testing.T) {
+	t.Parallel()
 	s, model := thinking(t)
 	p := browse(t)
 	p.signIn(s)
@@ -181,6 +185,7 @@ func TestConsoleTestChatAtOnce(t *testing.T) {
 	}
 	p.see("#thread .customer[id^=m-]", "Is anybody <b>there</b>?")
 	p.until("document.querySelectorAll('#thread .customer').length === 1 && !document.querySelector('#typing').hidden")
+	eventually(t, "the stalling model is asked", func() bool { return len(model.Requests()) == 1 }) // else the next message meets it
 	p.click("#mode button") // take over
 	p.see("#mode", "A person replies")
 	p.until("document.querySelector('#typing').hidden && !document.querySelector('.composer').dataset.busy")

@@ -15,6 +15,7 @@ import (
 // A user signs in, is shown what to do next, speaks with the assistant through the browser's microphone, and finds the
 // call on the start page.
 func TestConsoleOverviewAndTestCall(t *testing.T) {
+	t.Parallel()
 	need(t, "flite", "sox", "pocketsphinx_batch")
 	s, model := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
 	s.assistant(t, map[string]any{"status": "inactive", "initial_message": "Hello {{customer_name}}.",
@@ -91,6 +92,7 @@ func TestConsoleOverviewAndTestCall(t *testing.T) {
 // When the microphone is denied, the page says so and how to fix it. The same goes for a call that the balance doesn't
 // cover.
 func TestConsoleTestCallThatCantBe(t *testing.T) {
+	t.Parallel()
 	s, _ := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
 	one := s.URL + "/assistants/" + strconv.FormatInt(s.Assistant, 10)
 	p := browse(t, "deny-permission-prompts", "use-fake-device-for-media-stream")
@@ -103,6 +105,7 @@ func TestConsoleTestCallThatCantBe(t *testing.T) {
 
 // A voice can be previewed beside its name, and the widget's snippet can be copied.
 func TestConsoleVoicePreviewAndSnippet(t *testing.T) {
+	t.Parallel()
 	need(t, "flite")
 	s, _ := thinking(t)
 	s.assistant(t, map[string]any{"status": "active"})
@@ -142,6 +145,7 @@ func TestConsoleVoicePreviewAndSnippet(t *testing.T) {
 
 // An assistant is exported to a file and imported elsewhere, and the page says what could not be carried over.
 func TestConsoleExportAndImport(t *testing.T) {
+	t.Parallel()
 	s, _ := thinking(t)
 	s.assistant(t, map[string]any{"name": "Front <i>desk</i>", "status": "active"})
 	p := browse(t)

@@ -28,11 +28,16 @@ var binary string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	// The parallel tests are those of the telephone: they mostly wait for speech, not for the processor.
+	// The parallel tests are those of the telephone, which mostly wait for speech and not for the processor, and those of the
+	// browser, which `make test` runs by themselves and fewer at once: a browser takes the processor from a call.
 	flag.Parse()
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		if err := flag.Set("test.parallel", "6"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 	}
 	dir, err := os.MkdirTemp("", "parley-e2e-")
 	if err != nil {
