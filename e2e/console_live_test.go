@@ -186,7 +186,7 @@ func TestConsoleTestChatAtOnce(t *testing.T) {
 	p.see("#thread .customer[id^=m-]", "Is anybody <b>there</b>?")
 	p.until("document.querySelectorAll('#thread .customer').length === 1 && !document.querySelector('#typing').hidden")
 	eventually(t, "the stalling model is asked", func() bool { return len(model.Requests()) == 1 }) // else the next message meets it
-	p.click("#mode button") // take over
+	p.click("#mode button")                                                                         // take over
 	p.see("#mode", "A person replies")
 	p.until("document.querySelector('#typing').hidden && !document.querySelector('.composer').dataset.busy")
 	p.until("document.querySelector('.composer [data-refused]').hidden && !document.querySelector('#thread .wrong')")
