@@ -2,6 +2,7 @@ package parley
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,24 +31,24 @@ type Alert struct {
 	ID            int64     `bun:",pk,autoincrement" json:"id" readOnly:"true"`
 	UserID        int64     `json:"-"`
 	Name          string    `json:"name" required:"true" maxLength:"255"`
-	Kind          AlertKind `json:"kind" required:"true" enum:"failure_rate,latency_p90,spend_per_day,balance_below,no_calls" doc:"What is watched: the share of failed calls, the 90th percentile of the replies' latency, what was charged today, the balance, the hours without a call."`
+	Kind          AlertKind `json:"kind" required:"true" enum:"failure_rate,latency_p90,spend_per_day,balance_below,no_calls" doc:"What is monitored: the share of failed calls, the 90th percentile of reply latency, today's charges, the balance, the hours without a call."`
 	Threshold     float64   `json:"threshold" required:"true" minimum:"0.01" maximum:"1000000000" doc:"Percent, milliseconds, USD or hours. The alert is raised when the value reaches it; for balance_below, when the value is below it."`
 	AssistantID   *int64    `json:"assistant_id" format:"assistant" doc:"Only what this assistant did; not for balance_below."`
 	Channel       *string   `json:"channel" enum:"inbound,outbound,web" doc:"Only these calls; for failure_rate, latency_p90 and no_calls."`
-	WindowMinutes int64     `json:"window_minutes" default:"60" minimum:"15" maximum:"1440" doc:"For failure_rate and latency_p90: the last minutes, whose calls are looked at, in quarters of an hour."`
+	WindowMinutes int64     `json:"window_minutes" default:"60" minimum:"15" maximum:"1440" doc:"For failure_rate and latency_p90: how many of the last minutes are evaluated, in quarters of an hour."`
 	MinCalls      int64     `json:"min_calls" default:"5" minimum:"1" maximum:"1000" doc:"For failure_rate and latency_p90: with fewer calls in the window, nothing is raised or resolved."`
 	HoursStart    *string   `json:"hours_start" pattern:"^([01][0-9]|2[0-3]):[0-5][0-9]$" must:"match the format H:i" doc:"For no_calls: only the time between hours_start and hours_end counts, in the account's time zone."`
 	HoursEnd      *string   `json:"hours_end" pattern:"^([01][0-9]|2[0-3]):[0-5][0-9]$" must:"match the format H:i"`
 	Days          []string  `bun:"type:json" json:"days" default:"[\"monday\",\"tuesday\",\"wednesday\",\"thursday\",\"friday\",\"saturday\",\"sunday\"]" enum:"monday,tuesday,wednesday,thursday,friday,saturday,sunday" maxItems:"50" doc:"For no_calls with hours: days on which the hours begin."`
 	Email         bool      `json:"email" default:"true" doc:"An e-mail to the account's address."`
 	Webhook       bool      `json:"webhook" default:"true" doc:"alert.raised and alert.resolved to the account's endpoint, if it has one."`
-	Active        bool      `json:"active" default:"true" doc:"Whether it is watched."`
+	Active        bool      `json:"active" default:"true" doc:"Whether the alert is evaluated."`
 
 	RaisedAt     Time     `json:"raised_at" readOnly:"true" doc:"Since when it is raised; null while it is not."`
 	LastRaisedAt Time     `json:"last_raised_at" readOnly:"true"`
 	ResolvedAt   Time     `json:"resolved_at" readOnly:"true" doc:"When it was last resolved."`
-	Value        *float64 `json:"value" readOnly:"true" doc:"What was last found, in the unit of the threshold; null when there was nothing to measure."`
-	Calls        int64    `json:"calls" readOnly:"true" doc:"Of how many calls value is; for failure_rate and latency_p90."`
+	Value        *float64 `json:"value" readOnly:"true" doc:"The last measured value, in the unit of the threshold; null when there was nothing to measure."`
+	Calls        int64    `json:"calls" readOnly:"true" doc:"How many calls the value is based on; for failure_rate and latency_p90."`
 	CheckedAt    Time     `json:"checked_at" readOnly:"true"`
 	CreatedAt    Time     `json:"created_at" readOnly:"true"`
 	UpdatedAt    Time     `json:"updated_at" readOnly:"true"`
@@ -86,7 +87,7 @@ func (a *Alert) Check(f *Fields) {
 		f.Add("days", "must have at least 1 item.")
 	}
 	if !a.Email && !a.Webhook {
-		f.Add("email", "must be true when webhook is false: nobody would be told.")
+		f.Add("email", "must be true when webhook is false: nobody would be notified.")
 	}
 }
 
@@ -107,7 +108,7 @@ const (
 )
 
 // Judge notes what was found and says what changes. An alert that is raised stays so until its value is better than the
-// threshold by a tenth, so that a value which swings around it is told once. With too few calls, nothing changes.
+// threshold by a tenth, so that a value that swings around it is told once. With too few calls, nothing changes.
 func (a *Alert) Judge(r AlertReading, now Time) AlertChange {
 	a.Value, a.Calls, a.CheckedAt = r.Value, r.Calls, now
 	if r.Value == nil || a.Kind.Of() && r.Calls < a.MinCalls {
@@ -204,7 +205,7 @@ func (a *Alert) Shown(v float64) string {
 	case AlertLatency:
 		return digits(0) + " ms"
 	case AlertSpend, AlertBalance:
-		return "$" + strconv.FormatFloat(v, 'f', 2, 64)
+		return "$" + Money(math.Round(v*float64(USD))).Text()
 	}
 	if n := digits(1); n != "1" {
 		return n + " hours"

@@ -16,11 +16,11 @@ type Assistant struct {
 	UUID          string `bun:"uuid" json:"uuid" readOnly:"true" format:"uuid"`
 	UserID        int64  `json:"user_id" readOnly:"true"`
 	Name          string `json:"name" required:"true" maxLength:"255"`
-	PhoneNumberID *int64 `json:"phone_number_id" doc:"Own number; for an inbound assistant no caller id and on no other inbound assistant."`
+	PhoneNumberID *int64 `json:"phone_number_id" doc:"One of your numbers; for an inbound assistant not a caller ID, and not used by another inbound assistant."`
 	EngineID      *int64 `bun:"-" json:"engine_id" readOnly:"true"`
 	SynthesizerID *int64 `bun:"-" json:"synthesizer_id" readOnly:"true"`
 	TranscriberID *int64 `bun:"-" json:"transcriber_id" readOnly:"true"`
-	VoiceID       int64  `json:"voice_id" required:"true" doc:"Must speak the assistant's language and serve its mode."`
+	VoiceID       int64  `json:"voice_id" required:"true" doc:"Must support the assistant's language and mode."`
 	InstanceID    int64  `bun:"-" json:"instance_id" readOnly:"true"`
 
 	Variables  map[string]string `bun:"-" json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{name}} in the prompt and the initial message."`
@@ -32,7 +32,7 @@ type Assistant struct {
 	Language   string            `bun:"-" json:"language" readOnly:"true" doc:"ISO 639-1 code of language_id."`
 	LanguageID int64             `json:"language_id" required:"true"`
 	// What the customer may change to in the middle of a call.
-	SecondaryLanguageIDs []int64 `bun:"secondary_language_ids,type:json" json:"secondary_language_ids" maxItems:"3" uniqueItems:"true" doc:"Further languages that the customer may speak: the assistant follows them from one to another in a call."`
+	SecondaryLanguageIDs []int64 `bun:"secondary_language_ids,type:json" json:"secondary_language_ids" maxItems:"3" uniqueItems:"true" doc:"Further languages that the customer may speak: the assistant switches to them during a call."`
 	Timezone             string  `json:"timezone" required:"true" maxLength:"64" format:"timezone" doc:"IANA time zone."`
 	SystemPrompt         string  `json:"system_prompt" required:"true" maxLength:"100000"`
 	// PromptVersion counts the changes of system_prompt and initial_message.
@@ -45,22 +45,22 @@ type Assistant struct {
 	TranscriberProviderID *int64 `json:"transcriber_provider_id" doc:"null: the language's default. Pipeline mode only."`
 
 	// What takes over when one of the above fails, in order; the server's own lists count where they are empty.
-	FallbackLLMModelIDs            []int64 `bun:"fallback_llm_model_ids,type:json" json:"fallback_llm_model_ids" maxItems:"3" uniqueItems:"true" doc:"Models that take over when llm_model_id fails, in order; empty: those of the server."`
-	FallbackMultimodalModelIDs     []int64 `bun:"fallback_multimodal_model_ids,type:json" json:"fallback_multimodal_model_ids" maxItems:"3" uniqueItems:"true" doc:"Likewise of multimodal_model_id: of the assistant's mode."`
-	FallbackVoiceIDs               []int64 `bun:"fallback_voice_ids,type:json" json:"fallback_voice_ids" maxItems:"3" uniqueItems:"true" doc:"Likewise of voice_id: in the assistant's language and mode."`
-	FallbackTranscriberProviderIDs []int64 `bun:"fallback_transcriber_provider_ids,type:json" json:"fallback_transcriber_provider_ids" maxItems:"3" uniqueItems:"true" doc:"Likewise of transcriber_provider_id: those that understand the language. Pipeline mode only."`
+	FallbackLLMModelIDs            []int64 `bun:"fallback_llm_model_ids,type:json" json:"fallback_llm_model_ids" maxItems:"3" uniqueItems:"true" doc:"Models that take over when llm_model_id fails, in order; empty: the server's."`
+	FallbackMultimodalModelIDs     []int64 `bun:"fallback_multimodal_model_ids,type:json" json:"fallback_multimodal_model_ids" maxItems:"3" uniqueItems:"true" doc:"The same for multimodal_model_id; models of the assistant's mode."`
+	FallbackVoiceIDs               []int64 `bun:"fallback_voice_ids,type:json" json:"fallback_voice_ids" maxItems:"3" uniqueItems:"true" doc:"The same for voice_id; voices of the assistant's language and mode."`
+	FallbackTranscriberProviderIDs []int64 `bun:"fallback_transcriber_provider_ids,type:json" json:"fallback_transcriber_provider_ids" maxItems:"3" uniqueItems:"true" doc:"The same for transcriber_provider_id; providers that understand the language. Pipeline mode only."`
 
 	KnowledgebaseID   *int64            `json:"knowledgebase_id"`
 	KnowledgebaseMode string            `json:"knowledgebase_mode" default:"function_call" enum:"function_call,prompt" doc:"prompt: in pipeline mode only."`
-	ToolIDs           []int64           `bun:"-" json:"tool_ids" maxItems:"100" uniqueItems:"true" doc:"Own mid-call tools."`
+	ToolIDs           []int64           `bun:"-" json:"tool_ids" maxItems:"100" uniqueItems:"true" doc:"Ids of your mid-call tools."`
 	MidCallTools      []Tool            `bun:"-" json:"-"` // those of ToolIDs, filled in by the store
 	Tools             []AssistantTool   `bun:"tools,type:json" json:"tools" maxItems:"200" doc:"Built-in tools; in answers also the mid-call tools of tool_ids, as type mid_call."`
-	Keywords          []string          `bun:"type:json" json:"keywords" maxItems:"200" maxLength:"100" doc:"Words to be heard better."`
-	Pronunciations    map[string]string `bun:"type:json" json:"pronunciations" maxProperties:"500" doc:"Word to respelling: said right."`
+	Keywords          []string          `bun:"type:json" json:"keywords" maxItems:"200" maxLength:"100" doc:"Words that the recognizer should listen for, such as names."`
+	Pronunciations    map[string]string `bun:"type:json" json:"pronunciations" maxProperties:"500" doc:"From a word to a spelling that makes the voice pronounce it right."`
 
 	LLMTemperature     Decimal `bun:"llm_temperature" json:"llm_temperature" default:"0.10" minimum:"0" maximum:"1"`
-	VoiceStability     Decimal `json:"voice_stability" default:"0.70" minimum:"0" maximum:"1" doc:"Of voices that have it: the lists of voices and synthesizer providers say so."`
-	VoiceSimilarity    Decimal `json:"voice_similarity" default:"0.50" minimum:"0" maximum:"1" doc:"Likewise."`
+	VoiceStability     Decimal `json:"voice_stability" default:"0.70" minimum:"0" maximum:"1" doc:"For voices that support it, as the lists of voices and synthesizer providers say."`
+	VoiceSimilarity    Decimal `json:"voice_similarity" default:"0.50" minimum:"0" maximum:"1" doc:"For voices that support it, too."`
 	SpeechSpeed        Decimal `json:"speech_speed" default:"1.00" minimum:"0.7" maximum:"1.2"`
 	AmbientSound       string  `json:"ambient_sound" default:"off" enum:"off,office,city,forest,crowded_room,cafe,nature"`
 	AmbientSoundVolume Decimal `json:"ambient_sound_volume" default:"0.50" minimum:"0" maximum:"1"`
@@ -78,7 +78,7 @@ type Assistant struct {
 
 	MaxDuration          int64  `json:"max_duration" default:"600" minimum:"20" maximum:"3600" doc:"Seconds."`
 	MaxSilenceDuration   int64  `json:"max_silence_duration" default:"40" minimum:"1" maximum:"360" doc:"Seconds of silence before the assistant asks whether anybody is there."`
-	ReengagementInterval int64  `json:"reengagement_interval" default:"30" minimum:"1" maximum:"600" doc:"Seconds of further silence before it asks again, and before the call ends then."`
+	ReengagementInterval int64  `json:"reengagement_interval" default:"30" minimum:"1" maximum:"600" doc:"Seconds of further silence before it asks again, and then before the call ends."`
 	ReengagementPrompt   string `json:"reengagement_prompt" maxLength:"1000"`
 	RingingTime          int64  `json:"ringing_time" default:"30" minimum:"1" maximum:"120" doc:"Seconds."`
 	EndCallOnVoicemail   Flag   `json:"end_call_on_voicemail" default:"1"`
@@ -120,9 +120,9 @@ type ExtractedItem struct {
 
 // WidgetSettings is how the web widget looks and where it may stand.
 type WidgetSettings struct {
-	Theme          string         `json:"theme" default:"light" maxLength:"50" doc:"light, dark or auto; the widget takes anything else as light."`
+	Theme          string         `json:"theme" default:"light" maxLength:"50" doc:"light, dark or auto; the widget treats anything else as light."`
 	Color          string         `json:"color" default:"#2563eb" maxLength:"50" pattern:"^[#a-zA-Z0-9(),.%/ -]*$" must:"be a colour such as #2563eb"`
-	Position       string         `json:"position" default:"bottom-right" maxLength:"50" doc:"bottom-right, bottom-left, top-right or top-left; the widget takes anything else as bottom-right."`
+	Position       string         `json:"position" default:"bottom-right" maxLength:"50" doc:"bottom-right, bottom-left, top-right or top-left; the widget treats anything else as bottom-right."`
 	Mode           string         `json:"mode" default:"chat" enum:"chat,voice,both"`
 	Title          string         `json:"title" maxLength:"255"`
 	Subtitle       string         `json:"subtitle" maxLength:"255"`
@@ -146,25 +146,25 @@ type AssistantTool struct {
 	Type string `json:"type" required:"true" enum:"end_call,call_transfer,warm_call_transfer,dtmf_input,collect_keypad,assistant_transfer,mid_call"`
 
 	// call_transfer
-	PhoneNumber         string `json:"phone_number,omitempty" maxLength:"64" doc:"call_transfer: where to, as a number in international format; or an extension of 2 to 6 digits or a sip: address, which calls over a SIP trunk of one's own reach."`
+	PhoneNumber         string `json:"phone_number,omitempty" maxLength:"64" doc:"call_transfer: where to, as a number in international format; or an extension of 2 to 6 digits or a sip: address, for calls over your own SIP trunk."`
 	Description         string `json:"description,omitempty" maxLength:"1000" doc:"When the assistant uses it."`
-	WarmTransfer        *bool  `json:"warm_transfer,omitempty" doc:"call_transfer: call the target first, say what it is about, and join both when it is accepted, as warm_call_transfer does by default."`
+	WarmTransfer        *bool  `json:"warm_transfer,omitempty" doc:"call_transfer: call the target first, brief them, and connect both when they accept, as warm_call_transfer does by default."`
 	WarmTransferMessage string `json:"warm_transfer_message,omitempty" maxLength:"1000" doc:"call_transfer with warm_transfer: said to the customer before it begins."`
 	// warm_call_transfer
 	SupervisorPhone        string `json:"supervisor_phone,omitempty" maxLength:"64" doc:"warm_call_transfer: who is called, as phone_number."`
-	OutboundPhoneID        *int64 `json:"outbound_phone_id,omitempty" doc:"warm_call_transfer: own phone number that the target is called from; null: the number of the call."`
+	OutboundPhoneID        *int64 `json:"outbound_phone_id,omitempty" doc:"warm_call_transfer: which of your numbers the target is called from; null: the number of the call."`
 	CallerIDMode           string `json:"caller_id_mode,omitempty" enum:"outbound_number,customer_number" doc:"warm_call_transfer: whose number the target sees (outbound_number)."`
 	HoldMusic              string `json:"hold_music,omitempty" enum:"hold_music,none" doc:"warm_call_transfer: what the customer hears meanwhile (hold_music)."`
 	HoldMusicVolume        *int64 `json:"hold_music_volume,omitempty" minimum:"0" maximum:"100" doc:"warm_call_transfer: 80 unless set."`
 	HoldMessage            string `json:"hold_message,omitempty" maxLength:"1000" doc:"warm_call_transfer: said to the customer before it begins."`
-	SummaryInstructions    string `json:"summary_instructions,omitempty" maxLength:"2000" doc:"warm_call_transfer: how the conversation is summed up for the target."`
+	SummaryInstructions    string `json:"summary_instructions,omitempty" maxLength:"2000" doc:"warm_call_transfer: how to summarize the conversation for the target."`
 	BriefingInitialMessage string `json:"briefing_initial_message,omitempty" maxLength:"1000" doc:"warm_call_transfer: said first to the target."`
-	ConnectedMessage       string `json:"connected_message,omitempty" maxLength:"1000" doc:"warm_call_transfer: said to both when they are joined."`
+	ConnectedMessage       string `json:"connected_message,omitempty" maxLength:"1000" doc:"warm_call_transfer: said to both when they are connected."`
 	// collect_keypad
 	Timeout *int64 `json:"timeout,omitempty" minimum:"1" maximum:"30" doc:"collect_keypad: seconds to wait for a key (5); mid_call: the tool's timeout."`
 	StopKey string `json:"stop_key,omitempty" maxLength:"1" doc:"collect_keypad: the key that ends it, # (the default) or *."`
 	// assistant_transfer
-	AssistantID           *int64 `json:"assistant_id,omitempty" format:"assistant" doc:"assistant_transfer: own assistant, not itself."`
+	AssistantID           *int64 `json:"assistant_id,omitempty" format:"assistant" doc:"assistant_transfer: another of your assistants."`
 	MessageBeforeTransfer string `json:"message_before_transfer,omitempty" maxLength:"1000" doc:"assistant_transfer: said first."`
 	// mid_call, in answers only (on input only id counts)
 	ID       *int64       `json:"id,omitempty"`

@@ -149,19 +149,19 @@ type Call struct {
 	Turns         []CallTurn     `bun:"type:json" json:"turns"`
 	FunctionCalls []CallTool     `bun:"type:json" json:"function_calls"`
 	// what was used of each vendor, known at the end
-	VendorUses []VendorUse `bun:"type:json" json:"vendor_uses,omitempty" doc:"What the call used of each vendor; informational."`
+	VendorUses []VendorUse `bun:"type:json" json:"vendor_uses,omitempty" doc:"What the call used of each provider; informational."`
 	// who stood in for whom, in order
-	VendorSwitches []VendorSwitch `bun:"type:json" json:"vendor_switches,omitempty" doc:"Where a vendor failed in the call, and another went on."`
-	Media          *CallMedia     `bun:"type:json" json:"media,omitempty" doc:"How the sound of a telephone call was; so far, while it is live."`
+	VendorSwitches []VendorSwitch `bun:"type:json" json:"vendor_switches,omitempty" doc:"When a provider failed during the call and another took over."`
+	Media          *CallMedia     `bun:"type:json" json:"media,omitempty" doc:"Sound quality of a telephone call; so far, while it is live."`
 	// known at the start; nil where there is nothing to say
-	Signalling *CallSignalling `bun:"type:json" json:"signalling,omitempty" doc:"What SIP said about a telephone call, besides its numbers."`
+	Signalling *CallSignalling `bun:"type:json" json:"signalling,omitempty" doc:"What SIP reported about a telephone call, besides its numbers."`
 	AnsweredBy AnsweredBy      `json:"answered_by"`
 	// in order; nil where nothing was judged
-	Verdicts    []CallVerdict  `bun:"type:json" json:"answer_verdicts,omitempty" doc:"Who or what took an outgoing call, as it was judged: each judgement with its reason, in order."`
-	TakenBy     CallTaker      `json:"taken_by" enum:"assistant,telephone,voicemail,queue,nobody" doc:"Who has the call, or had it in the end: the assistant; a telephone that the number's route names; its voicemail; its queue. nobody: the caller was told that nobody could take it."`
+	Verdicts    []CallVerdict  `bun:"type:json" json:"answer_verdicts,omitempty" doc:"Who or what answered an outgoing call: each judgement with its reason, in order."`
+	TakenBy     CallTaker      `json:"taken_by" enum:"assistant,telephone,voicemail,queue,nobody" doc:"Who has the call, or had it at its end: the assistant; a telephone of the number's route; its voicemail; its queue. nobody: the caller was told that nobody could take it."`
 	Evaluation  map[string]any `bun:"type:json" json:"evaluation"` // sentiment, outcome, score; {} when off
 	EndedReason EndedReason    `json:"ended_reason"`               // "" while it is live
-	EndedDetail *string        `json:"ended_detail" doc:"Where something failed: which part, why, and how to mend it, in a sentence; null otherwise."`
+	EndedDetail *string        `json:"ended_detail" doc:"If something failed: which part, why, and how to fix it, in a sentence; null otherwise."`
 	Duration    int64          `json:"duration"` // seconds since the answer, begun ones counted
 
 	MaxDuration   int64 `json:"-"` // seconds: it never goes on for longer, and is never charged for more
@@ -183,7 +183,7 @@ type Call struct {
 	Outcome   string `json:"-"`
 	Counted   int    `json:"-"` // whether analytics have it: 1 its end, 2 its report too
 
-	Test        bool   `json:"test" doc:"A test call: nothing is charged, and it takes no line of the plan's."`
+	Test        bool   `json:"test" doc:"A test call: nothing is charged, and it does not count as one of the plan's concurrent calls."`
 	Node        string `json:"-"` // the process that has it
 	SeenAt      Time   `json:"-"` // when that process last said that it has it, by the database's clock
 	HangupAt    Time   `json:"-"` // somebody asked for its end, on whatever node
@@ -201,7 +201,7 @@ type Call struct {
 // CallTool is the record of a tool that the assistant used in a call.
 type CallTool struct {
 	FunctionCall
-	AtMS int64 `json:"at_ms" doc:"Since the answer."`
+	AtMS int64 `json:"at_ms" doc:"Milliseconds since the answer."`
 }
 
 // Answered says whether somebody took the call.
@@ -267,12 +267,12 @@ func (c *Call) End(cause error, at Time) {
 // CallCosts says how a call's costs came about.
 type CallCosts struct {
 	CarrierCost      Money `json:"carrier_cost"`
-	CarrierMinutes   int64 `json:"carrier_minutes" doc:"Started ones."`
-	CarrierRate      Money `json:"carrier_rate" doc:"USD a started minute."`
+	CarrierMinutes   int64 `json:"carrier_minutes" doc:"Each minute that was started counts."`
+	CarrierRate      Money `json:"carrier_rate" doc:"USD per started minute."`
 	AssistantCost    Money `json:"assistant_cost"`
 	AssistantSeconds int64 `json:"assistant_seconds"`
-	AssistantRate    Money `json:"assistant_rate" doc:"USD a minute, charged by the second."`
-	LegCost          Money `json:"leg_cost,omitempty" doc:"Of those who were called into the call, for a transfer."`
+	AssistantRate    Money `json:"assistant_rate" doc:"USD per minute, charged by the second."`
+	LegCost          Money `json:"leg_cost,omitempty" doc:"Of the people who were added to the call, for a transfer."`
 }
 
 // Costs breaks the costs down.
@@ -344,8 +344,8 @@ const (
 // CallVerdict is a judgement on who took an outgoing call.
 type CallVerdict struct {
 	Kind   AnswererKind `json:"kind" enum:"person,voicemail,screener,menu,hold,fax,machine"`
-	Reason string       `json:"reason" doc:"What told so, or what was done about it."`
-	AtMS   int64        `json:"at_ms" doc:"Since the answer."`
+	Reason string       `json:"reason" doc:"What showed it, or what was done about it."`
+	AtMS   int64        `json:"at_ms" doc:"Milliseconds since the answer."`
 }
 
 // Who speaks in a call.
@@ -358,25 +358,25 @@ const (
 
 // CallTurn is what one side said in one go, as it was heard.
 type CallTurn struct {
-	Speaker     string   `json:"speaker" doc:"customer, assistant; supervisor or guest, who were called into the call."`
+	Speaker     string   `json:"speaker" doc:"customer, assistant; or supervisor or guest, who were added to the call."`
 	Text        string   `json:"text"`
-	Whispered   bool     `json:"whispered,omitempty" doc:"A supervisor's, which only the assistant was told."`
-	StartedAtMS int64    `json:"started_at_ms" doc:"Since the answer."`
-	Interrupted bool     `json:"interrupted" doc:"The other side cut it off; text ends where its sound did."`
-	Latency     *Latency `json:"latency,omitempty" doc:"Of replies."`
+	Whispered   bool     `json:"whispered,omitempty" doc:"By a supervisor, heard only by the assistant."`
+	StartedAtMS int64    `json:"started_at_ms" doc:"Milliseconds since the answer."`
+	Interrupted bool     `json:"interrupted" doc:"The other side interrupted; the text ends where the sound did."`
+	Latency     *Latency `json:"latency,omitempty" doc:"For replies."`
 }
 
 // Latency says when each part of a reply was there, in milliseconds since the customer's last voiced packet. A part
 // that a reply did without is 0.
 type Latency struct {
-	EndpointMS      int64 `json:"endpoint_ms" doc:"The customer's turn was taken for over."`
-	TranscriptMS    int64 `json:"transcript_ms" doc:"What they said was known."`
+	EndpointMS      int64 `json:"endpoint_ms" doc:"When the customer's turn was considered over."`
+	TranscriptMS    int64 `json:"transcript_ms" doc:"When its transcript was there."`
 	FirstTokenMS    int64 `json:"first_token_ms"`
 	FirstSentenceMS int64 `json:"first_sentence_ms"`
 	FirstAudioMS    int64 `json:"first_audio_ms"`
-	FirstPacketMS   int64 `json:"first_packet_ms" doc:"The first sound of the reply left."`
+	FirstPacketMS   int64 `json:"first_packet_ms" doc:"When the first sound of the reply was sent."`
 	// Ahead says what became of a reply that was begun before the turn was known to be over.
-	Ahead Ahead `json:"ahead,omitempty" enum:"hit,miss" doc:"Whether the reply was begun before the customer's turn was known to be over (hit), or one was that had to be given up, as the customer went on (miss); absent where none was."`
+	Ahead Ahead `json:"ahead,omitempty" enum:"hit,miss" doc:"Whether the reply was begun before the customer's turn was known to be over (hit), or had to be discarded because the customer went on (miss); absent if there was none."`
 }
 
 // Ahead is what became of thinking ahead.

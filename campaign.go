@@ -49,19 +49,19 @@ type Campaign struct {
 
 	AssistantID             int64    `json:"assistant_id" required:"true" format:"assistant" doc:"An outbound assistant."`
 	Timezone                string   `json:"timezone" maxLength:"64" format:"timezone" doc:"IANA time zone of hours and days; the account's when absent."`
-	MaxCallsInParallel      int64    `json:"max_calls_in_parallel" minimum:"1" maximum:"10" doc:"At most what the plan allows; 3, or less where the plan allows less, when absent."`
+	MaxCallsInParallel      int64    `json:"max_calls_in_parallel" minimum:"1" maximum:"10" doc:"At most what the plan allows. Default: 3, or what the plan allows if that is less."`
 	MarkCompleteWhenNoLeads bool     `json:"mark_complete_when_no_leads" default:"true"`
 	AllowedHoursStartTime   string   `json:"allowed_hours_start_time" default:"00:00:00" pattern:"^([01][0-9]|2[0-3]):[0-5][0-9](:00)?$" must:"match the format H:i" doc:"H:i. Later than the end: the hours span midnight; equal to it: the whole day."`
-	AllowedHoursEndTime     string   `json:"allowed_hours_end_time" default:"23:59:00" pattern:"^([01][0-9]|2[0-3]):[0-5][0-9](:00)?$" must:"match the format H:i" doc:"H:i; this minute is the last one in which calls begin."`
+	AllowedHoursEndTime     string   `json:"allowed_hours_end_time" default:"23:59:00" pattern:"^([01][0-9]|2[0-3]):[0-5][0-9](:00)?$" must:"match the format H:i" doc:"H:i; the last minute in which calls begin."`
 	AllowedDays             []string `bun:"type:json" json:"allowed_days" default:"[\"monday\",\"tuesday\",\"wednesday\",\"thursday\",\"friday\",\"saturday\",\"sunday\"]" enum:"monday,tuesday,wednesday,thursday,friday,saturday,sunday" maxItems:"50" doc:"Days on which the hours begin."`
 	MaxRetries              int64    `json:"max_retries" default:"3" minimum:"1" maximum:"5" doc:"Attempts after the first."`
 	RetryInterval           int64    `json:"retry_interval" default:"60" minimum:"10" maximum:"4320" doc:"Minutes from the end of a call to the next attempt, at least."`
 	RetryOnVoicemail        bool     `json:"retry_on_voicemail" default:"false"`
 	RetryOnGoalIncomplete   bool     `json:"retry_on_goal_incomplete" default:"false" doc:"Needs goal_completion_variable."`
-	GoalCompletionVariable  *string  `json:"goal_completion_variable" maxLength:"255" doc:"A bool of the assistant's post_call_schema."`
-	PhoneNumberIDs          []int64  `bun:"-" json:"phone_number_ids" maxItems:"100" uniqueItems:"true" doc:"Own numbers, which calls leave from in turn; the assistant's own where there is none."`
+	GoalCompletionVariable  *string  `json:"goal_completion_variable" maxLength:"255" doc:"A bool field of the assistant's post_call_schema."`
+	PhoneNumberIDs          []int64  `bun:"-" json:"phone_number_ids" maxItems:"100" uniqueItems:"true" doc:"Your numbers that calls are made from, in turn; the assistant's own if empty."`
 
-	PausedUntil Time    `json:"paused_until" readOnly:"true" doc:"While it is in progress: no calls before then, for pause_reason."`
+	PausedUntil Time    `json:"paused_until" readOnly:"true" doc:"While it is in progress: no calls before then, because of pause_reason."`
 	PauseReason *string `json:"pause_reason" readOnly:"true" doc:"Also why its scheduled start was refused."`
 	StartsAt    Time    `json:"starts_at,omitempty" readOnly:"true" doc:"While it waits for its scheduled start: when that is."`
 	StartedAt   Time    `json:"started_at" readOnly:"true"`
@@ -152,7 +152,7 @@ type CampaignStats struct {
 	Total     int64                `json:"total" doc:"Leads."`
 	ByStatus  map[LeadStatus]int64 `json:"by_status" doc:"Leads."`
 	Calls     int64                `json:"calls" doc:"That have ended."`
-	Answered  int64                `json:"answered" doc:"Calls that a person took."`
+	Answered  int64                `json:"answered" doc:"Calls that a person answered."`
 	Voicemail int64                `json:"voicemail"`
 	Busy      int64                `json:"busy"`
 	NoAnswer  int64                `json:"no_answer"`
@@ -231,7 +231,7 @@ func (c *Campaign) Break(leadID int64, e *LeadCall, now Time) (forgive []int64) 
 		list = list[len(list)-1:]
 	}
 	if c.Pauses == 0 || c.PausedUntil <= now { // else it was under way already when the campaign paused
-		reason := "The last calls failed one after another: the line seems to be down. One call tries when the pause is over."
+		reason := "The last calls failed one after another: the line seems to be down. One call tests it when the pause is over."
 		c.PausedUntil, c.PauseReason = now.Add(min(time.Minute<<min(c.Pauses, 10), time.Hour)), &reason
 		c.Pauses++
 	}

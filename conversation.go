@@ -2,6 +2,7 @@ package parley
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -152,7 +153,7 @@ type Message struct {
 	Pending bool `json:"-"`
 	// a customer's message that got none, or an apology
 	Failed       bool     `json:"-"`
-	Failure      *string  `bun:"error" json:"error,omitempty" doc:"Why a customer's message got no reply but an apology, or none: for the owner, with how to mend it."`
+	Failure      *string  `bun:"error" json:"error,omitempty" doc:"Why a customer's message got only an apology or no reply: for the owner, with how to fix it."`
 	Attempts     int      `json:"-"` // how often an answer was begun
 	Cost         Money    `json:"-"`
 	InputTokens  int      `json:"-"`
@@ -165,4 +166,10 @@ type FunctionCall struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
 	Result    string          `json:"result"`
+}
+
+// Failed says whether the tool could not do what it was asked for, by what the model was told.
+func (f FunctionCall) Failed() bool {
+	return slices.ContainsFunc([]string{"Error: ", "The tool failed", "The tool was not called"},
+		func(s string) bool { return strings.HasPrefix(f.Result, s) })
 }

@@ -45,21 +45,21 @@ func (c *Call) detail(cause error) string {
 	}
 	switch c.EndedReason {
 	case Rejected:
-		return "Whoever was called declined the call."
+		return "The person called declined the call."
 	case Unreachable:
 		if c.Type == CallWeb {
 			return "The browser's sound never arrived: its network may block UDP. Try another network; the operator can set PARLEY_WEBRTC_LISTEN and PARLEY_EXTERNAL_IP."
 		}
-		return "The call did not get through. Check the number, and the trunk that it leaves over."
+		return "The call did not get through. Check the number, and the trunk that the call uses."
 	case InsufficientBalance:
 		return "The balance does not cover what the call may cost. Top it up, or lower the assistant's max_duration."
 	case ProviderFailure:
-		return "Something failed on the server while the call was held. Its operator finds the reason in the log, under the call's id."
+		return "Something failed on the server during the call. Its operator can find the reason in the log, under the call's id."
 	case MediaTimeout:
 		if c.Type == CallWeb {
-			return "No more sound came from the browser: its page or its network is gone."
+			return "The sound from the browser stopped: the page was closed or its network failed."
 		}
-		return "No sound came from the other side for 30 seconds. If that happens often, a firewall keeps the sound (RTP) from this server: its operator opens PARLEY_RTP_PORTS and sets PARLEY_EXTERNAL_IP."
+		return "No sound came from the other side for 30 seconds. If that happens often, a firewall blocks the sound (RTP): the server's operator must open PARLEY_RTP_PORTS and set PARLEY_EXTERNAL_IP."
 	case NodeLost:
 		return "The server that held the call stopped unexpectedly. Nothing is wrong with your settings: the call can be made again."
 	case Shutdown:

@@ -24,8 +24,8 @@ type AssistantDraft struct {
 	// as it stands to the live assistant now
 	Changed     []string            `bun:"-" json:"changed" doc:"The fields in which it differs from the live assistant."`
 	LiveChanged bool                `bun:"-" json:"live_changed" doc:"The live assistant has changed since the draft was begun."`
-	Problems    map[string][]string `bun:"-" json:"problems" doc:"What must be mended before it can be published, by field."`
-	Assistant   *Assistant          `bun:"-" json:"assistant" doc:"The assistant as it would be."`
+	Problems    map[string][]string `bun:"-" json:"problems" doc:"What must be fixed before it can be published, by field."`
+	Assistant   *Assistant          `bun:"-" json:"assistant" doc:"The assistant as it would be when published."`
 }
 
 // Judged notes what keeps a draft from being published.

@@ -132,8 +132,8 @@ type DocumentInput struct {
 	Name               string       `json:"name" required:"true" maxLength:"255"`
 	Description        *string      `json:"description" maxLength:"255"`
 	Type               DocumentType `json:"type" required:"true" enum:"website,pdf,txt,docx"`
-	URL                string       `json:"url" maxLength:"2048" format:"http-url" doc:"Of a website: where reading begins; required without links."`
-	Links              []Link       `json:"links" maxItems:"50" doc:"Of a website: exactly these pages; required without url."`
+	URL                string       `json:"url" maxLength:"2048" format:"http-url" doc:"For a website: where the crawl begins; required without links."`
+	Links              []Link       `json:"links" maxItems:"50" doc:"For a website: exactly these pages; required without url."`
 	RelativeLinksLimit int          `json:"relative_links_limit" default:"10" minimum:"1" maximum:"50" doc:"How many links of the same site are followed from url."`
 }
 

@@ -72,9 +72,9 @@ type CallLeg struct {
 	Status      LegStatus   `json:"status" doc:"dialing, ringing, briefing, joined, ended."`
 	PhoneNumber string      `json:"phone_number" doc:"Who was called; empty for a browser."`
 	CallerID    string      `json:"caller_id" doc:"The number that they saw; empty for a browser."`
-	EndedReason EndedReason `json:"ended_reason" doc:"Why they were not joined, or how the call ended; empty while the leg is open."`
-	Summary     string      `json:"summary" doc:"What they were told about the conversation."`
-	Turns       []CallTurn  `bun:"type:json" json:"turns" doc:"What was said before they were joined: customer is who was called."`
+	EndedReason EndedReason `json:"ended_reason" doc:"Why they were not connected, or how the call ended; empty while the leg is open."`
+	Summary     string      `json:"summary" doc:"The summary of the conversation that they heard."`
+	Turns       []CallTurn  `bun:"type:json" json:"turns" doc:"What was said before they were connected: customer is the person called."`
 
 	Recording    string `json:"-"` // its name in blob storage, "" for none
 	RecordingURL string `bun:"-" json:"recording_url,omitempty" doc:"A signed link that holds for a week; absent without a recording. Left is what they said, right what they heard."`

@@ -3,10 +3,10 @@ package parley
 // CallMedia is how the sound of a telephone call was, as this end counted it and the far end's reports (RTCP) told it.
 type CallMedia struct {
 	Codec       string     `json:"codec"`
-	Encryption  string     `json:"encryption" doc:"The SRTP suite; empty where sound was not encrypted."`
-	RoundTripMS *int64     `json:"round_trip_ms" doc:"null where the far end's reports did not tell."`
-	Heard       CallSound  `json:"heard" doc:"Sound of the far end, as it came here."`
-	Said        *CallSound `json:"said" doc:"Sound of ours, as the far end reported it; null where it reported nothing."`
+	Encryption  string     `json:"encryption" doc:"The SRTP suite; empty if the sound was not encrypted."`
+	RoundTripMS *int64     `json:"round_trip_ms" doc:"null if the far end's reports don't tell."`
+	Heard       CallSound  `json:"heard" doc:"Sound from the far end, as it arrived here."`
+	Said        *CallSound `json:"said" doc:"Our sound, as the far end reported it; null if it reported nothing."`
 	// encrypted packets that the far end's key did not fit, or that came again
 	Unreadable int `json:"unreadable_packets,omitempty"`
 }

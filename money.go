@@ -61,6 +61,32 @@ func (m Money) String() string {
 	return s
 }
 
+// Text is the amount in USD as people read it: to the cent, with a comma between thousands, and more exact only below a
+// cent: "1,234.50", "0.0075".
+func (m Money) Text() string {
+	const cent = USD / 100
+	sign := ""
+	if m < 0 {
+		sign, m = "-", -m
+	}
+	if m >= cent {
+		m = (m + cent/2) / cent * cent
+	}
+	return sign + Thousands(m.String())
+}
+
+// Thousands puts a comma between the thousands of a decimal number.
+func Thousands(number string) string {
+	whole, rest, exact := strings.Cut(number, ".")
+	for at := len(whole) - 3; at > 0; at -= 3 {
+		whole = whole[:at] + "," + whole[at:]
+	}
+	if exact {
+		return whole + "." + rest
+	}
+	return whole
+}
+
 // plain is the shortest decimal form.
 func (m Money) plain() string {
 	sign, u := "", uint64(m)

@@ -27,7 +27,7 @@ type CannedAnswer struct {
 
 // CannedAnswerInput is what a canned answer is made of.
 type CannedAnswerInput struct {
-	Name string `json:"name" required:"true" maxLength:"64" pattern:"^[^\\s/]+$" must:"contain no spaces and no slashes" doc:"What is typed after a slash to insert it; kept in small letters, and unique in the account."`
+	Name string `json:"name" required:"true" maxLength:"64" pattern:"^[^\\s/]+$" must:"contain no spaces and no slashes" doc:"What is typed after a slash to insert it; stored in lowercase, and unique in the account."`
 	// as long as a person's reply may be
 	Content string `json:"content" required:"true" maxLength:"2000"`
 }

@@ -17,28 +17,28 @@ type NumberRoute struct {
 	ClosedDates []string    `json:"closed_dates" maxItems:"366" pattern:"^[0-9]{4}-[0-9]{2}-[0-9]{2}$" must:"be a date such as 2026-12-25" doc:"Days without hours (YYYY-MM-DD, in the time zone)."`
 
 	Otherwise            RouteStep `json:"otherwise" default:"refuse" enum:"refuse,assistant,telephone,voicemail" doc:"What happens outside the hours. refuse: the caller hears that nobody is available (480), and nothing is charged. assistant: otherwise_assistant_id answers. telephone: the telephones ring. voicemail: the caller may leave a message."`
-	OtherwiseAssistantID *int64    `json:"otherwise_assistant_id" format:"assistant" doc:"An inbound assistant of yours that has the calls outside the hours. It may answer a number of its own too. Where no assistant is to answer, its voice speaks in place of the number's own."`
+	OtherwiseAssistantID *int64    `json:"otherwise_assistant_id" format:"assistant" doc:"An inbound assistant of yours that answers outside the hours. It may have a number of its own too. If no assistant is to answer, its voice is used instead of the number's own."`
 
-	Telephones   []RingTarget `json:"telephones" maxItems:"10" doc:"Who is called where a rule says telephone, over the number that the caller dialled. Whoever answers first talks with the caller; the others stop ringing."`
+	Telephones   []RingTarget `json:"telephones" maxItems:"10" doc:"Telephones to ring where a rule says telephone, from the number that the caller dialled. The first to answer talks with the caller; the others stop ringing."`
 	Ring         RingOrder    `json:"ring" default:"together" enum:"together,in_turn" doc:"Whether the telephones ring at once or one after the other."`
 	RingFirst    bool         `json:"ring_first" default:"false" doc:"The telephones ring within the hours too, before the number's assistant answers."`
-	RingCallerID string       `json:"ring_caller_id" default:"outbound_number" enum:"outbound_number,customer_number" doc:"What the telephones show: your number, or the caller's where that is allowed."`
+	RingCallerID string       `json:"ring_caller_id" default:"outbound_number" enum:"outbound_number,customer_number" doc:"What the telephones show: your number, or the caller's if that is allowed."`
 	RingRecord   bool         `json:"ring_record" default:"false" doc:"Record what the caller and a telephone say to each other."`
 	Unanswered   RouteStep    `json:"unanswered" default:"words" enum:"words,assistant,voicemail" doc:"What happens when no telephone is answered outside the hours. words: the caller is told that nobody can take the call, and the call ends."`
 
 	VoicemailGreeting string `json:"voicemail_greeting" maxLength:"1000" doc:"What the caller hears before the tone. Empty: a sentence in the assistant's language."`
 	VoicemailSeconds  int64  `json:"voicemail_seconds" default:"120" minimum:"5" maximum:"600" doc:"How long a message may be."`
-	VoicemailSilence  int64  `json:"voicemail_silence" default:"5" minimum:"2" maximum:"30" doc:"So many seconds of silence end a message, as # does."`
+	VoicemailSilence  int64  `json:"voicemail_silence" default:"5" minimum:"2" maximum:"30" doc:"Seconds of silence that end a message, as # does."`
 
 	WhenFull     RouteStep `json:"when_full" default:"refuse" enum:"refuse,queue,telephone,voicemail" doc:"What happens to a call for an assistant while all lines are taken. refuse: the caller hears a busy tone (486)."`
 	Lines        *int64    `json:"lines" minimum:"1" maximum:"1000" doc:"How many calls of this number the assistants may hold at once. Null: as many as the plan allows."`
 	QueuePlaces  int64     `json:"queue_places" default:"10" minimum:"1" maximum:"100" doc:"How many callers may wait."`
 	QueueSeconds int64     `json:"queue_seconds" default:"300" minimum:"10" maximum:"3600" doc:"How long a caller waits at most."`
-	AfterQueue   RouteStep `json:"after_queue" default:"words" enum:"words,telephone,voicemail" doc:"What happens to a caller who has waited that long."`
+	AfterQueue   RouteStep `json:"after_queue" default:"words" enum:"words,telephone,voicemail" doc:"What happens to a caller who has waited for queue_seconds."`
 
-	BlockedCallers []string `json:"blocked_callers" maxItems:"1000" maxLength:"32" doc:"Numbers whose calls are turned away (603), in international format; one that ends in * is a prefix."`
-	BlockAnonymous bool     `json:"block_anonymous" default:"false" doc:"Turn away callers who withhold their number."`
-	BlockBlacklist bool     `json:"block_blacklisted" default:"false" doc:"Turn away callers who are on your blacklist, which otherwise concerns campaigns alone."`
+	BlockedCallers []string `json:"blocked_callers" maxItems:"1000" maxLength:"32" doc:"Numbers whose calls are rejected (603), in international format; one that ends in * is a prefix."`
+	BlockAnonymous bool     `json:"block_anonymous" default:"false" doc:"Reject callers who withhold their number."`
+	BlockBlacklist bool     `json:"block_blacklisted" default:"false" doc:"Reject callers who are on your blacklist, which otherwise applies only to campaigns."`
 }
 
 // UnmarshalJSON implements json.Unmarshaler: a route that was stored before it had a field has that field's default.
@@ -62,8 +62,8 @@ func NewRoute(timezone string) *NumberRoute {
 
 // RingTarget is somebody who may take a caller.
 type RingTarget struct {
-	PhoneNumber string `json:"phone_number" required:"true" maxLength:"255" doc:"In international format; where the number that was dialled is a trunk's, also an extension or a sip: address of it."`
-	Seconds     int64  `json:"seconds" default:"20" minimum:"5" maximum:"120" doc:"How long it rings."`
+	PhoneNumber string `json:"phone_number" required:"true" maxLength:"255" doc:"In international format; for a trunk's number also an extension or a sip: address of that trunk."`
+	Seconds     int64  `json:"seconds" default:"20" minimum:"5" maximum:"120" doc:"How long it rings, in seconds."`
 }
 
 // RingOrder is the order in which telephones ring.
@@ -158,7 +158,7 @@ func (r *NumberRoute) needs(step RouteStep) bool {
 type OpenHours struct {
 	Days []string `json:"days" enum:"monday,tuesday,wednesday,thursday,friday,saturday,sunday" maxItems:"7" doc:"Days on which the hours begin; every day when empty."`
 	From string   `json:"from" default:"00:00" pattern:"^([01][0-9]|2[0-3]):[0-5][0-9]$" must:"match the format H:i" doc:"H:i."`
-	To   string   `json:"to" default:"00:00" pattern:"^([01][0-9]|2[0-3]):[0-5][0-9]$" must:"match the format H:i" doc:"H:i, when they are over. Earlier than from: on the next day. Equal to it: the whole day."`
+	To   string   `json:"to" default:"00:00" pattern:"^([01][0-9]|2[0-3]):[0-5][0-9]$" must:"match the format H:i" doc:"H:i, when they end. Earlier than from: on the next day. Equal to it: the whole day."`
 }
 
 // Open reports whether the hours are on at a time, by the clock of the zone, whatever the zone does to its clocks.
@@ -217,7 +217,7 @@ func (r *NumberRoute) Tidy() (wrong Fields) {
 		if short {
 			digits := strings.TrimPrefix(prefix, "+")
 			if len(digits) < 1 || len(digits) > 15 || !strings.HasPrefix(prefix, "+") || strings.Trim(digits, "0123456789") != "" {
-				wrong.AddText("blocked_callers", b+" is no prefix such as +4930*.")
+				wrong.AddText("blocked_callers", b+" is not a prefix such as +4930*.")
 			}
 			r.BlockedCallers[i] = prefix + "*"
 			continue
@@ -239,7 +239,7 @@ func (r *NumberRoute) Tidy() (wrong Fields) {
 		}
 	}
 	if r.needs(RouteTelephone) && len(r.Telephones) == 0 {
-		wrong.AddText("telephones", "Add a telephone that is to ring.")
+		wrong.AddText("telephones", "Add a telephone to ring.")
 	}
 	if (r.Otherwise == RouteAssistant || r.Unanswered == RouteAssistant) && r.OtherwiseAssistantID == nil {
 		wrong.AddText("otherwise_assistant_id", "Choose the assistant that answers outside the hours.")

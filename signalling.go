@@ -11,16 +11,16 @@ import (
 // CallSignalling is what the SIP signalling of a telephone call said about it, besides the numbers.
 type CallSignalling struct {
 	CallerName string      `json:"caller_name" doc:"The caller's name as the trunk gave it; empty without one."`
-	Withheld   bool        `json:"withheld" doc:"The caller's number is not shown: theirs of an incoming call, ours of an outgoing one."`
-	Diversions []Diversion `json:"diversions" doc:"Who sent an incoming call on to us (Diversion or History-Info), the last one first."`
+	Withheld   bool        `json:"withheld" doc:"The calling number is hidden: the caller's for an incoming call, yours for an outgoing one."`
+	Diversions []Diversion `json:"diversions" doc:"Who forwarded an incoming call to us (Diversion or History-Info), the last one first."`
 	// by the names that were sent
 	Headers map[string]string `json:"headers" doc:"X- headers that came with the call, or went with it."`
 }
 
 // Diversion is one who was called before us and sent the call on.
 type Diversion struct {
-	PhoneNumber string `json:"phone_number" doc:"Empty where it is withheld."`
-	Reason      string `json:"reason" doc:"user-busy, no-answer, unconditional, deflection, unavailable, …; empty where nobody said."`
+	PhoneNumber string `json:"phone_number" doc:"Empty if it is withheld."`
+	Reason      string `json:"reason" doc:"user-busy, no-answer, unconditional, deflection, unavailable, …; empty if not given."`
 }
 
 // The most X- headers that a call takes or sends, and the bytes of one's value: many devices cut longer lines.

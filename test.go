@@ -23,11 +23,11 @@ type Test struct {
 
 	// of the latest run that it was performed in
 	LastRunID *int64    `bun:"-" json:"last_run_id"`
-	LastState TestState `bun:"-" json:"last_state" doc:"The worst of the latest run that it was performed in; empty before."`
-	LiveState TestState `bun:"-" json:"live_state" doc:"What became of it in the latest run of the assistant as it was live; empty before."`
+	LastState TestState `bun:"-" json:"last_state" doc:"The worst result in the latest run that included it; empty before the first."`
+	LiveState TestState `bun:"-" json:"live_state" doc:"Its result in the latest run against the live assistant; empty before the first."`
 	// of the latest run against the draft as it is saved now
-	DraftRunID *int64    `bun:"-" json:"draft_run_id" doc:"The latest run of it against the assistant's draft, as that is saved now."`
-	DraftState TestState `bun:"-" json:"draft_state" doc:"What became of it there; empty before, and without a draft."`
+	DraftRunID *int64    `bun:"-" json:"draft_run_id" doc:"The latest run of it against the assistant's current draft."`
+	DraftState TestState `bun:"-" json:"draft_state" doc:"Its result there; empty before the first run, and without a draft."`
 }
 
 // TestState is how far a performance of a test is, or what became of it.
@@ -50,7 +50,7 @@ func (s TestState) Over() bool { return s != TestWaiting && s != TestRunning }
 type Draft struct {
 	SystemPrompt   *string `json:"system_prompt,omitempty" maxLength:"100000"`
 	InitialMessage *string `json:"initial_message,omitempty" maxLength:"1000"`
-	LLMModelID     *int64  `json:"llm_model_id,omitempty" doc:"Of an assistant that thinks in text."`
+	LLMModelID     *int64  `json:"llm_model_id,omitempty" doc:"For an assistant in pipeline mode."`
 }
 
 // Empty says whether nothing is changed.
@@ -83,14 +83,14 @@ type TestRun struct {
 	ID          int64  `bun:",pk,autoincrement" json:"id"`
 	UserID      int64  `json:"-"`
 	AssistantID int64  `json:"assistant_id"`
-	Draft       *Draft `bun:"type:json,nullzero" json:"draft" doc:"What of the assistant was changed for this run; null: it ran as it is saved."`
+	Draft       *Draft `bun:"type:json,nullzero" json:"draft" doc:"The fields of the assistant that were changed for this run; null if none."`
 	// of a run against the assistant's draft
-	DraftAt     Time     `json:"draft_at" doc:"When the assistant's draft was saved that the run is of; null: it is of none."`
+	DraftAt     Time     `json:"draft_at" doc:"When the draft that the run tested was saved; null if it tested no draft."`
 	SealedDraft []byte   `json:"-"`
 	Changes     Settings `bun:"-" json:"-"` // SealedDraft, read
 	// what is replayed, where the run is a replay
-	CallID         *int64  `json:"call_id" doc:"The call that is replayed; null where none is."`
-	ConversationID *string `json:"conversation_id" doc:"The conversation that is replayed; null where none is."`
+	CallID         *int64  `json:"call_id" doc:"The call that is replayed; null if none."`
+	ConversationID *string `json:"conversation_id" doc:"The conversation that is replayed; null if none."`
 	Customer       string  `json:"-"` // whose words are replayed; "": nobody's
 	Stopped        bool    `json:"-"`
 	CreatedAt      Time    `json:"created_at"`
@@ -103,10 +103,10 @@ type TestRun struct {
 // TestCounts are how many performances of a run are in which state.
 type TestCounts struct {
 	Total  int `json:"total"`
-	Left   int `json:"left" doc:"Not performed yet."`
+	Left   int `json:"left" doc:"Not run yet."`
 	Passed int `json:"passed"`
 	Failed int `json:"failed"`
-	Broken int `json:"broken" doc:"They could not be performed."`
+	Broken int `json:"broken" doc:"Tests that could not be run."`
 }
 
 // Count counts a performance's state, n times.
@@ -183,10 +183,10 @@ type TestResult struct {
 	UserID      int64     `json:"-"`
 	AssistantID int64     `json:"-"`
 	TestID      *int64    `json:"test_id" doc:"null for a replay."`
-	Name        string    `json:"name" doc:"The test's, with what sets this performance apart."`
+	Name        string    `json:"name" doc:"The test's name, with what distinguishes this run of it."`
 	Channel     string    `json:"channel"`
 	State       TestState `json:"state" enum:"waiting,running,pass,fail,error,stopped"`
-	Error       string    `json:"error" doc:"Why it could not be performed."`
+	Error       string    `json:"error" doc:"Why it could not be run."`
 	// what it is performed by, as it was when the run began
 	Script string `json:"-"`
 	Place  int    `json:"-"` // among the performances of its script
@@ -196,7 +196,7 @@ type TestResult struct {
 	Turns         []CallTurn    `bun:"type:json,nullzero" json:"turns"`
 	FunctionCalls []CallTool    `bun:"type:json,nullzero" json:"function_calls"`
 	Picture       string        `json:"-"` // SVG, of a call that failed
-	PlayedCallID  *int64        `json:"played_call_id" doc:"The call in which it was performed."`
+	PlayedCallID  *int64        `json:"played_call_id" doc:"The call in which it was run."`
 	TookMS        int64         `bun:"took_ms" json:"took_ms"`
 
 	Node       string `json:"-"` // the process that performs it
@@ -220,11 +220,11 @@ func (r *TestResult) Complete() {
 
 // TestVerdict is what became of one expectation.
 type TestVerdict struct {
-	Line int    `json:"line" doc:"Of the script."`
+	Line int    `json:"line" doc:"The line of the script."`
 	OK   bool   `json:"ok"`
 	What string `json:"what"`
 	Got  string `json:"got,omitempty"`
-	AtMS int64  `json:"at_ms" doc:"Since the answer."`
+	AtMS int64  `json:"at_ms" doc:"Milliseconds since the answer."`
 }
 
 // TestFigures are what was measured.
@@ -232,12 +232,12 @@ type TestFigures struct {
 	ReplyP50MS   int64   `json:"reply_p50_ms"`
 	ReplyP95MS   int64   `json:"reply_p95_ms"`
 	GreetingMS   int64   `json:"greeting_ms"`
-	DeadAirMS    int64   `json:"dead_air_ms" doc:"The longest silence that the caller waited in."`
+	DeadAirMS    int64   `json:"dead_air_ms" doc:"The longest silence while the caller waited."`
 	FalseCutoffs int     `json:"false_cutoffs"`
 	MissedTurns  int     `json:"missed_turns"`
 	StalePackets int     `json:"stale_packets"`
-	Words        int     `json:"words" doc:"That the caller said."`
-	Misheard     int     `json:"misheard" doc:"Of them."`
-	Tools        int     `json:"tools" doc:"Calls of tools."`
+	Words        int     `json:"words" doc:"Words that the caller said."`
+	Misheard     int     `json:"misheard" doc:"Words of these that were misheard."`
+	Tools        int     `json:"tools" doc:"How often tools were called."`
 	Cost         float64 `json:"cost" doc:"What it would have cost, in USD: nothing is charged for a test."`
 }

@@ -21,19 +21,19 @@ type Trunk struct {
 	UserID                   int64    `json:"-"`
 	PhoneNumberID            int64    `json:"phone_number_id" readOnly:"true"`
 	Name                     string   `json:"name" required:"true" maxLength:"255"`
-	PhoneNumber              string   `bun:",scanonly" json:"phone_number" required:"true" maxLength:"32" doc:"E.164; on no other trunk or number of this server. Where the carrier rents it out later, the trunk is no longer used."`
-	SIPAddress               string   `bun:"sip_address" json:"sip_address" required:"true" maxLength:"255" doc:"host[:port]; private addresses are allowed, unless the operator says otherwise (PARLEY_TRUNK_PRIVATE). Not this server's own carrier."`
+	PhoneNumber              string   `bun:",scanonly" json:"phone_number" required:"true" maxLength:"32" doc:"E.164; used by no other trunk or number of this server. If the carrier rents it out later, the trunk is no longer used."`
+	SIPAddress               string   `bun:"sip_address" json:"sip_address" required:"true" maxLength:"255" doc:"host[:port]; private addresses are allowed, unless the operator forbids them (PARLEY_TRUNK_PRIVATE). Not this server's own carrier."`
 	SIPUsername              string   `bun:"sip_username" json:"sip_username" maxLength:"255" pattern:"^[^\\s\"<>]*$" must:"not contain spaces, quotes or angle brackets" doc:"Required with register. Not somebody else's phone number."`
-	Transport                string   `json:"transport" default:"udp" enum:"udp,tcp,tls" doc:"tls: the trunk proves by its certificate to be the host of sip_address, or of outbound_proxy."`
-	TLSCA                    string   `bun:"tls_ca" json:"tls_ca" maxLength:"65536" doc:"Certificates (PEM) of whom the trunk's own is signed by, or its own; empty: the authorities that the server's system knows."`
-	SRTP                     string   `bun:"srtp" json:"srtp" default:"off" enum:"off,optional,required,dtls" doc:"Encrypted sound. optional: SDES is offered, and SDES and DTLS-SRTP are taken where they are offered; required: calls without are refused, both ways; dtls: the same, by DTLS-SRTP alone."`
-	Codecs                   []string `bun:"codecs,type:json" json:"codecs" enum:"G722,PCMU,PCMA" maxItems:"3" uniqueItems:"true" doc:"The codecs that calls over the trunk use, the preferred one first; empty: all, G722 first in calls that go out, and as the trunk prefers in those that come in."`
-	Register                 bool     `json:"register" default:"false" doc:"Register with the trunk, so that its calls find us."`
+	Transport                string   `json:"transport" default:"udp" enum:"udp,tcp,tls" doc:"tls: the trunk's certificate must be valid for the host of sip_address, or of outbound_proxy."`
+	TLSCA                    string   `bun:"tls_ca" json:"tls_ca" maxLength:"65536" doc:"Certificates (PEM) of the authorities that signed the trunk's, or the trunk's own; empty: the system's authorities."`
+	SRTP                     string   `bun:"srtp" json:"srtp" default:"off" enum:"off,optional,required,dtls" doc:"Encryption of sound. optional: SDES is offered; SDES and DTLS-SRTP are accepted. required: calls without encryption are refused, both ways. dtls: required, with DTLS-SRTP only."`
+	Codecs                   []string `bun:"codecs,type:json" json:"codecs" enum:"G722,PCMU,PCMA" maxItems:"3" uniqueItems:"true" doc:"The codecs that calls over the trunk use, the preferred one first; empty: all, G722 first in outgoing calls, and as the trunk prefers in incoming ones."`
+	Register                 bool     `json:"register" default:"false" doc:"Register with the trunk, to receive its calls."`
 	Registered               bool     `bun:"-" json:"registered" readOnly:"true"`
-	InboundAuthorizationType string   `json:"inbound_authorization_type" default:"auth" enum:"auth,ip" doc:"auth: callers prove that they know the password; ip: their address is enough."`
+	InboundAuthorizationType string   `json:"inbound_authorization_type" default:"auth" enum:"auth,ip" doc:"auth: the trunk authenticates with the password; ip: its address is enough."`
 	AllowedInboundIPs        []string `bun:"allowed_inbound_ips,type:json" json:"allowed_inbound_ips" maxItems:"100" maxLength:"64" doc:"Addresses or networks (CIDR) of /24 or more bits, IPv6 /48 (PARLEY_TRUNK_NETWORKS); required with ip."`
 	OutboundProxy            *string  `json:"outbound_proxy" maxLength:"255" doc:"host[:port]"`
-	HideCallerID             bool     `bun:"hide_caller_id" json:"hide_caller_id" default:"false" doc:"Calls over the trunk don't show who calls, unless the call says otherwise; the trunk itself is told."`
+	HideCallerID             bool     `bun:"hide_caller_id" json:"hide_caller_id" default:"false" doc:"Calls over the trunk hide the calling number, unless the call says otherwise; the trunk itself receives it."`
 	// rendered when a call is made
 	SIPHeaders map[string]string `bun:"sip_headers,type:json" json:"sip_headers" maxProperties:"20" doc:"X- headers that every call over the trunk sends; {{name}} stands for the call's variables."`
 	CreatedAt  Time              `json:"created_at" readOnly:"true"`
@@ -102,10 +102,10 @@ func (t *Trunk) Check(password bool, r *TrunkRules, f *Fields) {
 		f.Add("phone_number", "must be a phone number in international format.")
 	}
 	if !f.Has("sip_address") && !ValidHostPort(t.SIPAddress) {
-		f.Add("sip_address", "must be a host name or IP address, with a port after a colon where it is not the usual one.")
+		f.Add("sip_address", "must be a host name or IP address, with a port after a colon if it is not the usual one.")
 	}
 	if p := t.OutboundProxy; p != nil && !f.Has("outbound_proxy") && !ValidHostPort(*p) {
-		f.Add("outbound_proxy", "must be a host name or IP address, with a port after a colon where it is not the usual one.")
+		f.Add("outbound_proxy", "must be a host name or IP address, with a port after a colon if it is not the usual one.")
 	}
 	if !f.Has("sip_address") && r.carriers(t.SIPAddress) {
 		f.AddText("sip_address", CarrierTrunk)
@@ -131,8 +131,8 @@ func (t *Trunk) Check(password bool, r *TrunkRules, f *Fields) {
 		if p, ok := ParseNetwork(text); !ok {
 			f.Add(name, "must be an IP address or a network such as 192.0.2.0/24.")
 		} else if r.Wide(p) {
-			f.AddText(name, "The network "+text+" is too wide: name networks of /"+strconv.Itoa(r.IPv4)+
-				" or more bits (IPv6: /"+strconv.Itoa(r.IPv6)+"), or single addresses.")
+			f.AddText(name, "The network "+text+" is too wide: use networks of /"+strconv.Itoa(r.IPv4)+
+				" or narrower (IPv6: /"+strconv.Itoa(r.IPv6)+"), or single addresses.")
 		}
 	}
 	if t.InboundAuthorizationType == "ip" && len(t.AllowedInboundIPs) == 0 && !f.Has("allowed_inbound_ips") {
@@ -172,7 +172,7 @@ func ValidHostPort(s string) bool {
 }
 
 // CarrierTrunk is what is said of a trunk that points at the operator's own carrier.
-const CarrierTrunk = "The address is that of this server's own carrier: rent a number to call over it, or name a provider of your own."
+const CarrierTrunk = "This is the address of this server's own carrier: rent a number to call over it, or use a provider of your own."
 
 // ParseNetwork reads an address, or a network such as 192.0.2.0/24.
 func ParseNetwork(s string) (netip.Prefix, bool) {

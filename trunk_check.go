@@ -4,7 +4,7 @@ package parley
 type TrunkFinding struct {
 	Topic string       `json:"topic" enum:"dns,options,tls,registration,nat,codecs,encryption,call,sound"`
 	State FindingState `json:"state" enum:"ok,note,fail"`
-	Text  string       `json:"text" doc:"What was found, and how to mend it where something is wrong."`
+	Text  string       `json:"text" doc:"What was found, and how to fix it if something is wrong."`
 }
 
 // FindingState says whether something is as it should be.
@@ -22,9 +22,9 @@ type TestCall struct {
 	Status      CallStatus     `json:"status"`
 	EndedReason EndedReason    `json:"ended_reason"`
 	EndedDetail *string        `json:"ended_detail"`
-	RingingMS   *int64         `json:"ringing_ms" doc:"How long it took until it rang; null where it did not."`
-	AnsweredMS  *int64         `json:"answered_ms" doc:"How long it took until somebody answered; null where nobody did."`
+	RingingMS   *int64         `json:"ringing_ms" doc:"How long it took until it rang; null if it did not."`
+	AnsweredMS  *int64         `json:"answered_ms" doc:"How long it took until somebody answered; null if nobody did."`
 	Findings    []TrunkFinding `json:"findings"`
-	Media       *CallMedia     `json:"media" doc:"How the sound was; null without any."`
+	Media       *CallMedia     `json:"media" doc:"Sound quality; null without any sound."`
 	SIP         []SIPMessage   `json:"sip" doc:"The call's SIP messages, in order."`
 }

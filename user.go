@@ -40,8 +40,8 @@ type Key struct {
 	UserID     int64   `json:"-"`
 	Kind       KeyKind `json:"-"`
 	Name       string  `json:"name"`
-	MemberID   int64   `json:"member_id,omitempty" doc:"The member whose key it is; without it, it is the account owner's."`
-	Scope      Role    `json:"scope,omitempty" enum:"editor,agent,viewer" doc:"The role that the key is limited to; without it, its holder's."`
+	MemberID   int64   `json:"member_id,omitempty" doc:"The member whose key it is; absent for the account owner's."`
+	Scope      Role    `json:"scope,omitempty" enum:"editor,agent,viewer" doc:"The role that the key is limited to; by default its holder's."`
 	Hash       []byte  `json:"-"`
 	LastUsedAt Time    `json:"last_used_at"`
 	ExpiresAt  Time    `json:"-"` // zero: never

@@ -11,8 +11,8 @@ type VendorKey struct {
 	Sealed    []byte `json:"-"` // nil: it was removed
 	Hint      string `json:"hint" doc:"The key's last characters; the key itself is never returned."`
 	BaseURL   string `json:"-"`
-	State     string `json:"state" enum:"connected,refused,failing,untested" doc:"What the last test found: connected; refused, that is the provider does not accept the key; failing for another reason; untested."`
-	Reason    string `json:"reason" doc:"Why it is refused or failing, and what can be done; else empty."`
+	State     string `json:"state" enum:"connected,refused,failing,untested" doc:"What the last test found: connected; refused: the provider does not accept the key; failing for another reason; untested."`
+	Reason    string `json:"reason" doc:"Why it is refused or failing, and what to do; otherwise empty."`
 	CheckedAt Time   `json:"checked_at" doc:"When it was last tested."`
 	CreatedAt Time   `json:"created_at"`
 	UpdatedAt Time   `json:"updated_at"`

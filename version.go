@@ -25,8 +25,8 @@ type AssistantVersion struct {
 	Version       int      `json:"version"`
 	PromptVersion int      `json:"prompt_version"`
 	Wording       bool     `json:"-"` // the first with its prompt_version
-	Whole         bool     `json:"whole" doc:"false: it is older than versions of whole assistants, and has the prompt and the first words only."`
-	Author        string   `json:"author" doc:"Who made the change; empty where nobody knows."`
+	Whole         bool     `json:"whole" doc:"false: an older version that has only the prompt and the initial message."`
+	Author        string   `json:"author" doc:"Who made the change; empty if unknown."`
 	Note          string   `json:"note"`
 	Changed       []string `bun:"type:json" json:"changed" doc:"The fields that changed with it; empty for the first version."`
 	CreatedAt     Time     `json:"created_at"`
@@ -112,7 +112,7 @@ type FieldChange struct {
 	Field string          `json:"field"`
 	From  json.RawMessage `json:"from"`
 	To    json.RawMessage `json:"to"`
-	Lines []DiffLine      `json:"lines,omitempty" doc:"Of texts of several lines, such as system_prompt: what changed line by line."`
+	Lines []DiffLine      `json:"lines,omitempty" doc:"For texts of several lines, such as system_prompt: what changed, line by line."`
 }
 
 // longTexts are the fields that are compared line by line.

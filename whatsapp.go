@@ -118,8 +118,8 @@ type WhatsAppSession struct {
 	IsOpen           bool `json:"is_open"`
 	CanSendFreeform  bool `json:"can_send_freeform"`
 	RequiresTemplate bool `json:"requires_template"`
-	MinutesRemaining int  `json:"minutes_remaining" doc:"Whole minutes, 0 when it is closed."`
-	ExpiresAt        Time `json:"expires_at" doc:"null when it is closed."`
+	MinutesRemaining int  `json:"minutes_remaining" doc:"Full minutes left, 0 when the window is closed."`
+	ExpiresAt        Time `json:"expires_at" doc:"null when the window is closed."`
 }
 
 // SessionAt is the session at an instant, by the customer's last message (0: none).

@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"parley/internal/ai"
 	"parley/internal/ai/aitest"
 )
 
@@ -17,9 +20,14 @@ import (
 func TestConsoleOverviewAndTestCall(t *testing.T) {
 	t.Parallel()
 	need(t, "flite", "sox", "pocketsphinx_batch")
-	s, model := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
+	s, model := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0", "PARLEY_EGRESS_ALLOW=127.0.0.0/8")
+	hours := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"opens":"<b>7</b>"}`) }))
+	t.Cleanup(hours.Close)
+	s.call(t, "POST", "/user/tools", map[string]any{"name": "opening_hours", "description": "Says when the shop opens.", "method": "GET",
+		"endpoint": hours.URL}, nil)
 	s.assistant(t, map[string]any{"status": "inactive", "initial_message": "Hello {{customer_name}}.",
-		"system_prompt": "Answer {{customer_name}}."})
+		"system_prompt": "Answer {{customer_name}}.", "tool_ids": []int{1}})
+	model.Script(aitest.Behaviour{Calls: []ai.ToolCall{{ID: "c1", Name: "opening_hours", Arguments: `{"day":"tomorrow"}`}}})
 	model.Usually(aitest.Behaviour{Text: "We open at <b>seven</b>."})
 	p := browse(t, fakeMicrophone(microphone(t, 4, "what time do you open tomorrow", 60))...)
 	p.signIn(s)
@@ -38,6 +46,7 @@ func TestConsoleOverviewAndTestCall(t *testing.T) {
 	p.see("[data-call-words] .customer", "open")
 	p.see("[data-call-words] .ai", "We open at <b>seven</b>.")
 	p.see("[data-call-words] .ai header", " ms")
+	p.see("[data-call-words] .tool-call", "opening_hours")
 	p.until("['Listening…', 'Thinking…', 'Speaking…'].every((state) => states.includes(state))")
 	p.until("document.activeElement.matches('[data-call-mute]')") // with the keyboard alone
 	p.do(chromedp.KeyEvent(kb.Enter))
@@ -47,6 +56,9 @@ func TestConsoleOverviewAndTestCall(t *testing.T) {
 	p.see("[data-call-state]", "The call has ended.")
 	p.until("document.activeElement.matches('[data-call-again]')")
 	p.until("document.querySelector('[data-call-record]').checkVisibility()")
+	p.click("[data-call-words] .tool-call summary")
+	p.see("[data-call-words] .tool-call", `"day": "tomorrow"`)
+	p.see("[data-call-words] .tool-call", `"opens": "<b>7</b>"`)
 	p.look("test-call")
 	p.size(390, 844)
 	p.click("[popovertarget=talk]")

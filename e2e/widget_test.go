@@ -155,7 +155,7 @@ func TestWidgetOnAForeignWebsite(t *testing.T) {
 	// A person takes over, live. When closed, the widget counts unread messages.
 	id := eval[string](p, "JSON.parse(localStorage.getItem('parley:"+s.AssistantUUID+"')).conversation")
 	s.call(t, "POST", "/user/conversations/"+id+"/disable-ai", nil, nil)
-	p.told(".notice", "You are now talking with our team.")
+	p.told(".notice", "You are now talking to our team.")
 	s.call(t, "POST", "/user/conversations/"+id+"/reply",
 		map[string]any{"message": "This is Bea. We kept you a loaf."}, nil)
 	p.told("[role=log] .human", "We kept you a loaf.")
@@ -315,5 +315,5 @@ func TestWidgetSaysWhatIsWrong(t *testing.T) {
 	p.tap(".log .wrong .link")
 	p.told(".log .assistant", "You said: Fail, please.")
 	p.say("Too much.") // the fourth within a minute
-	p.told(".log .user .wrong", "That was a lot at once. Please wait")
+	p.told(".log .user .wrong", "You are sending messages too fast. Please wait")
 }

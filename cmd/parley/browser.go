@@ -25,12 +25,12 @@ func (s *Settings) browsers() (*rtc.Server, error) {
 		return nil, nil
 	}
 	if _, _, err := net.SplitHostPort(s.WebRTCListen); err != nil {
-		return nil, fmt.Errorf("PARLEY_WEBRTC_LISTEN: %q is no address such as 0.0.0.0:8189, nor off", s.WebRTCListen)
+		return nil, fmt.Errorf("PARLEY_WEBRTC_LISTEN: %q is neither an address such as 0.0.0.0:8189 nor off", s.WebRTCListen)
 	}
 	line := rtc.New(rtc.Config{Listen: s.WebRTCListen, External: s.ExternalIP})
 	if err := line.Listen(); err != nil {
 		if s.WebRTCListen == webRTCListen && errors.Is(err, syscall.EADDRINUSE) {
-			slog.Warn("browsers can't call: their port is taken. Stop what uses it, choose another with PARLEY_WEBRTC_LISTEN, or turn calls from browsers off with PARLEY_WEBRTC_LISTEN=off", "address", webRTCListen)
+			slog.Warn("browsers can't call: their port is in use. Stop the program that uses it, choose another port with PARLEY_WEBRTC_LISTEN, or turn calls from browsers off with PARLEY_WEBRTC_LISTEN=off", "address", webRTCListen)
 			return nil, nil
 		}
 		return nil, fmt.Errorf("open the port for browsers on %s (choose another with --webrtc-listen or PARLEY_WEBRTC_LISTEN, or off): %w", s.WebRTCListen, err)
@@ -67,20 +67,20 @@ func connector(browsers *rtc.Server) func(context.Context, string, string, func(
 func checkBrowsers(s *Settings) finding {
 	const what = "web calls"
 	if s.WebRTCListen == "off" {
-		return finding{"note", what, "off (PARLEY_WEBRTC_LISTEN): no calls come from browsers"}
+		return finding{"note", what, "off (PARLEY_WEBRTC_LISTEN): browsers can't call"}
 	}
 	line := rtc.New(rtc.Config{Listen: s.WebRTCListen, External: s.ExternalIP})
 	switch err := line.Listen(); {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return finding{"note", what, s.WebRTCListen +
-			" is in use: a server runs there already, or choose another with PARLEY_WEBRTC_LISTEN"}
+			" is in use: a server is running there already, or choose another with PARLEY_WEBRTC_LISTEN"}
 	case err != nil:
 		return finding{"FAIL", what, fmt.Sprintf("%v: choose an address of this machine with PARLEY_WEBRTC_LISTEN, such as 0.0.0.0:8189, or off", err)}
 	}
 	line.Close()
 	if loopback(s.WebRTCListen) && !loopback(s.Listen) {
 		return finding{"note", what, s.WebRTCListen +
-			" is reached from this machine alone: set PARLEY_WEBRTC_LISTEN=0.0.0.0:8189, with PARLEY_EXTERNAL_IP behind a router, and open that UDP port"}
+			" is only reachable from this machine: set PARLEY_WEBRTC_LISTEN=0.0.0.0:8189, with PARLEY_EXTERNAL_IP behind NAT, and open that UDP port"}
 	}
 	return finding{"ok", what, s.WebRTCListen + " is free, for UDP"}
 }

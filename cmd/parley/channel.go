@@ -73,7 +73,7 @@ func the[C channel.Channel](list channels) C {
 }
 
 type whatsAppCmd struct {
-	Assign whatsAppAssign `cmd:"" help:"Give a sender of the WhatsApp account to a user."`
+	Assign whatsAppAssign `cmd:"" help:"Assign a sender of the WhatsApp account to a user."`
 }
 
 type whatsAppAssign struct {

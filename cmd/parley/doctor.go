@@ -68,7 +68,7 @@ func (c *doctorCmd) Run(s *Settings, t *terminal) error {
 func checkVendors(ctx context.Context, s *Settings, db *store.DB) (found []finding) {
 	list, err := keyring.CheckStored(ctx, db, s.vendors, s.entered.hide)
 	if err != nil {
-		found = append(found, finding{parley.DoctorFail, "providers' keys", fmt.Sprintf("those that were entered can't be read: %v", err)})
+		found = append(found, finding{parley.DoctorFail, "providers' keys", fmt.Sprintf("the keys that were entered can't be read: %v", err)})
 		list, _ = keyring.CheckStored(ctx, nil, s.vendors, s.entered.hide)
 	}
 	for _, v := range list {
@@ -129,7 +129,7 @@ func checkBlob(ctx context.Context, s *Settings) finding {
 	const what = "uploads"
 	where := cmp.Or(s.Blob, filepath.Join(s.Data, "blobs"))
 	fail := func(err error) finding {
-		return finding{"FAIL", what, fmt.Sprintf("nothing can be kept there: %v; choose another place with PARLEY_BLOB", err)}
+		return finding{"FAIL", what, fmt.Sprintf("it can't be written to: %v; choose another place with PARLEY_BLOB", err)}
 	}
 	store, err := blob.Open(where)
 	if err != nil {
@@ -146,10 +146,10 @@ func checkBlob(ctx context.Context, s *Settings) finding {
 	}
 	defer o.Close()
 	if got, err := io.ReadAll(o); err != nil || string(got) != name {
-		return fail(fmt.Errorf("what was written is read as %q, %v", got, err))
+		return fail(fmt.Errorf("what was written is read back as %q, %v", got, err))
 	}
 	if strings.HasPrefix(where, "s3://") {
-		return finding{"ok", what, "S3 takes and gives"} // its address holds a secret
+		return finding{"ok", what, "S3 can be written and read"} // its address holds a secret
 	}
 	return finding{"ok", what, where + " takes and gives"}
 }
@@ -173,7 +173,7 @@ func checkDatabase(ctx context.Context, s *Settings) (f finding, vendors []findi
 		return fail(err)
 	case !done: // a former version's may have no table of keys
 		return finding{parley.DoctorNote, "database", engine(db) +
-			" answers; its schema is brought up to date by the next start (or 'parley migrate')"}, checkVendors(ctx, s, nil)
+			" answers; the next start (or 'parley migrate') updates its schema"}, checkVendors(ctx, s, nil)
 	}
 	return finding{parley.DoctorOK, "database", engine(db) + " answers, schema up to date"}, checkVendors(ctx, s, db)
 }
@@ -183,7 +183,7 @@ func checkSecret(s *Settings) finding {
 	case err != nil:
 		return finding{"FAIL", "secret key", err.Error()}
 	case s.SecretKey == "" && s.Database != "":
-		return finding{"note", "secret key", "made in the data directory: set PARLEY_SECRET_KEY to the same text on all nodes that share the database"}
+		return finding{"note", "secret key", "generated in the data directory: set PARLEY_SECRET_KEY to the same value on all nodes that share the database"}
 	case s.SecretKey == "":
 		return finding{"ok", "secret key", filepath.Join(s.Data, "secret.key") + " (keep a copy with your backups)"}
 	}
@@ -205,7 +205,7 @@ func checkListen(s *Settings) finding {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return finding{"note", "listen", s.Listen +
-			" is in use: a server runs there already, or choose another with PARLEY_LISTEN"}
+			" is in use: a server is running there already, or choose another with PARLEY_LISTEN"}
 	case err != nil:
 		return finding{"FAIL", "listen", err.Error()}
 	}
@@ -218,7 +218,7 @@ func checkTLS(s *Settings) finding {
 	case s.TLSCert == "" && s.TLSKey == "":
 		return finding{"ok", "tls", "off (put a proxy in front, or set PARLEY_TLS_CERT and PARLEY_TLS_KEY)"}
 	case s.TLSCert == "" || s.TLSKey == "":
-		return finding{"FAIL", "tls", "PARLEY_TLS_CERT and PARLEY_TLS_KEY go together"}
+		return finding{"FAIL", "tls", "set both PARLEY_TLS_CERT and PARLEY_TLS_KEY, or neither"}
 	}
 	for _, path := range []string{s.TLSCert, s.TLSKey} {
 		if _, err := os.ReadFile(path); err != nil {
@@ -234,7 +234,7 @@ func checkPublicURL(s *Settings) finding {
 	case s.PublicURL != "" && !strings.HasPrefix(s.PublicURL, "http://") && !strings.HasPrefix(s.PublicURL, "https://"):
 		return finding{"FAIL", "public url", "PARLEY_PUBLIC_URL must begin with http:// or https://"}
 	case s.PublicURL == "" && ip != nil && !ip.IsLoopback():
-		return finding{"note", "public url", "not set: links use the address that a client used; set PARLEY_PUBLIC_URL where others must reach you"}
+		return finding{"note", "public url", "not set: links use the address of the request; set PARLEY_PUBLIC_URL if others must reach this server"}
 	case s.PublicURL == "":
 		return finding{"ok", "public url", "not set; fine on one machine"}
 	}

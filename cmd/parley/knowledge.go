@@ -34,7 +34,7 @@ func (s *Settings) knowledge(db *store.DB, providers *provider.Set, guard *egres
 		return c.Crawl(ctx, knowledge.Site{URL: doc.URL, Links: doc.Links, Limit: doc.RelativeLinksLimit})
 	}
 	if _, err := providers.For(0).Embedder(); err != nil {
-		slog.Warn("documents are found by their words alone until the embedding model has a key", "error", err)
+		slog.Warn("documents are searched by words only until the embedding model has a key", "error", err)
 	}
 	d.Embedder = func() ai.Embedder {
 		e, err := providers.For(0).Embedder()

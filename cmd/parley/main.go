@@ -23,20 +23,20 @@ import (
 // commands is the command line; every flag is a setting PARLEY_… of the same name too.
 type commands struct {
 	Settings
-	Version kong.VersionFlag `env:"-" help:"Say which build this is."`
+	Version kong.VersionFlag `env:"-" help:"Print the version, commit and date of this build."`
 
 	Serve     serveCmd    `cmd:"" help:"Run the server."`
 	User      userCmd     `cmd:"" help:"Accounts: create, list, disable, password, plan, operator."`
 	Key       keyCmd      `cmd:"" help:"API keys: create."`
-	Credit    creditCmd   `cmd:"" help:"Give an account money (or take it, with a negative amount)."`
+	Credit    creditCmd   `cmd:"" help:"Credit an account (or debit it, with a negative amount)."`
 	WhatsApp  whatsAppCmd `cmd:"" name:"whatsapp" help:"WhatsApp senders: assign."`
 	Trunk     trunkCmd    `cmd:"" help:"SIP trunks: check."`
-	Doctor    doctorCmd   `cmd:"" help:"Say what is configured, reachable and missing, and how to mend it."`
+	Doctor    doctorCmd   `cmd:"" help:"Check what is configured, reachable and missing, and say how to fix it."`
 	Migrate   migrateCmd  `cmd:"" help:"Bring the database's schema up to date."`
 	Backup    backupCmd   `cmd:"" help:"Write a consistent copy of the embedded database to a file."`
-	VersionOf versionCmd  `cmd:"" name:"version" help:"Say which build this is: version, commit, date."`
-	Test      testCmd     `cmd:"" help:"Try assistants with simulated callers: parley test PATH…"`
-	Prices    pricesCmd   `cmd:"" help:"Print the prices and plans file with its defaults, to be changed and named by PARLEY_PRICES."`
+	VersionOf versionCmd  `cmd:"" name:"version" help:"Print the version, commit and date of this build."`
+	Test      testCmd     `cmd:"" help:"Test assistants with simulated callers: parley test PATH…"`
+	Prices    pricesCmd   `cmd:"" help:"Print the default prices and plans file; edit a copy and set PARLEY_PRICES to its path."`
 }
 
 // terminal is where a command writes for people and programs, and the context that ends with a signal.
@@ -64,7 +64,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	c := commands{Settings: settingsOf(provider.All(), allChannels())}
 	parser, err := kong.New(&c, kong.Name("parley"), kong.DefaultEnvars("PARLEY"), kong.UsageOnError(),
 		kong.Writers(stdout, stderr),
-		kong.Description("Voice and chat assistants on your own server.\n\nEvery flag is also an environment variable: --public-url is PARLEY_PUBLIC_URL. A secret may stand in a file: PARLEY_OPENAI_API_KEY_FILE names it."),
+		kong.Description("Voice and chat assistants on your own server.\n\nEvery flag is also an environment variable: --public-url is PARLEY_PUBLIC_URL. A secret can be read from a file: set PARLEY_OPENAI_API_KEY_FILE to its path."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Vars{"version": built()})
 	if err != nil {
 		fmt.Fprintln(stderr, "parley:", err)

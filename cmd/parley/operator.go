@@ -16,13 +16,13 @@ import (
 )
 
 type userCmd struct {
-	Create   userCreate   `cmd:"" help:"Make an account."`
+	Create   userCreate   `cmd:"" help:"Create an account."`
 	List     userList     `cmd:"" help:"List accounts."`
-	Disable  userDisable  `cmd:"" help:"Refuse an account's credentials, at once."`
+	Disable  userDisable  `cmd:"" help:"Disable an account: its credentials are refused at once."`
 	Password userPassword `cmd:"" help:"Set a password; the account's sessions end, its API keys stay unless --revoke-keys."`
 	Plan     userPlan     `cmd:"" help:"Set an account's plan."`
 	Second   userSecond   `cmd:"" name:"two-factor" help:"Say whether an account has two-factor sign-in, or turn it off."`
-	Operator userOperator `cmd:"" help:"Let an account operate this server: enter its providers' keys."`
+	Operator userOperator `cmd:"" help:"Make an account an operator, who may enter the server's provider keys."`
 }
 
 // change opens the database and changes one account.
@@ -40,9 +40,9 @@ func change(t *terminal, s *Settings, email string, fn func(*auth.Authority, *pa
 
 type userCreate struct {
 	Email    string `required:"" help:"Address to sign in with."`
-	Password string `required:"" help:"8 characters or more, and none that everybody tries."`
+	Password string `required:"" help:"At least 8 characters, and not easy to guess."`
 	Name     string `help:"Name (the address)."`
-	Balance  string `default:"0" help:"USD to start with."`
+	Balance  string `default:"0" help:"Opening balance in USD."`
 	Plan     string `default:"default" help:"Plan."`
 	Timezone string `default:"UTC" help:"IANA time zone."`
 }
@@ -78,13 +78,13 @@ func (c *userCreate) Run(s *Settings, t *terminal) error {
 func checkUser(s *Settings, u *parley.User, password string) error {
 	u.Email = strings.ToLower(strings.TrimSpace(u.Email))
 	if a, err := mail.ParseAddress(u.Email); err != nil || a.Address != u.Email || len(u.Email) > 255 {
-		return fmt.Errorf("%q is no email address", u.Email)
+		return fmt.Errorf("%q is not an email address", u.Email)
 	}
 	if why := auth.WeakPassword(password, u.Name, u.Email); why != "" {
 		return errors.New("the password " + strings.TrimSuffix(why, "."))
 	}
 	if !parley.ValidTimezone(u.Timezone) {
-		return fmt.Errorf("%q is no IANA time zone such as Europe/Berlin", u.Timezone)
+		return fmt.Errorf("%q is not an IANA time zone such as Europe/Berlin", u.Timezone)
 	}
 	return knownPlan(s, u.Plan)
 }
@@ -95,7 +95,7 @@ func knownPlan(s *Settings, name string) error {
 		return err
 	}
 	if _, ok := p.Plans[name]; !ok {
-		return fmt.Errorf("there is no plan %q: 'parley prices' shows those there are", name)
+		return fmt.Errorf("there is no plan %q: 'parley prices' prints the plans", name)
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func (c *userList) Run(s *Settings, t *terminal) error {
 
 type userDisable struct {
 	User string `required:"" help:"The account's address."`
-	Undo bool   `help:"Let the account in again."`
+	Undo bool   `help:"Enable the account again."`
 }
 
 func (c *userDisable) Run(s *Settings, t *terminal) error {
@@ -137,7 +137,7 @@ func (c *userDisable) Run(s *Settings, t *terminal) error {
 
 type userPassword struct {
 	User       string `required:"" help:"The account's address."`
-	Password   string `required:"" help:"8 characters or more, and none that everybody tries."`
+	Password   string `required:"" help:"At least 8 characters, and not easy to guess."`
 	RevokeKeys bool   `help:"Revoke the account's API keys too: whoever knew the password may have made one."`
 }
 
@@ -167,7 +167,7 @@ func (c *userPlan) Run(s *Settings, t *terminal) error {
 
 type userOperator struct {
 	User string `required:"" help:"The account's address."`
-	Undo bool   `help:"Take that from the account."`
+	Undo bool   `help:"Remove the operator role."`
 }
 
 func (c *userOperator) Run(s *Settings, t *terminal) error {
@@ -178,7 +178,7 @@ func (c *userOperator) Run(s *Settings, t *terminal) error {
 
 type userSecond struct {
 	User string `required:"" help:"The account's address."`
-	Off  bool   `help:"Turn it off: its owner has lost the app and the recovery codes."`
+	Off  bool   `help:"Turn it off, for an owner who has lost the app and the recovery codes."`
 }
 
 func (c *userSecond) Run(s *Settings, t *terminal) error {
@@ -200,7 +200,7 @@ func (c *userSecond) Run(s *Settings, t *terminal) error {
 }
 
 type keyCmd struct {
-	Create keyCreate `cmd:"" help:"Make an API key and print its token alone."`
+	Create keyCreate `cmd:"" help:"Create an API key and print only its token."`
 	Revoke keyRevoke `cmd:"" help:"Revoke all API keys of an account, at once."`
 }
 
@@ -240,7 +240,7 @@ func (c *keyCreate) Run(s *Settings, t *terminal) error {
 type creditCmd struct {
 	User      string `required:"" help:"The account's address."`
 	Amount    string `required:"" help:"USD, such as 12.50."`
-	Reference string `help:"Your name for this payment: the same one a second time gives nothing."`
+	Reference string `help:"Your reference for this payment: the same reference is credited only once."`
 }
 
 func (c *creditCmd) Run(s *Settings, t *terminal) error {
@@ -264,9 +264,9 @@ func (c *creditCmd) Run(s *Settings, t *terminal) error {
 	case err != nil:
 		return err
 	case !posted:
-		fmt.Fprintf(t.Out, "%s was given already; balance %s USD\n", c.Reference, after.Balance)
+		fmt.Fprintf(t.Out, "%s was credited before; balance %s USD\n", c.Reference, after.Balance.Text())
 	default:
-		fmt.Fprintf(t.Out, "balance %s USD\n", after.Balance)
+		fmt.Fprintf(t.Out, "balance %s USD\n", after.Balance.Text())
 	}
 	return nil
 }

@@ -33,21 +33,21 @@ import (
 )
 
 type testCmd struct {
-	Paths    []string       `arg:"" optional:"" name:"path" help:"Files of cases, and directories of them."`
-	Server   string         `name:"server" env:"-" help:"Base URL of a running server on this machine; without it one is started for the tests, in a folder that goes with it."`
-	Key      string         `env:"-" help:"API key for --server: the owner's of the assistants."`
-	SIP      netip.AddrPort `name:"sip" env:"-" default:"127.0.0.1:5060" help:"Where --server takes calls."`
-	Parallel int            `env:"-" help:"Cases that are performed at once (four per core)."`
-	Ears     string         `env:"-" enum:"real,told" default:"real" help:"How the server learns what callers say, where a case doesn't decide: real, by the assistant's recognizer, or told."`
-	Vendors  bool           `env:"-" help:"Give the server that is started the settings of this environment too, such as vendors' keys: tests may then cost money and leave this machine."`
-	Model    string         `env:"-" help:"Model that plays personas and judges, as VENDOR/MODEL, by the vendor's settings of this environment. What is said in such tests leaves this machine, unless the model runs on it."`
-	Only     string         `env:"-" help:"Perform only the case of this title."`
-	Seed     uint64         `env:"-" help:"Seed of all cases in place of their own."`
-	Repeat   int            `env:"-" help:"Rounds of every case, in place of its own."`
+	Paths    []string       `arg:"" optional:"" name:"path" help:"Files of test cases, or directories that contain them."`
+	Server   string         `name:"server" env:"-" help:"Base URL of a running server on this machine. Without it, a server is started for the tests, in a temporary directory."`
+	Key      string         `env:"-" help:"API key for --server, of the account that owns the assistants."`
+	SIP      netip.AddrPort `name:"sip" env:"-" default:"127.0.0.1:5060" help:"SIP address of --server."`
+	Parallel int            `env:"-" help:"Cases that run at once (four per core)."`
+	Ears     string         `env:"-" enum:"real,told" default:"real" help:"How the server gets the callers' words, unless a case says so: real, by the assistant's recognizer, or told."`
+	Vendors  bool           `env:"-" help:"Start the server with this environment's settings too, such as provider keys. Tests may then cost money and send data elsewhere."`
+	Model    string         `env:"-" help:"Model that plays personas and judges, as VENDOR/MODEL, with the provider settings of this environment. What is said in such tests leaves this machine, unless the model runs on it."`
+	Only     string         `env:"-" help:"Run only the case with this title."`
+	Seed     uint64         `env:"-" help:"Seed for all cases, instead of their own."`
+	Repeat   int            `env:"-" help:"Rounds of every case, instead of its own."`
 	JSON     string         `name:"json" env:"-" help:"File for the results as JSON; - for standard output."`
 	JUnit    string         `name:"junit" env:"-" help:"File for the results as JUnit XML."`
 	Out      string         `env:"-" default:"parley-test" help:"Directory for the sound (WAV) and the picture (SVG) of calls that failed."`
-	Watch    bool           `env:"-" help:"Perform the cases again whenever a file changes, until a signal."`
+	Watch    bool           `env:"-" help:"Run the cases again whenever a file changes, until interrupted."`
 	Schema   bool           `env:"-" help:"Print the JSON Schema of cases, for editors, and do nothing else."`
 	Log      string         `name:"log" env:"-" help:"File for the log of the server that is started."`
 }
@@ -123,7 +123,7 @@ func (c *testCmd) Run(s *Settings, t *terminal) error {
 func (s *Settings) thinker(name string) (*provider.Set, ai.Model, error) {
 	vendor, code, ok := strings.Cut(name, "/")
 	if !ok {
-		return nil, nil, fmt.Errorf("--model: %q is no model such as openai/gpt-5-mini", name)
+		return nil, nil, fmt.Errorf("--model: %q is not a model such as openai/gpt-5-mini", name)
 	}
 	set, err := provider.Open(s.vendors)
 	if err != nil {
@@ -232,7 +232,7 @@ func (c *testCmd) stamp() string {
 // cases reads the cases that are to be performed.
 func (c *testCmd) cases() ([]rehearsal.Case, error) {
 	if len(c.Paths) == 0 {
-		return nil, errors.New("name the files of cases, or directories of them")
+		return nil, errors.New("name files of test cases, or directories that contain them")
 	}
 	all, err := rehearsal.Load(c.Paths)
 	if err != nil {

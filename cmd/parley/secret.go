@@ -26,7 +26,7 @@ func readSecrets(flags []*kong.Flag) error {
 			continue
 		}
 		if f.Target.String() != "" {
-			return fmt.Errorf("%s and %s_FILE are both set: leave one out", name, name)
+			return fmt.Errorf("%s and %s_FILE are both set: set only one", name, name)
 		}
 		raw, err := os.ReadFile(path)
 		if err != nil {

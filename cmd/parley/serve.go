@@ -337,7 +337,7 @@ func (h *server) serve(t *terminal) (err error) {
 		cancel()
 		err = errors.Join(err, h.drain(cut, working.stop))
 	case <-t.Done():
-		slog.Info("stopping: finishing what is under way; a second signal cuts it", "wait", h.Drain)
+		slog.Info("stopping: finishing what is in progress; a second signal stops at once", "wait", h.Drain)
 		wait, cancel := context.WithTimeout(context.Background(), h.Drain)
 		go func() {
 			select {

@@ -34,8 +34,8 @@ type Settings struct {
 	SecretKey string     `help:"Key that encrypts secrets at rest: 16 characters or more, the same on all nodes. Generated in the data directory when absent."`
 	Prices    string     `help:"Path of the prices and plans file (built-in defaults; 'parley prices' prints them)."`
 	LogLevel  slog.Level `default:"info" help:"debug, info, warn or error."`
-	LogFormat string     `default:"text" enum:"text,json" help:"Lines of the log: text, or json objects."`
-	AccessLog string     `default:"off" enum:"on,off" help:"A line of the log for each HTTP request."`
+	LogFormat string     `default:"text" enum:"text,json" help:"Log format: text or json."`
+	AccessLog string     `default:"off" enum:"on,off" help:"Log each HTTP request."`
 
 	Listen            string         `default:"127.0.0.1:8080" help:"Address of the HTTP server."`
 	PublicURL         string         `name:"public-url" help:"Public base URL of this server, such as https://voice.example.com (the address that the client used)."`
@@ -43,7 +43,7 @@ type Settings struct {
 	TLSKey            string         `name:"tls-key" help:"Private key file of the certificate."`
 	TrustedProxies    []netip.Prefix `help:"Networks (CIDR) of proxies whose X-Forwarded-For and X-Forwarded-Proto headers are trusted."`
 	EgressAllow       []netip.Prefix `help:"Private networks (CIDR) that tenants' URLs (tools, webhooks, websites) may reach."`
-	Signup            string         `default:"off" enum:"on,off" help:"Let anybody create an account with POST /api/register, on the plan trial until its first credit."`
+	Signup            string         `default:"off" enum:"on,off" help:"Let anybody create an account with POST /api/register, on the trial plan until its first credit."`
 	OIDCIssuer        string         `name:"oidc-issuer" help:"OpenID Connect issuer that signs people in to the console, such as https://accounts.example.com."`
 	OIDCClientID      string         `name:"oidc-client-id" help:"Client id of this server at that issuer. Its redirect URI is PUBLIC_URL/signin/oidc/callback."`
 	OIDCClientSecret  string         `name:"oidc-client-secret" help:"Client secret of this server at that issuer."`
@@ -60,7 +60,7 @@ type Settings struct {
 	SIPTLSListen         string     `name:"sip-tls-listen" default:"off" help:"Listen address of SIP over TLS, such as 0.0.0.0:5061; off for none."`
 	SIPTLSCert           string     `name:"sip-tls-cert" help:"Certificate file of SIP over TLS (that of PARLEY_TLS_CERT)."`
 	SIPTLSKey            string     `name:"sip-tls-key" help:"Private key file of that certificate (that of PARLEY_TLS_KEY)."`
-	SIPTLSClientCA       string     `name:"sip-tls-client-ca" help:"File of certificate authorities (PEM): who connects to SIP over TLS must show a certificate of theirs."`
+	SIPTLSClientCA       string     `name:"sip-tls-client-ca" help:"File of certificate authorities (PEM). Clients of SIP over TLS must then present a certificate that one of them signed."`
 	RTPPorts             string     `name:"rtp-ports" default:"10000-19999" help:"UDP port range for call audio (RTP)."`
 	WebRTCListen         string     `name:"webrtc-listen" default:"127.0.0.1:8189" help:"UDP listen address for calls from browsers (WebRTC); off disables them."`
 	ExternalIP           netip.Addr `name:"external-ip" help:"Public IP to advertise to trunks and browsers when this server is behind NAT."`
@@ -70,29 +70,29 @@ type Settings struct {
 	CarrierSIPPassword   string     `name:"carrier-sip-password" help:"Password for the carrier's SIP trunk."`
 	CarrierSIPAllowedIPs []string   `name:"carrier-sip-allowed-ips" help:"Addresses and networks from which the carrier sends calls."`
 	CallPrefixes         []string   `default:"US,CA,GB,IE,DE,AT,CH,FR,BE,NL,LU,DK,SE,NO,FI,ES,PT,IT,PL,CZ,AU,NZ,IL" help:"Allowed destinations of calls and text messages: countries (US), prefixes (+49; + allows all), and excluded prefixes (!+1900). Premium-rate and satellite numbers are never called."`
-	CallDailySpend       string     `default:"50" help:"Most USD that an account's outgoing calls and text messages may cost per day (UTC); 0: no limit."`
+	CallDailySpend       string     `default:"50" help:"Maximum that an account's outgoing calls and text messages may cost per day (UTC), in USD; 0: no limit."`
 
-	PublicDailySpend string `default:"20" help:"USD that strangers may cost an account a day (UTC), by the widget and by calls from browsers; 0: no limit."`
+	PublicDailySpend string `default:"20" help:"Maximum that visitors may cost an account per day (UTC), in USD, by the widget and by calls from browsers; 0: no limit."`
 
-	SIPSession    int      `name:"sip-session" default:"1800" help:"Seconds after which a telephone call ends whose session nobody refreshes (RFC 4028), as it is asked for; 0 doesn't ask."`
-	RTPSource     string   `name:"rtp-source" default:"signalled" enum:"signalled,any" help:"Whose sound a call takes: that of the addresses which its signalling names, or, for odd NATs, anybody's who sends where no other does."`
-	Trunks        []string `default:"all" help:"Who may make SIP trunks: all, none, or plans and accounts by their e-mail address."`
-	TrunkPrivate  string   `default:"on" enum:"on,off" help:"Trunks may point at addresses that are not public: a PBX in the house."`
-	TrunkNetworks string   `default:"24,48" help:"Least bits of networks that a trunk lets calls in from, for IPv4 and IPv6."`
-	TrunkCallerID string   `name:"trunk-caller-id" default:"any" enum:"any,verified" help:"Calls over a trunk leave from its number, or only where its owner has verified that (Numbers, Caller id)."`
+	SIPSession    int      `name:"sip-session" default:"1800" help:"SIP session timer in seconds (RFC 4028): a call whose session is not refreshed in time ends; 0 requests no timer."`
+	RTPSource     string   `name:"rtp-source" default:"signalled" enum:"signalled,any" help:"Where a call's RTP may come from: signalled, only the addresses that its signalling names; any, any address, for unusual NATs."`
+	Trunks        []string `default:"all" help:"Who may create SIP trunks: all, none, or a list of plans and accounts (e-mail addresses)."`
+	TrunkPrivate  string   `default:"on" enum:"on,off" help:"Trunks may use private addresses, such as a PBX in the local network."`
+	TrunkNetworks string   `default:"24,48" help:"Shortest prefix of the networks that a trunk may accept calls from, for IPv4 and IPv6."`
+	TrunkCallerID string   `name:"trunk-caller-id" default:"any" enum:"any,verified" help:"Calls over a trunk may show its number: any; or only once its owner has verified it: verified (Numbers, Caller ID)."`
 
-	ConnectionsPerAddress int `default:"500" help:"Connections that a client address (IPv6: its /64) has at once; trusted proxies have no limit. 0: no limit."`
-	StreamsPerAddress     int `default:"100" help:"Live event streams that a client address has at once; 0: no limit."`
+	ConnectionsPerAddress int `default:"500" help:"Maximum connections at once per client address (IPv6: per /64); trusted proxies have no limit. 0: no limit."`
+	StreamsPerAddress     int `default:"100" help:"Maximum live event streams at once per client address; 0: no limit."`
 
-	FallbackModels           []string      `help:"Models that go on, in this order, where an assistant's own fails or is late: VENDOR/MODEL (none)."`
-	FallbackModelAfter       time.Duration `default:"2.5s" help:"How long a model may take to its first word before the next one is asked too."`
-	FallbackVoices           []string      `help:"Providers that go on speaking, in this order, where an assistant's own voice fails or is late, with a voice of the same language and, if they can, gender (none)."`
-	FallbackVoiceAfter       time.Duration `default:"1s" help:"How long a voice may take to its first sound before the next one is asked too."`
-	FallbackTranscribers     []string      `help:"Providers that go on listening, in this order, where an assistant's own transcriber fails or is late (none)."`
-	FallbackTranscriberAfter time.Duration `default:"3s" help:"How long a transcriber may take to the text of what was said before the next one hears it."`
+	FallbackModels           []string      `help:"Models that take over, in this order, when an assistant's own fails or is late: VENDOR/MODEL (none)."`
+	FallbackModelAfter       time.Duration `default:"2.5s" help:"How long a model may take until its first word before the next one is asked too."`
+	FallbackVoices           []string      `help:"Text-to-speech providers that take over, in this order, when an assistant's own voice fails or is late, with a voice of the same language and, if possible, gender (none)."`
+	FallbackVoiceAfter       time.Duration `default:"1s" help:"How long a voice may take until its first sound before the next one is asked too."`
+	FallbackTranscribers     []string      `help:"Speech-to-text providers that take over, in this order, when an assistant's own transcriber fails or is late (none)."`
+	FallbackTranscriberAfter time.Duration `default:"3s" help:"How long a transcriber may take to return the text before the next one is tried."`
 
 	RateAPI      auth.Rate `name:"rate-api" default:"200/s" help:"API requests per key: N/s, N/min or off."`
-	RateLogin    auth.Rate `default:"10/min" help:"Login attempts per address and email, in the API and the console together; six times that per address, and of those that fail per account."`
+	RateLogin    auth.Rate `default:"10/min" help:"Login attempts per address and email, in the API and the console together. Six times as many per address, and six times as many failed ones per account."`
 	RateCreate   auth.Rate `default:"30/min" help:"New public conversations per address."`
 	RateMessage  auth.Rate `default:"60/min" help:"Public messages per conversation."`
 	RateReply    auth.Rate `default:"60/min" help:"generate-reply per key."`
@@ -209,7 +209,7 @@ func (s *Settings) issuer(db *store.DB, guard *egress.Guard) (*oidc.Issuer, erro
 func (s *Settings) publicBudget() (parley.Money, error) {
 	m, err := parley.ParseMoney(s.PublicDailySpend)
 	if err != nil || m < 0 {
-		return 0, fmt.Errorf("PARLEY_PUBLIC_DAILY_SPEND: %q is no amount of USD such as 20; 0 sets no limit",
+		return 0, fmt.Errorf("PARLEY_PUBLIC_DAILY_SPEND: %q is not an amount of USD such as 20; 0 sets no limit",
 			s.PublicDailySpend)
 	}
 	return m, nil

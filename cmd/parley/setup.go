@@ -24,7 +24,7 @@ func (h *server) serverChecks() []setup.Check {
 			if h.ready.Load() {
 				return findings(finding{parley.DoctorOK, "jobs", "running"})
 			}
-			return findings(finding{parley.DoctorFail, "jobs", "job workers are not running: documents are not read, messages not sent, numbers not renewed. The server's log says why"})
+			return findings(finding{parley.DoctorFail, "jobs", "job workers are not running: documents are not processed, messages not sent, numbers not renewed. The server's log says why"})
 		}},
 		{Code: "mail", Name: "E-mail", Ask: func(ctx context.Context) []parley.Finding {
 			return []parley.Finding{h.mail.Check(ctx)}
@@ -56,7 +56,7 @@ func (p *telephone) state(s *Settings) []parley.Finding {
 	case config.Listen == "off":
 		return findings(finding{parley.DoctorNote, what, "off (PARLEY_SIP_LISTEN): no calls come in or go out over SIP"})
 	case p.line == nil:
-		return findings(finding{parley.DoctorFail, what, fmt.Sprintf("not running: %s was taken when the server started. Stop what uses it, or choose another with PARLEY_SIP_LISTEN, and start the server again", config.Listen)})
+		return findings(finding{parley.DoctorFail, what, fmt.Sprintf("not running: %s was in use when the server started. Stop the program that uses it, or choose another address with PARLEY_SIP_LISTEN, and start the server again", config.Listen)})
 	}
 	return findings(finding{parley.DoctorOK, what, fmt.Sprintf("listening on %s; sound on UDP ports %s", p.line.Addr(), s.RTPPorts)},
 		s.checkExternal(config))
@@ -79,7 +79,7 @@ func (h *server) checkAddress(ctx context.Context) []parley.Finding {
 	at := strings.TrimSuffix(h.PublicURL, "/")
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at+"/healthz", nil)
 	if err != nil {
-		return found(parley.DoctorFail, "PARLEY_PUBLIC_URL is no URL")
+		return found(parley.DoctorFail, "PARLEY_PUBLIC_URL is not a URL")
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -40,7 +40,7 @@ func (s *Settings) limits() (d call.Destinations, spend parley.Money, err error)
 		return d, 0, fmt.Errorf("PARLEY_CALL_PREFIXES: %w", err)
 	}
 	if spend, err = parley.ParseMoney(s.CallDailySpend); err != nil || spend < 0 {
-		return d, 0, fmt.Errorf("PARLEY_CALL_DAILY_SPEND: %q is no amount of USD such as 50; 0 sets no limit",
+		return d, 0, fmt.Errorf("PARLEY_CALL_DAILY_SPEND: %q is not an amount of USD such as 50; 0 sets no limit",
 			s.CallDailySpend)
 	}
 	return d, spend, nil
@@ -102,7 +102,7 @@ func (s *Settings) telephone(db *store.DB, sandbox bool, providers *provider.Set
 	sipLine := sip.New(config)
 	if err := sipLine.Listen(); err != nil {
 		if config.Listen == sipListen && errors.Is(err, syscall.EADDRINUSE) {
-			slog.Warn("the telephone does not run: its address is taken. Stop what uses it, choose another with PARLEY_SIP_LISTEN, or turn the telephone off with PARLEY_SIP_LISTEN=off", "address", sipListen)
+			slog.Warn("telephony is not running: its address is in use. Stop the program that uses it, choose another address with PARLEY_SIP_LISTEN, or turn telephony off with PARLEY_SIP_LISTEN=off", "address", sipListen)
 			return p, nil
 		}
 		return nil, fmt.Errorf("open the telephone line: %w", err)
@@ -142,16 +142,16 @@ func (s *Settings) sipConfig() (c sip.Config, err error) {
 		return c, nil
 	}
 	if s.SIPSession != 0 && (s.SIPSession < 90 || s.SIPSession > 86400) {
-		return c, fmt.Errorf("PARLEY_SIP_SESSION: %d is no number of seconds from 90 to 86400, nor 0", s.SIPSession)
+		return c, fmt.Errorf("PARLEY_SIP_SESSION: %d is neither 0 nor a number of seconds from 90 to 86400", s.SIPSession)
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		return c, fmt.Errorf("PARLEY_SIP_LISTEN: %q is no address such as 0.0.0.0:5060, nor off", c.Listen)
+		return c, fmt.Errorf("PARLEY_SIP_LISTEN: %q is neither an address such as 0.0.0.0:5060 nor off", c.Listen)
 	}
 	first, last, ok := strings.Cut(s.RTPPorts, "-")
 	a, errA := strconv.ParseUint(strings.TrimSpace(first), 10, 16)
 	b, errB := strconv.ParseUint(strings.TrimSpace(last), 10, 16)
 	if !ok || errA != nil || errB != nil || a == 0 || b <= a {
-		return c, fmt.Errorf("PARLEY_RTP_PORTS: %q is no range of ports such as 10000-19999", s.RTPPorts)
+		return c, fmt.Errorf("PARLEY_RTP_PORTS: %q is not a range of ports such as 10000-19999", s.RTPPorts)
 	}
 	c.Ports = [2]int{int(a), int(b)}
 	return c, s.sipTLS(&c)
@@ -163,7 +163,7 @@ func (s *Settings) sipTLS(c *sip.Config) error {
 	if s.SIPTLSListen != "off" && s.SIPTLSListen != "" {
 		c.Secure = s.SIPTLSListen
 		if _, _, err := net.SplitHostPort(c.Secure); err != nil {
-			return fmt.Errorf("PARLEY_SIP_TLS_LISTEN: %q is no address such as 0.0.0.0:5061, nor off", c.Secure)
+			return fmt.Errorf("PARLEY_SIP_TLS_LISTEN: %q is neither an address such as 0.0.0.0:5061 nor off", c.Secure)
 		}
 		if certFile == "" || keyFile == "" {
 			return errors.New("PARLEY_SIP_TLS_LISTEN needs a certificate: set PARLEY_SIP_TLS_CERT and PARLEY_SIP_TLS_KEY, or PARLEY_TLS_CERT and PARLEY_TLS_KEY")
@@ -245,13 +245,16 @@ func (p *telephone) Check(ctx context.Context, t *parley.Trunk) (call.Health, er
 	}
 	h, err := p.line.Check(ctx, to)
 	if err == nil && len(to.Allowed) < len(t.AllowedInboundIPs) {
-		err = fmt.Errorf("it answers, but some of its allowed_inbound_ips are too wide to let calls in from: name networks of /%d or more bits (IPv6: /%d)", p.rules.IPv4, p.rules.IPv6)
+		err = fmt.Errorf("it answers, but some of its allowed_inbound_ips are too wide to accept calls from: use networks of /%d or narrower (IPv6: /%d)", p.rules.IPv4, p.rules.IPv6)
 	}
 	return call.Health{Registered: h.Registered, OptionsMS: h.OptionsMS, Findings: h.Findings}, err
 }
 
 // Registered implements call.Line.
 func (p *telephone) Registered(id int64) bool { return p.line.Registered(id) }
+
+// Secure implements call.Line.
+func (p *telephone) Secure() bool { return p.line.Secure() }
 
 // Refresh has the line look at the trunks again.
 func (p *telephone) Refresh() {
@@ -322,7 +325,7 @@ func checkTelephone(s *Settings) (list []finding) {
 		switch {
 		case errors.Is(err, syscall.EADDRINUSE):
 			list = append(list, finding{"note", what, strings.TrimSuffix(config.Listen+" or "+config.Secure, " or ") +
-				" is in use: a server runs there already, or choose another with PARLEY_SIP_LISTEN, PARLEY_SIP_TLS_LISTEN"})
+				" is in use: a server is running there already, or choose another with PARLEY_SIP_LISTEN or PARLEY_SIP_TLS_LISTEN"})
 		case err != nil:
 			list = append(list, finding{"FAIL", what,
 				fmt.Sprintf("%v: choose another address with PARLEY_SIP_LISTEN", err)})
@@ -344,14 +347,14 @@ func (s *Settings) checkExternal(c sip.Config) finding {
 	at, err := netip.ParseAddr(host)
 	switch {
 	case c.External.IsValid() && (c.External.IsUnspecified() || c.External.IsLoopback()):
-		return finding{"FAIL", what, fmt.Sprintf("PARLEY_EXTERNAL_IP is %s, which nobody else can reach: set the address that trunks see, or nothing", c.External)}
+		return finding{"FAIL", what, fmt.Sprintf("PARLEY_EXTERNAL_IP is %s, which nobody else can reach: set the public address, or leave it unset", c.External)}
 	case c.External.IsValid():
-		return finding{"ok", what, fmt.Sprintf("%s; let UDP %s and the port of %s through to this machine",
+		return finding{"ok", what, fmt.Sprintf("%s; forward UDP %s and the port of %s to this machine",
 			c.External, s.RTPPorts, c.Listen)}
 	case err == nil && at.IsLoopback():
-		return finding{"ok", what, "not needed: the telephone listens for this machine alone. Set PARLEY_SIP_LISTEN=0.0.0.0:5060 for trunks elsewhere"}
+		return finding{"ok", what, "not needed: SIP listens on this machine only. Set PARLEY_SIP_LISTEN=0.0.0.0:5060 for trunks elsewhere"}
 	}
-	return finding{"note", what, "not set: fine without NAT. Behind a router, set PARLEY_EXTERNAL_IP to the address that trunks see, or there is no sound"}
+	return finding{"note", what, "not set: fine without NAT. Behind NAT, set PARLEY_EXTERNAL_IP to the public address, or calls have no sound"}
 }
 
 // callMetrics tells of calls at /metrics.

@@ -19,8 +19,8 @@ var unreachable = parley.Unreachable.Error() + ": "
 
 // failed ends a call for which there is no route, and logs it.
 func failed(r call.Route, err error) error {
-	slog.Error("a call has no way out", "number", r.Number.ID, "error", err)
-	return parley.Explain(parley.Unreachable, "The call has no way out: %s.", strings.TrimSuffix(err.Error(), "."))
+	slog.Error("no outbound route for a call", "number", r.Number.ID, "error", err)
+	return parley.Explain(parley.Unreachable, "No outbound route: %s.", strings.TrimSuffix(err.Error(), "."))
 }
 
 // unassigned adds call.ErrNoSuchNumber to the refusals that mean it: unallocated, changed or incomplete numbers (RFC
@@ -47,11 +47,11 @@ func explained(err error, carrier bool) error {
 	case !ok:
 		return err
 	case carrier:
-		return parley.Explain(err, "The call did not get through: the carrier of this server's numbers can't be reached. The operator finds the reason in the log.")
+		return parley.Explain(err, "The call did not get through: the carrier of this server's numbers can't be reached. The operator can find the reason in the log.")
 	case parley.Explanation(err) != "": // the line's own sentence, which tells nothing of strangers
 		return parley.Explain(err, "The call did not get through. %s", parley.Explanation(err))
 	}
-	return parley.Explain(err, "The call did not get through: %s. Check the trunk's settings; its check in the console tells more.", strings.ReplaceAll(why, unreachable, ""))
+	return parley.Explain(err, "The call did not get through: %s. Check the trunk's settings, and run its check in the console.", strings.ReplaceAll(why, unreachable, ""))
 }
 
 // refusal says what a SIP status means for the user who placed the call, and what to do about it.
@@ -62,19 +62,19 @@ func refusal(r *sip.Refused, carrier bool) string {
 	case slices.Contains([]int{404, 410, 484, 604}, code):
 		text = "The number is not in service (%s). Check it."
 	case code == 603:
-		text = "Whoever was called declined the call (%s)."
+		text = "The person called declined the call (%s)."
 	case carrier:
-		text = "The carrier of this server's numbers refused the call (%s). It may not allow this destination or caller id; if it goes on, ask this server's operator."
+		text = "The carrier of this server's numbers refused the call (%s). It may not allow this destination or caller ID. If it keeps happening, ask this server's operator."
 	case code == 401 || code == 407:
 		text = "The trunk refused the user name and password (%s). Check them in the trunk's settings."
 	case code == 402:
-		text = "The trunk's provider wants to be paid (%s). Look at your account there."
+		text = "The trunk's provider asks for payment (%s). Check your account there."
 	case code == 403:
-		text = "The trunk forbids the call (%s). Its provider may not allow this destination or caller id, or the user name and password are wrong."
+		text = "The trunk forbids the call (%s). Its provider may not allow this destination or caller ID, or the user name and password are wrong."
 	case slices.Contains([]int{415, 488, 606}, code):
-		text = "The trunk takes no sound that this server offers (%s). Have it take G.711 or G.722, and look whether it insists on encryption."
+		text = "The trunk accepts none of the codecs that this server offers (%s). Enable G.711 or G.722 there, and check whether it requires encryption."
 	case code >= 500 && code < 600:
-		text = "The trunk's provider failed (%s). Try again later; if it goes on, ask the provider."
+		text = "The trunk's provider failed (%s). Try again later. If it keeps happening, ask the provider."
 	}
 	return fmt.Sprintf(text, said)
 }

@@ -28,7 +28,7 @@ func TestFailedCallsAreExplained(t *testing.T) {
 		{refused(487, "Request Terminated"), false, nil},
 		{parley.NoAnswer, false, nil},
 		{context.Canceled, false, nil},
-		{refused(403, "Forbidden"), false, []string{"SIP 403 Forbidden", "caller id"}},
+		{refused(403, "Forbidden"), false, []string{"SIP 403 Forbidden", "caller ID"}},
 		{refused(401, "Unauthorized"), false, []string{"SIP 401", "user name and password"}},
 		{refused(401, "Unauthorized"), true, []string{"SIP 401", "operator"}},
 		{refused(404, "Not Found"), true, []string{"not in service", "SIP 404"}},
@@ -45,7 +45,7 @@ func TestFailedCallsAreExplained(t *testing.T) {
 			[]string{"The call did not get through. Nothing answered at pbx.example."}},
 		{failed(call.Route{}, errRented), false, []string{"is rented from this server's carrier"}},
 		{failed(call.Route{}, errors.New("transport sctp is not there")), false,
-			[]string{"no way out: transport sctp"}},
+			[]string{"No outbound route: transport sctp"}},
 	} {
 		err := explained(unassigned(c.err), c.carrier)
 		text := parley.Explanation(err)

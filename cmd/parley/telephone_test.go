@@ -22,14 +22,14 @@ func TestTelephoneSettings(t *testing.T) {
 		"PARLEY_SIP_SESSION":          func(s *Settings) { s.SIPSession = 60 },
 		"PARLEY_SIP_LISTEN":           func(s *Settings) { s.SIPListen = "5060" },
 		"PARLEY_RTP_PORTS":            func(s *Settings) { s.RTPPorts = "20000-10000" },
-		`"10000" is no range`:         func(s *Settings) { s.RTPPorts = "10000" },
-		`"1-70000" is no range`:       func(s *Settings) { s.RTPPorts = "1-70000" },
+		`"10000" is not a range`:      func(s *Settings) { s.RTPPorts = "10000" },
+		`"1-70000" is not a range`:    func(s *Settings) { s.RTPPorts = "1-70000" },
 		"PARLEY_CARRIER_SIP_ADDRESS":  func(s *Settings) { s.CarrierSIPAddress = "sip:carrier" },
 		"PARLEY_CARRIER_SIP_ALLOWED_IPS": func(s *Settings) {
 			s.CarrierSIPAddress, s.CarrierSIPAllowedIPs = "carrier.example.com", []string{"carrier"}
 		},
 		"PARLEY_TRUNK_NETWORKS": func(s *Settings) { s.TrunkNetworks = "24" },
-		"no two numbers":        func(s *Settings) { s.TrunkNetworks = "33,48" },
+		"not a pair of prefix":  func(s *Settings) { s.TrunkNetworks = "33,48" },
 		"nobody else can reach": func(s *Settings) { s.ExternalIP = netip.MustParseAddr("127.0.0.1") },
 	} {
 		s := good

@@ -20,7 +20,7 @@ func (s *Settings) carrierTrunk() (*sip.Trunk, error) {
 		return nil, nil
 	}
 	if !parley.ValidHostPort(s.CarrierSIPAddress) {
-		return nil, fmt.Errorf("PARLEY_CARRIER_SIP_ADDRESS: %q is no host name or IP address, with a port after a colon where it is not 5060", s.CarrierSIPAddress)
+		return nil, fmt.Errorf("PARLEY_CARRIER_SIP_ADDRESS: %q is not a host name or IP address, with a port after a colon where it is not 5060", s.CarrierSIPAddress)
 	}
 	allowed, err := networks(s.CarrierSIPAllowedIPs)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Settings) trunkRules() (r parley.TrunkRules, err error) {
 	a, errA := strconv.ParseUint(strings.TrimSpace(four), 10, 8)
 	b, errB := strconv.ParseUint(strings.TrimSpace(six), 10, 8)
 	if !ok || errA != nil || errB != nil || a > 32 || b > 128 {
-		return r, fmt.Errorf("PARLEY_TRUNK_NETWORKS: %q are no two numbers of bits such as 24,48", s.TrunkNetworks)
+		return r, fmt.Errorf("PARLEY_TRUNK_NETWORKS: %q is not a pair of prefix lengths such as 24,48", s.TrunkNetworks)
 	}
 	return parley.TrunkRules{Makers: s.Trunks, IPv4: int(a), IPv6: int(b), Carrier: s.CarrierSIPAddress}, nil
 }
@@ -55,7 +55,7 @@ func networks(list []string) (out []netip.Prefix, err error) {
 }
 
 // errRented is said of trunks whose number the carrier rents out: whoever rents it has it.
-var errRented = parley.Errorf(parley.Unavailable, "The trunk is not used: its number is rented from this server's carrier. Give the trunk a number of your own.")
+var errRented = parley.Errorf(parley.Unavailable, "The trunk is not used: its number is rented from this server's carrier. Give the trunk another number.")
 
 // trunk is a user's trunk as the line knows it. Networks that are too wide are left out: they were stored when they
 // might be wider.
@@ -133,14 +133,14 @@ func (s *Settings) checkCarrierTrunk() finding {
 	case s.TwilioAccountSID != "":
 		return finding{"note", what, "none: numbers of the carrier can't call or be called. Set PARLEY_CARRIER_SIP_ADDRESS"}
 	}
-	return finding{"note", what, "none: calls from the sandbox's numbers reach a far end inside this program. Set PARLEY_CARRIER_SIP_ADDRESS for real ones"}
+	return finding{"note", what, "none: calls from the sandbox's numbers reach a simulated far end inside this program. Set PARLEY_CARRIER_SIP_ADDRESS for real ones"}
 }
 
 // checkTrunks says what users may do with trunks of their own.
 func (s *Settings) checkTrunks() finding {
 	const what = "users' trunks"
 	if s.Signup == "on" && slices.Contains(s.Trunks, "all") && (s.TrunkPrivate == "on" || s.TrunkCallerID == "any") {
-		return finding{"note", what, "anybody who signs up may make SIP trunks, at addresses inside too, and call from any number: set PARLEY_TRUNKS, or PARLEY_TRUNK_PRIVATE=off and PARLEY_TRUNK_CALLER_ID=verified"}
+		return finding{"note", what, "anybody who signs up may create SIP trunks, even to private addresses, and call from any number: set PARLEY_TRUNKS, or PARLEY_TRUNK_PRIVATE=off and PARLEY_TRUNK_CALLER_ID=verified"}
 	}
 	return finding{"ok", what, "made by " + strings.Join(s.Trunks, ", ")}
 }

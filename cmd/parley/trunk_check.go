@@ -17,7 +17,7 @@ import (
 )
 
 type trunkCmd struct {
-	Check trunkCheck `cmd:"" help:"Ask a SIP trunk whether it is there, and tell what its answer says."`
+	Check trunkCheck `cmd:"" help:"Check whether a SIP trunk answers, and report what its answer says."`
 }
 
 type trunkCheck struct {
@@ -63,7 +63,7 @@ func (c *trunkCheck) Run(s *Settings, t *terminal) error {
 	print := func(state, what, text string) { fmt.Fprintf(t.Out, "%-5s %-15s %s\n", state, what, text) }
 	for _, f := range health.Findings {
 		if f.Topic == "registration" && registers {
-			f.State, f.Text = parley.FindingNote, "Not tried here: the server registers, and its console and API tell how that goes."
+			f.State, f.Text = parley.FindingNote, "Not tested here: the running server registers; its console and API show the state."
 		}
 		state := string(f.State)
 		if f.State == parley.FindingFail {
@@ -90,12 +90,12 @@ func (c *trunkCheck) pick(list []parley.Trunk) (*parley.Trunk, error) {
 			continue
 		}
 		if found != nil {
-			return nil, fmt.Errorf("%s is the address of more than one trunk: name one by its id, such as %d or %d", c.Trunk, found.ID, t.ID)
+			return nil, fmt.Errorf("%s is the address of more than one trunk: give the id of one, such as %d or %d", c.Trunk, found.ID, t.ID)
 		}
 		found = t
 	}
 	if found == nil {
-		return nil, fmt.Errorf("there is no trunk %s: name one by its id, its phone number or its address", c.Trunk)
+		return nil, fmt.Errorf("there is no trunk %s: give its id, phone number or address", c.Trunk)
 	}
 	return found, nil
 }
@@ -107,7 +107,7 @@ func (p *telephone) borrow(ctx context.Context, s *Settings) (hangUp func(), err
 		return nil, err
 	}
 	if config.Listen == "off" {
-		return nil, errors.New("the telephone is off (PARLEY_SIP_LISTEN)")
+		return nil, errors.New("telephony is off (PARLEY_SIP_LISTEN)")
 	}
 	host, _, _ := net.SplitHostPort(config.Listen)
 	config.Listen, config.Secure, config.Softphone = net.JoinHostPort(cmp.Or(host, "0.0.0.0"), "0"), "", false

@@ -10,17 +10,17 @@ import (
 func (a *API) alertRoutes() {
 	const tag, missing = "Alerts", "Alert not found"
 	handle(a, op{Method: "GET", Path: "/user/alerts", Name: "listAlerts", Tag: tag,
-		Summary: "All alerts with how they stand, newest first"}, a.listAlerts)
+		Summary: "All alerts with their state, newest first"}, a.listAlerts)
 	handle(a, op{Method: "POST", Path: "/user/alerts", Name: "createAlert", Tag: tag, Status: 201, Body: parley.Alert{},
-		Idempotent: true, Summary: "Make an alert"}, a.createAlert)
+		Idempotent: true, Summary: "Create an alert"}, a.createAlert)
 	handle(a, op{Method: "GET", Path: "/user/alerts/{id}", Name: "getAlert", Tag: tag, NotFound: missing,
 		Summary: "Read an alert"}, a.getAlert)
 	handle(a, op{Method: "PUT", Path: "/user/alerts/{id}", Name: "updateAlert", Tag: tag, NotFound: missing,
-		Body: parley.Alert{}, Partial: true, Summary: "Change the fields that are sent"}, a.updateAlert)
+		Body: parley.Alert{}, Partial: true, Summary: "Update the fields that are sent"}, a.updateAlert)
 	handle(a, op{Method: "DELETE", Path: "/user/alerts/{id}", Name: "deleteAlert", Tag: tag, NotFound: missing,
 		Summary: "Delete an alert"}, a.deleteAlert)
 	handle(a, op{Method: "POST", Path: "/user/alerts/{id}/test", Name: "testAlert", Tag: tag, NotFound: missing,
-		Summary: "Send what would be sent if the alert were raised now, marked as a test"}, a.testAlert)
+		Summary: "Send a test of the alert's notifications, marked as a test"}, a.testAlert)
 }
 
 func (a *API) listAlerts(ctx context.Context, r *request, _ *none) ([]parley.Alert, error) {

@@ -12,7 +12,7 @@ import (
 )
 
 type analyticsQuery struct {
-	Range       string `query:"range" enum:"today,yesterday,7d,30d,90d" doc:"Days in the account's time zone, up to today (7d). date_from and date_to go before it."`
+	Range       string `query:"range" enum:"today,yesterday,7d,30d,90d" doc:"Days in the account's time zone, up to today (7d). date_from and date_to override it."`
 	DateFrom    string `query:"date_from" format:"date" doc:"YYYY-MM-DD, in the account's time zone."`
 	DateTo      string `query:"date_to" format:"date" doc:"YYYY-MM-DD, included."`
 	AssistantID int64  `query:"assistant_id" format:"assistant"`
@@ -31,7 +31,7 @@ type activitySums struct {
 	Minutes        float64      `json:"minutes" doc:"Of calls."`
 	Conversations  int64        `json:"conversations"`
 	Messages       int64        `json:"messages" doc:"Of customers, in conversations."`
-	FailedMessages int64        `json:"failed_messages" doc:"Of customers, that got no reply."`
+	FailedMessages int64        `json:"failed_messages" doc:"Of customers, without a reply."`
 	Cost           parley.Money `json:"cost"`
 }
 
@@ -67,9 +67,9 @@ type (
 		Timezone   string               `json:"timezone"`
 		Total      activitySums         `json:"total"`
 		Days       []analyticsDay       `json:"days"`
-		Assistants []analyticsAssistant `json:"assistants" doc:"What cost most, first."`
+		Assistants []analyticsAssistant `json:"assistants" doc:"The most expensive first."`
 		Channels   []analyticsChannel   `json:"channels"`
-		Latency    analyticsLatency     `json:"latency_ms" doc:"From the customer's last sound to the first of the reply, exact to 2 %."`
+		Latency    analyticsLatency     `json:"latency_ms" doc:"From the customer's last sound to the first sound of the reply, accurate to 2 %."`
 		Status     map[string]int64     `json:"status" doc:"Calls by status."`
 		Reasons    map[string]int64     `json:"ended_reason" doc:"Calls by ended_reason."`
 		AnsweredBy map[string]int64     `json:"answered_by" doc:"Calls by who answered: human, machine, unknown; nobody; telephone, voicemail, queue of a number's route."`

@@ -12,7 +12,7 @@ func (a *API) assistantRoutes() {
 	for i, path := range []string{"/user/assistant", "/user/assistants"} {
 		name := []string{"createAssistant", "createAssistantPlural"}[i]
 		handle(a, op{Method: "POST", Path: path, Name: name, Tag: tag, Status: 201, Body: parley.Assistant{},
-			Summary: "Make an assistant"}, a.createAssistant)
+			Summary: "Create an assistant"}, a.createAssistant)
 	}
 	handle(a, op{Method: "GET", Path: "/user/assistants", Name: "listAllAssistants", Tag: tag,
 		Summary: "All assistants, unpaginated (older clients)"}, a.listAllAssistants)
@@ -29,19 +29,19 @@ func (a *API) assistantRoutes() {
 			handle(a, op{Method: method, Path: path,
 				Name: name(map[string]string{"PUT": "updateAssistant", "PATCH": "patchAssistant"}[method]),
 				Tag:  tag, NotFound: missing, Body: parley.Assistant{}, Partial: true,
-				Summary: "Change the fields that are sent"}, a.updateAssistant)
+				Summary: "Update the fields that are sent"}, a.updateAssistant)
 		}
 		handle(a, op{Method: "DELETE", Path: path, Name: name("deleteAssistant"), Tag: tag, NotFound: missing,
 			Summary: "Delete an assistant; its history stays"}, a.deleteAssistant)
 	}
 	handle(a, op{Method: "GET", Path: one + "/prompt-versions", Name: "listPromptVersions", Tag: tag,
-		NotFound: missing, Summary: "The wordings that the prompt has had, newest first"}, a.listPromptVersions)
+		NotFound: missing, Summary: "Versions of the prompt, newest first"}, a.listPromptVersions)
 	handle(a, op{Method: "GET", Path: one + "/prompt-versions/{version}", Name: "getPromptVersion", Tag: tag,
-		NotFound: missing, Summary: "One wording of the prompt"}, a.getPromptVersion)
+		NotFound: missing, Summary: "One version of the prompt"}, a.getPromptVersion)
 	handle(a, op{Method: "GET", Path: one + "/prompt-versions/{version}/diff", Name: "diffPromptVersion", Tag: tag,
-		NotFound: missing, Summary: "What changed from a version to another, line by line"}, a.diffPromptVersion)
+		NotFound: missing, Summary: "Compare two versions of the prompt, line by line"}, a.diffPromptVersion)
 	handle(a, op{Method: "POST", Path: one + "/prompt-versions/{version}/restore", Name: "restorePromptVersion",
-		Tag: tag, NotFound: missing, Summary: "Make an older wording the present one"}, a.restorePromptVersion)
+		Tag: tag, NotFound: missing, Summary: "Restore an older version of the prompt"}, a.restorePromptVersion)
 
 	a.voicemailRoutes()
 	handle(a, op{Method: "GET", Path: "/user/assistants/languages", Name: "listLanguages", Tag: tag,
@@ -49,13 +49,13 @@ func (a *API) assistantRoutes() {
 	handle(a, op{Method: "GET", Path: "/user/assistants/voices", Name: "listVoices", Tag: tag, Summary: "Voices"},
 		a.listVoices)
 	handle(a, op{Method: "GET", Path: "/user/assistants/synthesizer-providers", Name: "listSynthesizerProviders",
-		Tag: tag, Summary: "Providers that speak"}, a.listSynthesizers)
+		Tag: tag, Summary: "Text-to-speech providers"}, a.listSynthesizers)
 	handle(a, op{Method: "GET", Path: "/user/assistants/transcriber-providers", Name: "listTranscriberProviders",
-		Tag: tag, Summary: "Providers that listen"}, a.listTranscribers)
+		Tag: tag, Summary: "Speech-to-text providers"}, a.listTranscribers)
 	handle(a, op{Method: "GET", Path: "/user/assistants/models", Name: "listModels", Tag: tag,
 		Summary: "Models that are configured on this server"}, a.listModels)
 	handle(a, op{Method: "GET", Path: "/user/assistants/phone-numbers", Name: "listAssignableNumbers", Tag: tag,
-		Summary: "Own phone numbers that an assistant may have"}, a.listAssignable)
+		Summary: "Your phone numbers that an assistant can use"}, a.listAssignable)
 
 	for _, hook := range []struct{ path, name, url, on string }{
 		{"webhook", "Webhook", "webhook_url", "is_webhook_active"},
@@ -63,7 +63,7 @@ func (a *API) assistantRoutes() {
 		{"conversation-ended-webhook", "ConversationEndedWebhook", "conversation_ended_webhook_url", ""},
 	} {
 		handle(a, op{Method: "POST", Path: "/user/assistants/enable-" + hook.path, Name: "enable" + hook.name,
-			Tag: tag, Summary: "Have events sent to a URL"},
+			Tag: tag, Summary: "Send events to a URL"},
 			func(ctx context.Context, r *request, in *enableWebhook) (*messageData[[]string], error) {
 				change := map[string]any{hook.url: in.Body.WebhookURL}
 				if hook.on != "" {
@@ -102,7 +102,7 @@ type disableWebhook struct {
 type savedAssistant struct {
 	Message  string            `json:"message"`
 	Data     *parley.Assistant `json:"data"`
-	Warnings []string          `json:"warnings,omitempty" doc:"What was saved and can't work on this server, with how to mend it: calls end with it as their ended_detail. Absent where there is nothing to warn of."`
+	Warnings []string          `json:"warnings,omitempty" doc:"What was saved but can't work on this server, and how to fix it; calls fail with it as their ended_detail. Absent without warnings."`
 }
 
 func (a *API) saved(message string, s *parley.Assistant, err error) (*savedAssistant, error) {

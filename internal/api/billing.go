@@ -11,7 +11,7 @@ func (a *API) billingRoutes() {
 	handle(a, op{Method: "GET", Path: "/user/billing/ledger", Name: "listLedger", Tag: "Billing",
 		Summary: "Every movement of the balance, newest first"}, a.listLedger)
 	handle(a, op{Method: "GET", Path: "/user/analytics", Name: "getAnalytics", Tag: "Analytics",
-		Summary: "What happened in some days: calls, conversations, latency, costs"}, a.getAnalytics)
+		Summary: "Figures for a range of days: calls, conversations, latency, costs"}, a.getAnalytics)
 }
 
 // dateQuery bounds a list by day, UTC, both days included.

@@ -18,7 +18,7 @@ import (
 func (a *API) callRoutes() {
 	const tag, missing = "Calls", "Call not found"
 	handle(a, op{Method: "POST", Path: "/user/make_call", Name: "makeCall", Tag: tag, Idempotent: true,
-		Summary: "Have an assistant call somebody"}, a.makeCall)
+		Summary: "Start an outbound call"}, a.makeCall)
 	handle(a, op{Method: "GET", Path: "/user/calls", Name: "listCalls", Tag: tag, Summary: "List calls"}, a.listCalls)
 	handle(a, op{Method: "GET", Path: "/user/calls/{id}", Name: "getCall", Tag: tag, NotFound: missing,
 		Summary: "Read a call"}, a.getCall)
@@ -30,11 +30,11 @@ func (a *API) callRoutes() {
 		Status: 201, Idempotent: true, Summary: "Call a supervisor or a third person into a live call"}, a.inviteToCall)
 	handle(a, op{Method: "POST", Path: "/user/calls/{id}/listen", Name: "listenToCall", Tag: tag, NotFound: missing,
 		Status: 201, Raw: sdpType, Stream: sdpType,
-		Summary: "Take part in a live call from a browser (WHIP, RFC 9725): an SDP offer in, the answer out, Location is the leg"}, a.listenToCall)
+		Summary: "Join a live call from a browser (WHIP, RFC 9725): an SDP offer in, the answer out, Location is the leg"}, a.listenToCall)
 	handle(a, op{Method: "POST", Path: "/user/calls/{id}/whisper", Name: "whisperInCall", Tag: tag, NotFound: missing,
-		Idempotent: true, Summary: "Tell the assistant something during a live call, in writing; nobody else hears it"}, a.whisperInCall)
+		Idempotent: true, Summary: "Whisper to the assistant in writing during a live call; nobody else hears it"}, a.whisperInCall)
 	handle(a, op{Method: "PUT", Path: "/user/calls/{id}/legs/{leg}", Name: "updateCallLeg", Tag: tag,
-		NotFound: "Leg not found", Summary: "Have a supervisor or third person listen, whisper, talk or take over"}, a.updateCallLeg)
+		NotFound: "Leg not found", Summary: "Change what a supervisor or third person does: listen, whisper, talk or take over"}, a.updateCallLeg)
 	handle(a, op{Method: "DELETE", Path: "/user/calls/{id}/legs/{leg}", Name: "hangUpCallLeg", Tag: tag,
 		NotFound: "Leg not found", Summary: "Hang up on a supervisor or third person"}, a.hangUpCallLeg)
 	handle(a, op{Method: "GET", Path: "/user/calls/{id}/events", Name: "followCall", Tag: tag, NotFound: missing,
@@ -57,10 +57,10 @@ func (a *API) callRoutes() {
 type newCall struct {
 	Body struct {
 		PhoneNumber  string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"Whom to call, in international format (E.164)."`
-		AssistantID  int64             `json:"assistant_id" required:"true" format:"assistant" doc:"An own, active outbound assistant."`
+		AssistantID  int64             `json:"assistant_id" required:"true" format:"assistant" doc:"One of your active outbound assistants."`
 		Variables    map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{name}} in the prompt and the initial message."`
-		SIPHeaders   map[string]string `json:"sip_headers" maxProperties:"20" doc:"X- headers of the call's INVITE; {{name}} stands for variables. They go before the trunk's of the same name."`
-		HideCallerID *bool             `json:"hide_caller_id" doc:"Whether the number that calls is kept from the person called; as the trunk says, where it is not sent."`
+		SIPHeaders   map[string]string `json:"sip_headers" maxProperties:"20" doc:"X- headers of the call's INVITE; {{name}} stands for variables. They override the trunk's headers of the same name."`
+		HideCallerID *bool             `json:"hide_caller_id" doc:"Whether the calling number is hidden from the person called; by default as the trunk says."`
 	}
 }
 
@@ -93,8 +93,8 @@ type shownCall struct {
 	CostBreakdown   parley.CallCosts `json:"cost_breakdown"`
 	WebhookResponse any              `json:"webhook_response" doc:"{status, body} of the answer to the post-call event; {} without one."`
 	RecordingURL    string           `json:"recording_url,omitempty" doc:"A signed link that holds for a week; absent without a recording."`
-	Snippet         []search.Piece   `json:"snippet,omitempty" doc:"In lists that search= narrows: where it is said, in pieces."`
-	Legs            []parley.CallLeg `json:"legs,omitempty" doc:"Who was called into the call, for a warm transfer, as a supervisor or as a guest; in the answer for one call alone."`
+	Snippet         []search.Piece   `json:"snippet,omitempty" doc:"With search=: where the words were said, in pieces."`
+	Legs            []parley.CallLeg `json:"legs,omitempty" doc:"Who was added to the call, for a warm transfer, as a supervisor or as a guest; only when one call is read."`
 }
 
 func (a *API) show(r *http.Request, c parley.Call, response *parley.WebhookResponse) shownCall {
@@ -118,15 +118,15 @@ type callQuery struct {
 	Status      string `query:"status" enum:"initiated,ringing,in-progress,completed,busy,no-answer,failed,canceled"`
 	Type        string `query:"type" enum:"inbound,outbound,web"`
 	PhoneNumber string `query:"phone_number" maxLength:"32" doc:"Only calls with this customer."`
-	Search      string `query:"search" maxLength:"200" doc:"Only calls in whose transcript all of these words are said, in any of their English forms. A call can be found a moment after its end."`
+	Search      string `query:"search" maxLength:"200" doc:"Only calls whose transcript has all of these words, in any of their English forms. A call can be found a moment after its end."`
 	AssistantID int64  `query:"assistant_id" format:"assistant"`
 	CampaignID  int64  `query:"campaign_id"`
-	NumberID    int64  `query:"phone_number_id" doc:"Only calls that an own number has a part in."`
+	NumberID    int64  `query:"phone_number_id" doc:"Only calls from or to this number of yours."`
 	Reason      string `query:"ended_reason" maxLength:"32" doc:"Only calls that ended for this reason."`
-	AnsweredBy  string `query:"answered_by" enum:"human,machine,unknown,nobody,telephone,voicemail,queue" doc:"Who answered, or had the call in the end."`
+	AnsweredBy  string `query:"answered_by" enum:"human,machine,unknown,nobody,telephone,voicemail,queue" doc:"Who answered, or had the call at its end."`
 	Sentiment   string `query:"sentiment" enum:"positive,neutral,negative"`
 	Outcome     string `query:"outcome" enum:"success,partial,failure"`
-	SlowerThan  int64  `query:"slower_than_ms" minimum:"1" doc:"Only calls with a reply whose first sound came later than that."`
+	SlowerThan  int64  `query:"slower_than_ms" minimum:"1" doc:"Only calls with a reply slower than this."`
 	Test        *bool  `query:"test" doc:"true: test calls alone; false: none."`
 }
 

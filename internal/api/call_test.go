@@ -650,6 +650,7 @@ func (l *trunkLine) Check(_ context.Context, t *parley.Trunk) (phone.Health, err
 		Findings: []parley.TrunkFinding{{Topic: "nat", State: parley.FindingOK, Text: "No NAT."}}}, nil
 }
 func (l *trunkLine) Registered(int64) bool { return true }
+func (l *trunkLine) Secure() bool          { return false }
 func (l *trunkLine) Refresh()              { l.refreshed++ }
 
 func TestTrunkCheck(t *testing.T) {

@@ -17,12 +17,12 @@ func (a *API) campaignRoutes() {
 		suffix := []string{"", "Plural"}[i]
 		one := path + "/{id}"
 		handle(a, op{Method: "POST", Path: path, Name: "createCampaign" + suffix, Tag: tag, Status: 201,
-			Body: parley.Campaign{}, Idempotent: true, Summary: "Make a campaign, a draft"}, a.createCampaign)
+			Body: parley.Campaign{}, Idempotent: true, Summary: "Create a campaign, a draft"}, a.createCampaign)
 		handle(a, op{Method: "GET", Path: one, Name: "getCampaign" + suffix, Tag: tag, NotFound: missing,
 			Summary: "Read a campaign"}, a.getCampaign)
 		handle(a, op{Method: "PUT", Path: one, Name: "updateCampaign" + suffix, Tag: tag, NotFound: missing,
 			Body: parley.Campaign{}, Partial: true,
-			Summary: "Change the fields that are sent, also while it is in progress"}, a.updateCampaign)
+			Summary: "Update the fields that are sent, also while it is in progress"}, a.updateCampaign)
 		handle(a, op{Method: "DELETE", Path: one, Name: "deleteCampaign" + suffix, Tag: tag, NotFound: missing,
 			Summary: "Delete a campaign with its leads; live calls go on, its calls stay"}, a.deleteCampaign)
 	}
@@ -31,20 +31,20 @@ func (a *API) campaignRoutes() {
 	handle(a, op{Method: "POST", Path: "/user/campaigns/update-status", Name: "updateCampaignStatus", Tag: tag,
 		Family: successes, Idempotent: true, Summary: "Start or stop a campaign"}, a.updateCampaignStatus)
 	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/stats", Name: "getCampaignStats", Tag: tag,
-		NotFound: missing, Summary: "How a campaign stands"}, a.getCampaignStats)
+		NotFound: missing, Summary: "A campaign's progress"}, a.getCampaignStats)
 	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/review", Name: "reviewCampaign", Tag: tag, NotFound: missing,
-		Summary: "What a start would do: who is called, when in their local time, what it may cost, and what prevents it"},
+		Summary: "Preview a start: who is called, when in their local time, what it may cost, and what prevents it"},
 		a.reviewCampaign)
 	handle(a, op{Method: "POST", Path: "/user/campaigns/{id}/try", Name: "tryCampaign", Tag: tag, NotFound: missing, Idempotent: true,
-		Summary: "Make a test call to your own number, with the first lead's variables"}, a.tryCampaign)
+		Summary: "Place a trial call to your own number, with the first lead's variables"}, a.tryCampaign)
 	handle(a, op{Method: "POST", Path: "/user/campaigns/{id}/schedule", Name: "scheduleCampaign", Tag: tag, NotFound: missing,
 		Summary: "Schedule a campaign's start"}, a.scheduleCampaign)
 	handle(a, op{Method: "DELETE", Path: "/user/campaigns/{id}/schedule", Name: "unscheduleCampaign", Tag: tag, NotFound: missing,
-		Summary: "Cancel the scheduled start"}, a.unscheduleCampaign)
+		Summary: "Cancel a campaign's scheduled start"}, a.unscheduleCampaign)
 	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/sample.csv", Name: "sampleCampaign", Tag: tag,
-		NotFound: missing, Stream: "text/csv", Summary: "A list to begin with: a column for each variable of the assistant's"}, a.sampleCampaign)
+		NotFound: missing, Stream: "text/csv", Summary: "A sample list, with a column for each of the assistant's variables"}, a.sampleCampaign)
 	handle(a, op{Method: "GET", Path: "/user/campaigns/{id}/export", Name: "exportCampaign", Tag: tag,
-		NotFound: missing, Stream: "text/csv", Summary: "The leads with what became of them, as CSV"}, a.exportCampaign)
+		NotFound: missing, Stream: "text/csv", Summary: "The leads with their results, as CSV"}, a.exportCampaign)
 }
 
 func (a *API) createCampaign(ctx context.Context, r *request, _ *none) (*messageData[*parley.Campaign], error) {
@@ -142,34 +142,34 @@ func (a *API) sampleCampaign(ctx context.Context, r *request, in *byID) (none, e
 // campaignReview is what is ahead of a campaign, as answers show it.
 type campaignReview struct {
 	CampaignID int64            `json:"campaign_id"`
-	Blocked    *string          `json:"blocked" doc:"What prevents a start; null: nothing. The console does not start the campaign while there is something."`
-	Opens      parley.Time      `json:"opens_at" doc:"When the first call would begin; null: its hours never occur."`
-	Leads      int64            `json:"leads" doc:"That are to be called."`
-	Barred     int64            `json:"barred" doc:"Of them, those whose numbers are not called from here."`
+	Blocked    *string          `json:"blocked" doc:"Why the campaign should not be started; null if nothing prevents it. The console refuses to start a blocked campaign."`
+	Opens      parley.Time      `json:"opens_at" doc:"When the first call would begin; null if its hours never come."`
+	Leads      int64            `json:"leads" doc:"Leads that will be called."`
+	Barred     int64            `json:"barred" doc:"Of these, leads whose numbers may not be called from this server."`
 	Places     []reviewPlace    `json:"places" doc:"Where the leads are, by their numbers."`
-	Variables  []reviewVariable `json:"variables" doc:"Those of the assistant's texts that some leads have no value for."`
-	Free       parley.Money     `json:"free" doc:"USD that can be spent."`
+	Variables  []reviewVariable `json:"variables" doc:"Variables of the assistant's texts that some leads have no value for."`
+	Free       parley.Money     `json:"free" doc:"Available balance, in USD."`
 	Estimate   reviewEstimate   `json:"estimate"`
 }
 
 type reviewPlace struct {
-	Timezone string `json:"timezone" doc:"Empty where the numbers don't say."`
+	Timezone string `json:"timezone" doc:"Empty if the numbers don't tell."`
 	Leads    int64  `json:"leads"`
-	From     string `json:"from" doc:"The campaign's hours by the clocks there."`
+	From     string `json:"from" doc:"The campaign's hours in local time there."`
 	To       string `json:"to"`
 	Night    bool   `json:"early_or_late" doc:"Some of it is before 8:00 or after 21:00."`
 }
 
 type reviewVariable struct {
 	Name      string `json:"name"`
-	Leads     int64  `json:"leads" doc:"Without a value."`
+	Leads     int64  `json:"leads" doc:"Leads without a value."`
 	Unmatched bool   `json:"unmatched" doc:"No lead has a value: no column of the list has this name."`
 }
 
 type reviewEstimate struct {
 	Minutes int64             `json:"minutes" doc:"Of talk, if each lead is called once."`
 	Cost    parley.Money      `json:"cost" doc:"USD."`
-	Basis   string            `json:"basis" enum:"calls,default" doc:"calls: the assistant's own last calls; default: it has made fewer than 10, so everybody is taken to answer and to talk for a minute."`
+	Basis   string            `json:"basis" enum:"calls,default" doc:"calls: the assistant's own last calls; default: it has made fewer than 10, so the estimate assumes that everybody answers and talks for a minute."`
 	Calls   store.CallMinutes `json:"calls" doc:"The assistant's own last calls."`
 }
 
@@ -226,11 +226,11 @@ type blacklistEntry struct {
 func (a *API) blacklistRoutes() {
 	const tag = "Blacklist"
 	handle(a, op{Method: "GET", Path: "/user/blacklist", Name: "listBlacklist", Tag: tag,
-		Summary: "Numbers that no campaign calls"}, a.listBlacklist)
+		Summary: "The blacklist: numbers that campaigns never call"}, a.listBlacklist)
 	handle(a, op{Method: "POST", Path: "/user/blacklist", Name: "addToBlacklist", Tag: tag, Status: 201,
-		Summary: "Keep campaigns from calling a number"}, a.addToBlacklist)
+		Summary: "Add a number to the blacklist"}, a.addToBlacklist)
 	handle(a, op{Method: "DELETE", Path: "/user/blacklist/{id}", Name: "removeFromBlacklist", Tag: tag,
-		NotFound: "Blacklist entry not found", Summary: "Let campaigns call a number again"}, a.removeFromBlacklist)
+		NotFound: "Blacklist entry not found", Summary: "Remove a number from the blacklist"}, a.removeFromBlacklist)
 }
 
 func (a *API) listBlacklist(ctx context.Context, r *request, _ *none) (*data[[]parley.BlacklistEntry], error) {

@@ -26,13 +26,13 @@ const conversationMissing = "Conversation not found"
 func (a *API) conversationRoutes() {
 	const tag = "Conversations"
 	handle(a, op{Method: "POST", Path: "/conversations", Name: "createConversation", Tag: tag, Family: statuses,
-		Access: public, Limit: a.limitCreate, Summary: "Begin a conversation (the widget does, without a credential)"}, a.createConversation)
+		Access: public, Limit: a.limitCreate, Summary: "Start a conversation (the widget does, without a credential)"}, a.createConversation)
 	handle(a, op{Method: "GET", Path: "/conversations/{id}", Name: "getPublicConversation", Tag: tag,
 		NotFound: conversationMissing, Family: statuses, Access: public, Summary: "Read a conversation"},
 		a.getPublicConversation)
 	handle(a, op{Method: "POST", Path: "/conversations/{id}/messages", Name: "sendMessage", Tag: tag,
 		NotFound: conversationMissing, Family: statuses, Access: public, Stream: "text/event-stream",
-		Summary: "Say something and get the reply, whole or (Accept: text/event-stream) as it forms"}, a.sendMessage)
+		Summary: "Send a message and get the reply, whole or (Accept: text/event-stream) as it forms"}, a.sendMessage)
 	handle(a, op{Method: "GET", Path: "/conversations/{id}/events", Name: "followConversation", Tag: tag,
 		NotFound: conversationMissing, Family: statuses, Access: public, Stream: "text/event-stream",
 		Summary: "Follow a conversation live (server-sent events)"}, a.followConversation)
@@ -45,13 +45,13 @@ func (a *API) conversationRoutes() {
 		NotFound: conversationMissing, Summary: "Delete a conversation"}, a.deleteConversation)
 	handle(a, op{Method: "POST", Path: "/user/conversations/{id}/reply", Name: "replyInConversation", Tag: tag,
 		NotFound: conversationMissing, Status: 201, Idempotent: true,
-		Summary: "Say something in the assistant's place"}, a.humanReply)
+		Summary: "Reply in the assistant's place"}, a.humanReply)
 	for i, prefix := range []string{"/user", "/automate"} {
 		for _, on := range []bool{true, false} {
 			word := map[bool]string{true: "enable", false: "disable"}[on]
 			name := word + []string{"AI", "AIAutomated"}[i]
 			handle(a, op{Method: "POST", Path: prefix + "/conversations/{id}/" + word + "-ai", Name: name, Tag: tag,
-				NotFound: conversationMissing, Summary: "Have the assistant reply, or not"},
+				NotFound: conversationMissing, Summary: "Turn the assistant's replies on or off"},
 				func(ctx context.Context, r *request, in *byText) (*aiState, error) {
 					if on {
 						return &aiState{true, on}, a.Chat.HandBack(ctx, r.UserID(), in.ID)
@@ -68,10 +68,10 @@ func (a *API) conversationRoutes() {
 	for i, path := range []string{"/user/ai/generate-reply", "/ai/generate-reply"} {
 		name := []string{"generateReply", "generateReplyShort"}[i]
 		handle(a, op{Method: "POST", Path: path, Name: name, Tag: tag, Idempotent: true,
-			Summary: "Reply to a customer of yours: one conversation per assistant and customer"}, a.generateReply)
+			Summary: "Generate a reply to a customer: one conversation per assistant and customer"}, a.generateReply)
 	}
 	handle(a, op{Method: "DELETE", Path: "/user/customers/{phone}", Name: "eraseCustomer", Tag: tag,
-		Summary: "Erase what is kept of a customer"}, a.eraseCustomer)
+		Summary: "Erase a customer's data"}, a.eraseCustomer)
 }
 
 type byText struct {
@@ -380,9 +380,9 @@ type conversationQuery struct {
 	AssistantID   int64  `query:"assistant_id" format:"assistant"`
 	CustomerPhone string `query:"customer_phone" maxLength:"32" doc:"Only with this customer."`
 	SenderPhone   string `query:"whatsapp_sender_phone" maxLength:"32" doc:"Only over this WhatsApp sender."`
-	Search        string `query:"search" maxLength:"200" doc:"Only conversations in which all of these words are said, in any of their English forms. What is said can be found a moment later."`
+	Search        string `query:"search" maxLength:"200" doc:"Only conversations that have all of these words, in any of their English forms. A message can be found a moment later."`
 	Show          string `query:"show" enum:"needs_person,unassigned,mine" doc:"needs_person: only those in which a customer waits for a person, longest waiting first; unassigned: only those of them that nobody has taken; mine: only those that you have taken."`
-	Identifier    string `query:"external_identifier" maxLength:"255" doc:"Only with whom the channel calls so: the customer_identifier of generate-reply, or a phone number."`
+	Identifier    string `query:"external_identifier" maxLength:"255" doc:"Only with this identifier in the channel: the customer_identifier of generate-reply, or a phone number."`
 }
 
 // filter is what the store is asked for.
@@ -398,8 +398,8 @@ func (q *conversationQuery) filter(r *request) store.ConversationFilter {
 // listedConversation is a conversation in a list.
 type listedConversation struct {
 	parley.Conversation
-	WaitsSince parley.Time    `json:"waits_since,omitempty" doc:"Since when the customer waits for a person; only where they do."`
-	Snippet    []search.Piece `json:"snippet,omitempty" doc:"In lists that search= narrows: where it is said, in pieces."`
+	WaitsSince parley.Time    `json:"waits_since,omitempty" doc:"Since when the customer has been waiting for a person; absent if they are not."`
+	Snippet    []search.Piece `json:"snippet,omitempty" doc:"With search=: where the words were said, in pieces."`
 }
 
 // foundIn are conversations with the places where it is said what is searched for.
@@ -445,8 +445,8 @@ type fullConversation struct {
 	Customer           *customer         `json:"customer"`
 	EndedAt            parley.DateTime   `json:"ended_at"`
 
-	VendorUses     []parley.VendorUse    `json:"vendor_uses,omitempty" doc:"What its replies used of each vendor; informational."`
-	VendorSwitches []parley.VendorSwitch `json:"vendor_switches,omitempty" doc:"Where a vendor failed, and another went on; at_ms counts from the beginning."`
+	VendorUses     []parley.VendorUse    `json:"vendor_uses,omitempty" doc:"What its replies used of each provider; informational."`
+	VendorSwitches []parley.VendorSwitch `json:"vendor_switches,omitempty" doc:"When a provider failed and another took over; at_ms counts from the start."`
 }
 
 type customer struct {
@@ -490,7 +490,7 @@ type aiState struct {
 type replyRequest struct {
 	Body struct {
 		AssistantID        int64             `json:"assistant_id" required:"true" format:"assistant" doc:"Integer id or UUID."`
-		CustomerIdentifier string            `json:"customer_identifier" required:"true" maxLength:"255" doc:"What you call the customer."`
+		CustomerIdentifier string            `json:"customer_identifier" required:"true" maxLength:"255" doc:"Your identifier of the customer."`
 		Message            string            `json:"message" required:"true" maxLength:"2000"`
 		Variables          map[string]string `json:"variables" maxProperties:"200" format:"variables"`
 	}

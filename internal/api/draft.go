@@ -11,17 +11,17 @@ func (a *API) draftRoutes() {
 	const tag, noDraft, noVersion = "Drafts and versions", assistantMissing, "Version not found"
 	const one = "/user/assistants/{id}"
 	handle(a, op{Method: "GET", Path: one + "/draft", Name: "getAssistantDraft", Tag: tag, NotFound: noDraft,
-		Summary: "Read an assistant's draft: the assistant as it would be"}, a.getDraft)
+		Summary: "Read an assistant's draft: the assistant as it would be when published"}, a.getDraft)
 	for _, method := range []string{"PUT", "PATCH"} {
 		handle(a, op{Method: method, Path: one + "/draft",
 			Name: map[string]string{"PUT": "saveAssistantDraft", "PATCH": "patchAssistantDraft"}[method], Tag: tag,
 			NotFound: noDraft, Body: parley.Assistant{}, Partial: true,
-			Summary: "Change the fields that are sent in the draft, which is made if there is none; what is live stays"}, a.saveDraft)
+			Summary: "Update the fields that are sent, in the draft, which is created if there is none; the live assistant stays as it is"}, a.saveDraft)
 	}
 	handle(a, op{Method: "DELETE", Path: one + "/draft", Name: "discardAssistantDraft", Tag: tag, NotFound: noDraft,
 		Summary: "Discard the draft"}, a.discardDraft)
 	handle(a, op{Method: "GET", Path: one + "/draft/diff", Name: "diffAssistantDraft", Tag: tag, NotFound: noDraft,
-		Summary: "What differs from the live assistant, field by field"}, a.diffDraft)
+		Summary: "Compare the draft with the live assistant, field by field"}, a.diffDraft)
 	handle(a, op{Method: "POST", Path: one + "/publish", Name: "publishAssistantDraft", Tag: tag, NotFound: noDraft,
 		Summary: "Make the draft live"}, a.publishDraft)
 	handle(a, op{Method: "GET", Path: one + "/versions", Name: "listAssistantVersions", Tag: tag,
@@ -29,15 +29,15 @@ func (a *API) draftRoutes() {
 	handle(a, op{Method: "GET", Path: one + "/versions/{version}", Name: "getAssistantVersion", Tag: tag,
 		NotFound: noVersion, Summary: "One version of an assistant"}, a.getVersion)
 	handle(a, op{Method: "GET", Path: one + "/versions/{version}/diff", Name: "diffAssistantVersion", Tag: tag,
-		NotFound: noVersion, Summary: "What changed from a version to another, field by field"}, a.diffVersion)
+		NotFound: noVersion, Summary: "Compare two versions, field by field"}, a.diffVersion)
 	handle(a, op{Method: "POST", Path: one + "/versions/{version}/restore", Name: "restoreAssistantVersion", Tag: tag,
-		NotFound: noVersion, Summary: "Make an older version live again, as a new version"}, a.restoreVersion)
+		NotFound: noVersion, Summary: "Restore an older version, as a new version that is live"}, a.restoreVersion)
 	handle(a, op{Method: "GET", Path: one + "/export", Name: "exportAssistant", Tag: tag, NotFound: assistantMissing,
 		Summary: "An assistant as a file, without secrets"}, a.exportAssistant)
 	handle(a, op{Method: "POST", Path: "/user/assistants/import", Name: "importAssistant", Tag: tag, Status: 201,
-		Idempotent: true, Summary: "Make an assistant of a file; left_out says what could not be taken over"}, a.importAssistant)
+		Idempotent: true, Summary: "Import an assistant from a file; left_out says what could not be imported"}, a.importAssistant)
 	handle(a, op{Method: "POST", Path: one + "/duplicate", Name: "duplicateAssistant", Tag: tag, Status: 201,
-		NotFound: assistantMissing, Idempotent: true, Summary: "Make a copy of an assistant: inactive, without a phone number"}, a.duplicateAssistant)
+		NotFound: assistantMissing, Idempotent: true, Summary: "Duplicate an assistant: the copy is inactive, without a phone number"}, a.duplicateAssistant)
 }
 
 func (a *API) exportAssistant(ctx context.Context, r *request, in *byID) (*assistant.File, error) {
@@ -46,7 +46,7 @@ func (a *API) exportAssistant(ctx context.Context, r *request, in *byID) (*assis
 
 type importedAssistant struct {
 	savedAssistant
-	LeftOut []string `json:"left_out" doc:"What of the file could not be taken over here, and what stands in its place."`
+	LeftOut []string `json:"left_out" doc:"What could not be imported from the file, and what replaces it."`
 }
 
 func (a *API) importAssistant(ctx context.Context, r *request, in *struct{ Body assistant.File }) (*importedAssistant, error) {
@@ -72,7 +72,7 @@ func (a *API) getDraft(ctx context.Context, r *request, in *byID) (*data[*parley
 type savedDraft struct {
 	Message  string                 `json:"message"`
 	Data     *parley.AssistantDraft `json:"data"`
-	Warnings []string               `json:"warnings,omitempty" doc:"What can't work on this server, with how to mend it."`
+	Warnings []string               `json:"warnings,omitempty" doc:"What can't work on this server, and how to fix it."`
 }
 
 func (a *API) saveDraft(ctx context.Context, r *request, in *byID) (*savedDraft, error) {
@@ -99,7 +99,7 @@ func (a *API) diffDraft(ctx context.Context, r *request, in *byID) (*changedFiel
 type publishing struct {
 	byID
 	Body struct {
-		Note      string `json:"note" maxLength:"1000" doc:"Why, for the list of versions."`
+		Note      string `json:"note" maxLength:"1000" doc:"A note for the list of versions."`
 		SkipTests bool   `json:"skip_tests" default:"false" doc:"Publish although the assistant requires its tests to have passed against the draft, and they have not: the version's note says so."`
 		Overwrite bool   `json:"overwrite" default:"false" doc:"Publish although the live assistant has changed since the draft was begun: the draft's fields replace the live ones."`
 	}
@@ -151,7 +151,7 @@ func (a *API) diffVersion(ctx context.Context, r *request, in *struct {
 type restoring struct {
 	byVersion
 	Body struct {
-		Note string `json:"note" maxLength:"1000" doc:"Why; Restored version N when absent."`
+		Note string `json:"note" maxLength:"1000" doc:"A note for the list of versions; Restored version N when absent."`
 	}
 }
 

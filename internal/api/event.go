@@ -13,20 +13,20 @@ import (
 func (a *API) eventRoutes() {
 	const tag, missing = "Webhooks", "Webhook delivery not found"
 	handle(a, op{Method: "GET", Path: "/user/webhook-secret", Name: "getWebhookSecret", Tag: tag,
-		Summary: "What signs your webhooks"}, a.getWebhookSecret)
+		Summary: "Read the secret that signs your webhooks"}, a.getWebhookSecret)
 	handle(a, op{Method: "POST", Path: "/user/webhook-secret/rotate", Name: "rotateWebhookSecret", Tag: tag,
-		Summary: "Make a new secret; the old one signs along for 24 hours"}, a.rotateWebhookSecret)
+		Summary: "Rotate the secret; the old one also signs for 24 hours more"}, a.rotateWebhookSecret)
 	handle(a, op{Method: "GET", Path: "/user/webhook-endpoint", Name: "getWebhookEndpoint", Tag: tag,
-		Summary: "Where the account's own events go"}, a.getWebhookEndpoint)
+		Summary: "Read the URL for the account's own events"}, a.getWebhookEndpoint)
 	handle(a, op{Method: "PUT", Path: "/user/webhook-endpoint", Name: "updateWebhookEndpoint", Tag: tag,
-		Body: endpoint{}, Partial: true, Summary: "Have the account's own events sent to a URL, or (null) nowhere"},
+		Body: endpoint{}, Partial: true, Summary: "Set the URL for the account's own events; null turns them off"},
 		a.updateWebhookEndpoint)
 	handle(a, op{Method: "GET", Path: "/user/webhook-deliveries", Name: "listWebhookDeliveries", Tag: tag,
 		Summary: "List deliveries, newest first"}, a.listDeliveries)
 	handle(a, op{Method: "GET", Path: "/user/webhook-deliveries/{id}", Name: "getWebhookDelivery", Tag: tag,
 		NotFound: missing, Summary: "Read a delivery with its payload and every attempt"}, a.getDelivery)
 	handle(a, op{Method: "POST", Path: "/user/webhook-deliveries/{id}/resend", Name: "resendWebhookDelivery",
-		Tag: tag, NotFound: missing, Summary: "Send a delivery again: at once, and with its whole schedule"},
+		Tag: tag, NotFound: missing, Summary: "Resend a delivery at once, with the full schedule of retries"},
 		a.resendDelivery)
 	handle(a, op{Method: "POST", Path: "/user/assistants/{id}/webhook-test", Name: "testWebhook", Tag: tag,
 		NotFound: "Assistant not found", Status: 201, Summary: "Send a made-up event to an assistant's endpoint"},

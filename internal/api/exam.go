@@ -14,7 +14,7 @@ func (a *API) examRoutes() {
 	handle(a, op{Method: "GET", Path: tests, Name: "listTests", Tag: tag, NotFound: assistantMissing,
 		Summary: "List an assistant's tests"}, a.listTests)
 	handle(a, op{Method: "POST", Path: tests, Name: "createTest", Tag: tag, Status: 201, NotFound: assistantMissing,
-		Summary: "Make a test"}, a.createTest)
+		Summary: "Create a test"}, a.createTest)
 	handle(a, op{Method: "GET", Path: tests + "/{id}", Name: "getTest", Tag: tag, NotFound: missing,
 		Summary: "Read a test"}, a.getTest)
 	handle(a, op{Method: "PUT", Path: tests + "/{id}", Name: "updateTest", Tag: tag, NotFound: missing,
@@ -24,7 +24,7 @@ func (a *API) examRoutes() {
 	handle(a, op{Method: "GET", Path: runs, Name: "listTestRuns", Tag: tag, NotFound: assistantMissing,
 		Summary: "List an assistant's test runs"}, a.listTestRuns)
 	handle(a, op{Method: "POST", Path: runs, Name: "startTestRun", Tag: tag, Status: 201, NotFound: assistantMissing,
-		Idempotent: true, Summary: "Perform tests, or a stored call or conversation again"}, a.startTestRun)
+		Idempotent: true, Summary: "Run tests, or replay a stored call or conversation"}, a.startTestRun)
 	handle(a, op{Method: "GET", Path: runs + "/{id}", Name: "getTestRun", Tag: tag, NotFound: lost,
 		Summary: "Read a test run: its results, and what became better and worse"}, a.getTestRun)
 	handle(a, op{Method: "POST", Path: runs + "/{id}/stop", Name: "stopTestRun", Tag: tag, NotFound: lost,
@@ -32,9 +32,9 @@ func (a *API) examRoutes() {
 	handle(a, op{Method: "DELETE", Path: runs + "/{id}", Name: "deleteTestRun", Tag: tag, NotFound: lost,
 		Summary: "Delete a finished test run"}, a.deleteTestRun)
 	handle(a, op{Method: "POST", Path: "/user/calls/{id}/test", Name: "makeCallTest", Tag: tag, Status: 201,
-		NotFound: "Call not found", Summary: "Make a test of a call"}, a.makeCallTest)
+		NotFound: "Call not found", Summary: "Create a test from a call"}, a.makeCallTest)
 	handle(a, op{Method: "POST", Path: "/user/conversations/{id}/test", Name: "makeConversationTest", Tag: tag, Status: 201,
-		NotFound: conversationMissing, Summary: "Make a test of a conversation"}, a.makeConversationTest)
+		NotFound: conversationMissing, Summary: "Create a test from a conversation"}, a.makeConversationTest)
 }
 
 type (
@@ -106,9 +106,9 @@ type newTestRun struct {
 	ofAssistant
 	Body struct {
 		TestIDs        []int64 `json:"test_ids" maxItems:"200" uniqueItems:"true" doc:"Of the assistant's tests; absent or empty: all of them."`
-		CallID         int64   `json:"call_id" doc:"An own call that is performed again, in place of tests."`
-		ConversationID string  `json:"conversation_id" maxLength:"64" doc:"An own conversation that is performed again, in place of tests."`
-		Draft          any     `json:"draft" doc:"true: the assistant's draft as it is saved now. Or an object with what of the assistant is changed for this run: system_prompt, initial_message, llm_model_id."`
+		CallID         int64   `json:"call_id" doc:"A call of yours to replay, instead of tests."`
+		ConversationID string  `json:"conversation_id" maxLength:"64" doc:"A conversation of yours to replay, instead of tests."`
+		Draft          any     `json:"draft" doc:"true: the assistant's draft as it is saved now. Or an object with the fields of the assistant that are changed for this run: system_prompt, initial_message, llm_model_id."`
 	}
 }
 

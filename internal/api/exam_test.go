@@ -79,10 +79,10 @@ func TestExamScripts(t *testing.T) {
 		"":                                    "The script field is required.",
 		"steps:\n  - say: hello\n":            "Line 1: a test needs a name",
 		"name: A\nsteps:\n  - shout: hello\n": "Line 3:",
-		"name: A\nsteps: [\n":                 "Line 2: this is no YAML",
+		"name: A\nsteps: [\n":                 "Line 2: this is not YAML",
 		"name: A\nmock: {book: real}\nsteps:\n  - say: hello\n":            "in these tests all tools are mocked",
 		"name: A\nsteps:\n  - say: hello\nrepeat: 51\n":                    "50 are the most here",
-		"name: A\ncall: sip:echo@127.0.0.1:5070\nsteps:\n  - say: hello\n": "these tests call no strangers",
+		"name: A\ncall: sip:echo@127.0.0.1:5070\nsteps:\n  - say: hello\n": "these tests can only call the assistant",
 		"name: A\nlimit: 10m\nsteps:\n  - say: hello\n":                    "limit is more than 5m",
 		"name: A\nsteps:\n  - say: hello\n---\nname: B\nsteps: [hang_up]":  "Line 5: this is a second test",
 	} {
@@ -108,7 +108,7 @@ func TestExamLimits(t *testing.T) {
 		for range 3 {
 			h.post(runs, map[string]any{}, status(201))
 		}
-		if got := string(h.post(runs, map[string]any{}, status(409)).body); !strings.Contains(got, "3 test runs of yours are under way") {
+		if got := string(h.post(runs, map[string]any{}, status(409)).body); !strings.Contains(got, "3 of your test runs are in progress") {
 			t.Errorf("a fourth run is answered %s", got)
 		}
 	})

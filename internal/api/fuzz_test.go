@@ -37,7 +37,7 @@ func FuzzBody(f *testing.F) {
 			return
 		}
 		if !json.Valid(text) || !utf8.Valid(text) {
-			t.Errorf("%q is no JSON", text)
+			t.Errorf("%q is not JSON", text)
 		}
 		for _, into := range []any{&parley.Assistant{}, &parley.Tool{}} {
 			form.Defaults(into)

@@ -17,27 +17,27 @@ func (a *API) identityRoutes() {
 		Summary: "End the session whose token is sent"}, a.logout)
 	if a.Signup {
 		handle(a, op{Method: "POST", Path: "/register", Name: "register", Tag: tag, Access: anybody, Status: 201,
-			Summary: "Make an account"}, a.signUp)
+			Summary: "Create an account"}, a.signUp)
 	}
 	handle(a, op{Method: "GET", Path: "/user/me", Name: "getMe", Tag: tag,
-		Summary: "The account of the credential"}, a.me)
+		Summary: "Read the account that the credential belongs to"}, a.me)
 	handle(a, op{Method: "PUT", Path: "/user/me", Name: "updateMe", Tag: tag, Body: parley.MemberProfile{}, Partial: true,
-		Summary: "Change one's own name, email or time zone; members also their language"}, a.updateMe)
+		Summary: "Change your own name, email or time zone; members also their language"}, a.updateMe)
 	handle(a, op{Method: "GET", Path: "/user/api-keys", Name: "listKeys", Tag: tag,
 		Summary: "List API keys, never their tokens"}, a.listKeys)
 	handle(a, op{Method: "POST", Path: "/user/api-keys", Name: "createKey", Tag: tag, Status: 201,
-		Summary: "Make an API key; its token is shown once"}, a.createKey)
+		Summary: "Create an API key; its token is shown once"}, a.createKey)
 	handle(a, op{Method: "DELETE", Path: "/user/api-keys/{id}", Name: "deleteKey", Tag: tag,
 		NotFound: "API key not found.", Summary: "Revoke an API key, at once"}, a.deleteKey)
 	handle(a, op{Method: "DELETE", Path: "/user/api-keys", Name: "deleteKeys", Tag: tag,
-		Summary: "Revoke all API keys, at once, but the one that asks"}, a.deleteKeys)
+		Summary: "Revoke all API keys at once, except the one in use"}, a.deleteKeys)
 }
 
 type credentials struct {
 	Body struct {
 		Email     string `json:"email" required:"true" maxLength:"255"`
 		Password  string `json:"password" required:"true" maxLength:"1024" trim:"off"`
-		TokenName string `json:"token_name" maxLength:"255" doc:"What to call the session."`
+		TokenName string `json:"token_name" maxLength:"255" doc:"A name for the session."`
 		Code      string `json:"code" maxLength:"64" doc:"A code of the authenticator app, or a recovery code: needed for accounts with two-factor sign-in."`
 	}
 }

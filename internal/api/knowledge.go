@@ -21,7 +21,7 @@ func (a *API) knowledgeRoutes() {
 		Summary: "List knowledgebases"}, a.listKnowledgebases)
 	handle(a, op{Method: "POST", Path: "/user/knowledgebases", Name: "createKnowledgebase", Tag: tag, Family: bare,
 		Status: 201, Body: parley.Knowledgebase{},
-		Failure: "Failed to create knowledgebase.", Summary: "Make a knowledgebase"}, a.createKnowledgebase)
+		Failure: "Failed to create knowledgebase.", Summary: "Create a knowledgebase"}, a.createKnowledgebase)
 	const one = "/user/knowledgebases/{id}"
 	handle(a, op{Method: "GET", Path: one, Name: "getKnowledgebase", Tag: tag, Family: bare, NotFound: missing,
 		Summary: "Read a knowledgebase"}, a.getKnowledgebase)
@@ -33,7 +33,7 @@ func (a *API) knowledgeRoutes() {
 		Summary: "Delete a knowledgebase with its documents, and detach its assistants"}, a.deleteKnowledgebase)
 	handle(a, op{Method: "POST", Path: one + "/search", Name: "searchKnowledgebase", Tag: tag, Family: bare,
 		NotFound: missing, Failure: "Failed to search.",
-		Summary: "Find the passages that answer a question"}, a.searchKnowledgebase)
+		Summary: "Search for the passages that answer a question"}, a.searchKnowledgebase)
 
 	const documents, document = one + "/documents", one + "/documents/{document}"
 	handle(a, op{Method: "GET", Path: documents, Name: "listDocuments", Tag: tag, Family: bare, NotFound: missing,
@@ -49,10 +49,10 @@ func (a *API) knowledgeRoutes() {
 		Failure: "Failed to update document.", Summary: "Change name and description"}, a.updateDocument)
 	handle(a, op{Method: "DELETE", Path: document, Name: "deleteDocument", Tag: tag, Family: bare,
 		NotFound: noDocument, Failure: "Failed to delete document.",
-		Summary: "Delete a document and all that was made of it"}, a.deleteDocument)
+		Summary: "Delete a document and everything made from it"}, a.deleteDocument)
 	handle(a, op{Method: "POST", Path: document + "/retry", Name: "retryDocument", Tag: tag, Family: bare,
 		NotFound: noDocument, Failure: "Failed to process document.",
-		Summary: "Process a document anew"}, a.retryDocument)
+		Summary: "Process a document again"}, a.retryDocument)
 }
 
 type data[T any] struct {

@@ -22,10 +22,10 @@ const importLimit = 64 << 20
 func (a *API) leadRoutes() {
 	const tag, missing = "Leads", "Lead not found"
 	handle(a, op{Method: "POST", Path: "/user/lead", Name: "createLead", Tag: tag, Idempotent: true,
-		Summary: "Add somebody to a campaign"}, a.createLead)
+		Summary: "Add a lead to a campaign"}, a.createLead)
 	handle(a, op{Method: "POST", Path: "/user/leads/import", Name: "importLeads", Tag: tag, Body: leadImport{},
 		Upload: importLimit, File: "file", Idempotent: true,
-		Summary: "Add the rows of a CSV file to a campaign; rows that can't be added are told one by one"},
+		Summary: "Add the rows of a CSV file to a campaign; rows that can't be added are reported one by one"},
 		a.importLeads)
 	handle(a, op{Method: "GET", Path: "/user/leads", Name: "listLeads", Tag: tag, Summary: "List leads"}, a.listLeads)
 	handle(a, op{Method: "GET", Path: "/user/leads/{id}", Name: "getLead", Tag: tag, NotFound: missing,
@@ -36,7 +36,7 @@ func (a *API) leadRoutes() {
 			handle(a, op{Method: method, Path: path,
 				Name: map[string]string{"PUT": "updateLead", "PATCH": "patchLead"}[method] + short, Tag: tag,
 				NotFound: missing, Body: leadChange{}, Partial: true,
-				Summary: "Change a lead: variables are merged; created calls it from the start, completed no more"},
+				Summary: "Update a lead: variables are merged; status created calls it from the start, completed stops calling it"},
 				a.updateLead)
 		}
 		handle(a, op{Method: "DELETE", Path: path, Name: "deleteLead" + short, Tag: tag, NotFound: missing,
@@ -48,8 +48,8 @@ type newLead struct {
 	Body struct {
 		CampaignID      int64             `json:"campaign_id" required:"true"`
 		PhoneNumber     string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"In international format."`
-		Variables       map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{name}}; they go before the assistant's own."`
-		AllowDuplicate  bool              `json:"allow_duplicate" default:"false" doc:"The campaign may have the number already."`
+		Variables       map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{name}}; they override the assistant's own."`
+		AllowDuplicate  bool              `json:"allow_duplicate" default:"false" doc:"Add the number even if the campaign already has it."`
 		AllowDupplicate bool              `json:"allow_dupplicate" default:"false" doc:"The same, as older clients write it."`
 		Contacts        []newContact      `json:"secondary_contacts" maxItems:"10" doc:"Further numbers: each is called when the attempts at the one before it are used up."`
 	}
@@ -57,7 +57,7 @@ type newLead struct {
 
 type newContact struct {
 	PhoneNumber string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"In international format."`
-	Variables   map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"They go before the lead's own."`
+	Variables   map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"They override the lead's own."`
 }
 
 func contacts(list []newContact) (out []parley.LeadContact) {
@@ -78,10 +78,10 @@ func (a *API) createLead(ctx context.Context, r *request, in *newLead) (*message
 
 type leadImport struct {
 	CampaignID      int64 `json:"campaign_id" required:"true"`
-	AllowDuplicate  bool  `json:"allow_duplicate" default:"false" doc:"Numbers that the campaign has already are added again."`
+	AllowDuplicate  bool  `json:"allow_duplicate" default:"false" doc:"Add numbers even if the campaign already has them."`
 	AllowDupplicate bool  `json:"allow_dupplicate" default:"false"`
 	// parsed from JSON in a text, as the other fields of the form are texts
-	Columns     map[string]string `json:"columns" maxProperties:"201" doc:"A JSON object: what columns of the file are taken for, by their names: phone_number, a variable, or an empty text for nothing."`
+	Columns     map[string]string `json:"columns" maxProperties:"201" doc:"A JSON object from column names of the file to what they hold: phone_number, a variable, or an empty string to ignore the column."`
 	RejectedCSV bool              `json:"rejected_csv" default:"false" doc:"The answer has the rows that were skipped, as CSV."`
 }
 
@@ -194,12 +194,12 @@ func (a *API) getLead(ctx context.Context, r *request, in *byID) (*parley.Lead, 
 }
 
 type leadChange struct {
-	PhoneNumber     string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"In international format; not while the lead is called."`
-	Variables       map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Laid over those that there are."`
-	Status          string            `json:"status" required:"true" enum:"created,completed,reached-max-retries" doc:"created: call it from the start; completed: call it no more; reached-max-retries: likewise, as tried in vain."`
-	CampaignID      int64             `json:"campaign_id" required:"true" doc:"Moves the lead to another own campaign; not while it is called."`
-	Contacts        []newContact      `json:"secondary_contacts" maxItems:"10" doc:"Take the place of those that there are; not while the lead is called."`
-	AllowDuplicate  bool              `json:"allow_duplicate" default:"false" doc:"The campaign may have the new number already."`
+	PhoneNumber     string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"In international format; not while the lead is being called."`
+	Variables       map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Merged into the existing ones."`
+	Status          string            `json:"status" required:"true" enum:"created,completed,reached-max-retries" doc:"created: call it from the start; completed: don't call it again; reached-max-retries: don't call it again, all attempts failed."`
+	CampaignID      int64             `json:"campaign_id" required:"true" doc:"Moves the lead to another of your campaigns; not while it is being called."`
+	Contacts        []newContact      `json:"secondary_contacts" maxItems:"10" doc:"Replace the existing ones; not while the lead is being called."`
+	AllowDuplicate  bool              `json:"allow_duplicate" default:"false" doc:"Allow the new number even if the campaign already has it."`
 	AllowDupplicate bool              `json:"allow_dupplicate" default:"false"`
 }
 

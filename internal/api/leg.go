@@ -14,10 +14,10 @@ import (
 type newLeg struct {
 	ID   int64 `path:"id"`
 	Body struct {
-		PhoneNumber string         `json:"phone_number" required:"true" maxLength:"200" doc:"Whom to call: E.164; over a trunk of one's own also an extension, or a sip: address at the trunk."`
-		Kind        parley.LegKind `json:"kind" enum:"supervisor,guest" default:"supervisor" doc:"Whom the transcript and the assistant take them for. A supervisor changes the mode by keys: 1 listen, 2 whisper, 3 talk, 4 take over."`
-		Mode        parley.LegMode `json:"mode" enum:"listen,whisper,talk,take_over" doc:"What they hear and do from their answer on; listen for a supervisor and talk for a guest, where it is not sent."`
-		NumberID    *int64         `json:"phone_number_id" doc:"The own number that they see; the call's, or else its assistant's, where it is not sent."`
+		PhoneNumber string         `json:"phone_number" required:"true" maxLength:"200" doc:"Whom to call: E.164; over your own trunk also an extension, or a sip: address at the trunk."`
+		Kind        parley.LegKind `json:"kind" enum:"supervisor,guest" default:"supervisor" doc:"How the transcript and the assistant treat them. A supervisor changes the mode by keys: 1 listen, 2 whisper, 3 talk, 4 take over."`
+		Mode        parley.LegMode `json:"mode" enum:"listen,whisper,talk,take_over" doc:"What they hear and do once they answer; by default listen for a supervisor and talk for a guest."`
+		NumberID    *int64         `json:"phone_number_id" doc:"Which of your numbers they see; by default the call's, or else its assistant's."`
 	}
 }
 
@@ -94,7 +94,7 @@ func (a *API) sendLegRecording(ctx context.Context, r *request, leg *parley.Call
 
 type listening struct {
 	ID   int64          `path:"id"`
-	Mode parley.LegMode `query:"mode" enum:"listen,whisper,talk,take_over" doc:"listen, where it is not sent."`
+	Mode parley.LegMode `query:"mode" enum:"listen,whisper,talk,take_over" doc:"listen by default."`
 }
 
 func (a *API) listenToCall(_ context.Context, r *request, in *listening) (*struct{}, error) {

@@ -11,7 +11,7 @@ import (
 func (a *API) memberRoutes() {
 	const tag, missing, gone = "People", "Member not found", "Invitation not found"
 	handle(a, op{Method: "GET", Path: "/user/members", Name: "listMembers", Tag: tag,
-		Summary: "The people who work in the account, without its owner"}, a.listMembers)
+		Summary: "The members of the account, without its owner"}, a.listMembers)
 	handle(a, op{Method: "PUT", Path: "/user/members/{id}", Name: "updateMember", Tag: tag, NotFound: missing,
 		Body: parley.MemberChange{}, Partial: true, Summary: "Change a member's role, or whether they may sign in"}, a.updateMember)
 	handle(a, op{Method: "DELETE", Path: "/user/members/{id}", Name: "deleteMember", Tag: tag, NotFound: missing,
@@ -23,7 +23,7 @@ func (a *API) memberRoutes() {
 	handle(a, op{Method: "DELETE", Path: "/user/invitations/{id}", Name: "deleteInvitation", Tag: tag, NotFound: gone,
 		Summary: "Withdraw an invitation"}, a.deleteInvitation)
 	handle(a, op{Method: "POST", Path: "/invitations/accept", Name: "acceptInvitation", Tag: tag, Access: anybody, Status: 201,
-		Summary: "Become a member by an invitation, and sign in"}, a.acceptInvitation)
+		Summary: "Accept an invitation, and sign in"}, a.acceptInvitation)
 }
 
 func (a *API) listMembers(ctx context.Context, r *request, _ *none) ([]parley.Member, error) {
@@ -47,8 +47,8 @@ func (a *API) listInvitations(ctx context.Context, r *request, _ *none) ([]parle
 type invited struct {
 	*parley.Invitation
 	Token   string `json:"token" doc:"What POST /invitations/accept takes."`
-	Link    string `json:"link" doc:"The page on which it is accepted."`
-	Emailed bool   `json:"emailed" doc:"It is being sent to the address. Otherwise pass the link on."`
+	Link    string `json:"link" doc:"The page where it is accepted."`
+	Emailed bool   `json:"emailed" doc:"Whether the link is being e-mailed. Otherwise pass it on yourself."`
 }
 
 func (a *API) createInvitation(ctx context.Context, r *request, _ *none) (*messageData[invited], error) {

@@ -18,7 +18,7 @@ func (a *API) noteRoutes() {
 	handle(a, op{Method: "GET", Path: "/user/canned-answers", Name: "listCannedAnswers", Tag: tag,
 		Summary: "All canned answers, by name"}, a.listCannedAnswers)
 	handle(a, op{Method: "POST", Path: "/user/canned-answers", Name: "createCannedAnswer", Tag: tag, Status: 201, Idempotent: true,
-		Body: parley.CannedAnswerInput{}, Summary: "Make a canned answer"}, a.createCannedAnswer)
+		Body: parley.CannedAnswerInput{}, Summary: "Create a canned answer"}, a.createCannedAnswer)
 	handle(a, op{Method: "GET", Path: "/user/canned-answers/{id}", Name: "getCannedAnswer", Tag: tag, NotFound: missing,
 		Summary: "Read a canned answer"}, a.getCannedAnswer)
 	handle(a, op{Method: "PUT", Path: "/user/canned-answers/{id}", Name: "updateCannedAnswer", Tag: tag, NotFound: missing,

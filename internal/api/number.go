@@ -13,29 +13,29 @@ const numberMissing = "Phone number not found"
 func (a *API) numberRoutes() {
 	const tag, base = "Phone numbers", "/user/phone-numbers"
 	handle(a, op{Method: "GET", Path: base + "/search", Name: "searchNumbers", Tag: tag, Family: bare,
-		Failure: "Failed to search phone numbers", Summary: "Find numbers that can be rented"}, a.searchNumbers)
+		Failure: "Failed to search phone numbers", Summary: "Search for numbers to rent"}, a.searchNumbers)
 	handle(a, op{Method: "POST", Path: base + "/purchase", Name: "purchaseNumber", Tag: tag, Status: 201,
 		Family: bare, Idempotent: true, Failure: "Failed to purchase the phone number",
-		Summary: "Rent a number that a search found; the first month is charged"}, a.purchaseNumber)
+		Summary: "Rent a number; the first month is charged"}, a.purchaseNumber)
 	handle(a, op{Method: "GET", Path: base + "/all", Name: "listNumbers", Tag: tag, Family: bare,
-		Summary: "All own numbers"}, a.listNumbers)
+		Summary: "All your numbers"}, a.listNumbers)
 	handle(a, op{Method: "GET", Path: base, Name: "listSMSNumbers", Tag: tag, Family: bare,
-		Summary: "Own numbers that can send SMS now"}, a.listSMSNumbers)
+		Summary: "Your numbers that can send SMS now"}, a.listSMSNumbers)
 	handle(a, op{Method: "PUT", Path: base + "/{id}", Name: "updateNumber", Tag: tag, Family: bare,
 		NotFound: numberMissing, Summary: "Change a number's nickname"}, a.updateNumber)
 	handle(a, op{Method: "DELETE", Path: base + "/{id}", Name: "deleteNumber", Tag: tag, Family: bare,
-		NotFound: numberMissing, Summary: "Give a number up: a rented one when its paid month ends, others at once"}, a.deleteNumber)
+		NotFound: numberMissing, Summary: "Release a number: a rented one when its paid month ends, others at once"}, a.deleteNumber)
 	handle(a, op{Method: "GET", Path: base + "/routes/{id}", Name: "getNumberRoute", Tag: tag, NotFound: numberMissing,
-		Summary: "Read who takes a number's calls outside its hours, and whose calls are turned away"}, a.getRoute)
+		Summary: "Read a number's route: its hours, who takes calls outside them, which callers are rejected"}, a.getRoute)
 	handle(a, op{Method: "PUT", Path: base + "/routes/{id}", Name: "setNumberRoute", Tag: tag, NotFound: numberMissing,
-		Summary: "Set a number's hours, who takes its calls outside them, and whose calls are turned away"}, a.setRoute)
+		Summary: "Set a number's route: its hours, who takes calls outside them, which callers are rejected"}, a.setRoute)
 	handle(a, op{Method: "DELETE", Path: base + "/routes/{id}", Name: "deleteNumberRoute", Tag: tag,
-		NotFound: numberMissing, Summary: "Have a number's assistant take every call again"}, a.deleteRoute)
+		NotFound: numberMissing, Summary: "Delete a number's route: its assistant takes every call again"}, a.deleteRoute)
 	handle(a, op{Method: "POST", Path: base + "/caller-ids", Name: "askCallerID", Tag: tag, Status: 201,
 		Family: bare, Idempotent: true, Failure: "Failed to send the code",
-		Summary: "Have a code sent to a number, to show it on outgoing calls"}, a.askCallerID)
+		Summary: "Send a verification code to a number, to use it as a caller ID"}, a.askCallerID)
 	handle(a, op{Method: "POST", Path: base + "/caller-ids/{id}/verify", Name: "verifyCallerID", Tag: tag,
-		Family: bare, NotFound: "Caller ID not found", Summary: "Say the code: the number becomes a caller id"},
+		Family: bare, NotFound: "Caller ID not found", Summary: "Verify the code: the number becomes a caller ID"},
 		a.verifyCallerID)
 }
 
@@ -105,7 +105,7 @@ func (a *API) listSMSNumbers(ctx context.Context, r *request, _ *none) ([]ownedN
 
 type numberPurchase struct {
 	Body struct {
-		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" doc:"E.164: one that a search answered, or any other that is for rent."`
+		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" doc:"E.164: a number that the search found, or any other that is for rent."`
 	}
 }
 

@@ -201,7 +201,7 @@ func TestNumberLife(t *testing.T) {
 		}
 		h.delete(at, status(200)).is(`{"message":"Phone number deleted successfully"}`)
 		if a := h.delete(at, status(400)); !strings.HasPrefix(string(a.body),
-			`{"error":"The phone number is given up already`) {
+			`{"error":"The phone number is already released`) {
 			t.Errorf("again: %s", a.body)
 		}
 		if row := h.get("/user/phone-numbers/all").rows()[0]; row["has_active_subscription"] != true ||
@@ -238,7 +238,7 @@ func TestCallerIDs(t *testing.T) {
 			h.post(verify, map[string]any{"code": wrongCode}, status(422)).says("code", "The code is wrong.")
 		}
 		h.post(verify, map[string]any{"code": code}, status(422)).says("code",
-			"The code was guessed too often. Ask for a new one.")
+			"The code was entered wrong too often. Request a new one.")
 		c, code = ask()
 		verify = fmt.Sprintf("%s/%d/verify", at, id(c))
 		done := h.post(verify, map[string]any{"code": " " + code + " "}, status(200)).json()
@@ -249,7 +249,7 @@ func TestCallerIDs(t *testing.T) {
 		}
 		h.post(verify, map[string]any{"code": code}, status(404))
 		h.post(at, map[string]any{"phone_number": phone},
-			status(400)).is(`{"error":"The phone number +12025550777 is yours already."}`)
+			status(400)).is(`{"error":"The phone number +12025550777 is already yours."}`)
 		// A caller id is for outgoing calls only.
 		h.post("/user/assistant", with(h.assistantBody(), map[string]any{"phone_number_id": id(n)}),
 			status(422)).fails("phone_number_id")

@@ -33,8 +33,8 @@ func (a *API) openAPI() []byte {
 		"info": object{"title": "Parley API", "version": "1",
 			"license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 			"description": "Voice and chat assistants: see docs/ in the repository for guides. Every path below /user/ needs a Bearer token.\n\n" +
-				"What is taken beside the types named here: where an integer is wanted, also its digits in a string (\"12\"), ids among them; where a " +
-				"boolean is wanted, also 0, 1, \"0\" and \"1\"; for variables any scalar, and [] for an empty object. Nothing else is converted."},
+				"Also accepted, besides the types named here: for an integer, ids included, its digits in a string (\"12\"); for a " +
+				"boolean, 0, 1, \"0\" and \"1\"; for variables any scalar, and [] for an empty object. Nothing else is converted."},
 		"servers":  []any{object{"url": "/api"}},
 		"tags":     a.tags(),
 		"paths":    paths,
@@ -113,11 +113,11 @@ var refusals = map[int]string{
 	400: "Refused: the reason is in the message.",
 	401: "The credential is missing or not valid.",
 	402: "The balance does not cover it.",
-	403: "Not allowed, by the role of the credential, the plan, the settings of this server, or the owner of what was asked for.",
-	404: "There is no such thing, or it is another user's.",
-	409: "In conflict with how things stand, or with another request under the same Idempotency-Key.",
+	403: "Not allowed by the role of the credential, the plan, the settings of this server, or the owner.",
+	404: "It does not exist, or it is another user's.",
+	409: "In conflict with the current state, or with another request under the same Idempotency-Key.",
 	413: "The body is too large.",
-	415: "The content type is not taken.",
+	415: "The content type is not supported.",
 	422: "Fields are missing or not valid; each is named.",
 	429: "Too many requests; Retry-After says when to try again.",
 	502: "A provider failed.",

@@ -19,10 +19,10 @@ var webhookDocs = []struct {
 	summary string
 	payload reflect.Type
 }{
-	{parley.EventCallCompleted, "onCallCompleted", "A call is over and has been read: sent to the assistant's webhook_url", reflect.TypeFor[parley.CallEnded]()},
-	{parley.EventCallInbound, "onCallInbound", "Somebody calls: sent to the assistant's inbound_webhook_url before the call is answered, which waits for the answer for 2 seconds", reflect.TypeFor[parley.CallArriving]()},
+	{parley.EventCallCompleted, "onCallCompleted", "A call is over and has been evaluated: sent to the assistant's webhook_url", reflect.TypeFor[parley.CallEnded]()},
+	{parley.EventCallInbound, "onCallInbound", "A call comes in: sent to the assistant's inbound_webhook_url before the call is answered, which waits up to 2 seconds for the response", reflect.TypeFor[parley.CallArriving]()},
 	{parley.EventCallInboundCompleted, "onCallInboundCompleted",
-		"An inbound call is over and has been read: sent to the assistant's inbound_webhook_url",
+		"An inbound call is over and has been evaluated: sent to the assistant's inbound_webhook_url",
 		reflect.TypeFor[parley.CallEnded]()},
 	{parley.EventConversationEnded, "onConversationEnded",
 		"Nobody has written in a conversation for a while: sent to the assistant's conversation_ended_webhook_url",

@@ -11,11 +11,11 @@ import (
 func (a *API) rehearsalRoutes() {
 	const tag, missing = "Tests", "Test not found"
 	handle(a, op{Method: "POST", Path: "/user/rehearsals", Name: "beginRehearsal", Tag: tag, Status: 201,
-		Summary: "Prepare a test of an assistant: answers of tools, the time, variables"}, a.beginRehearsal)
+		Summary: "Prepare a test of an assistant: the tools' answers, the time, variables"}, a.beginRehearsal)
 	handle(a, op{Method: "GET", Path: "/user/rehearsals/{id}", Name: "getRehearsal", Tag: tag, NotFound: missing,
-		Summary: "The call that plays a test"}, a.getRehearsal)
+		Summary: "Read the call that runs a test"}, a.getRehearsal)
 	handle(a, op{Method: "POST", Path: "/user/rehearsals/{id}/words", Name: "tellRehearsal", Tag: tag,
-		NotFound: missing, Summary: "What the caller is about to say, of a test whose words are told"}, a.tellRehearsal)
+		NotFound: missing, Summary: "Send what the caller is about to say, in a test whose words are told"}, a.tellRehearsal)
 	handle(a, op{Method: "DELETE", Path: "/user/rehearsals/{id}", Name: "endRehearsal", Tag: tag, NotFound: missing,
 		Summary: "Forget a test"}, a.endRehearsal)
 }
@@ -30,10 +30,10 @@ type rehearsedTool struct {
 
 type newRehearsal struct {
 	Body struct {
-		AssistantID int64             `json:"assistant_id" required:"true" format:"assistant" doc:"An own assistant, which may be inactive."`
-		Now         string            `json:"now" maxLength:"40" doc:"The time that the assistant is told (RFC 3339); absent: the present."`
+		AssistantID int64             `json:"assistant_id" required:"true" format:"assistant" doc:"One of your assistants, which may be inactive."`
+		Now         string            `json:"now" maxLength:"40" doc:"The current time for the assistant (RFC 3339); by default the real one."`
 		Variables   map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{name}} in the prompt and the initial message."`
-		Tools       []rehearsedTool   `json:"tools" maxItems:"100" doc:"Answers of tools. No tool of a test is really called unless this says so."`
+		Tools       []rehearsedTool   `json:"tools" maxItems:"100" doc:"Answers of tools. No tool is really called in a test, unless this says so."`
 		Draft       *parley.Draft     `json:"draft" doc:"What of the assistant is changed for the test."`
 		TestRunID   int64             `json:"test_run_id" doc:"A run of the assistant's tests against its draft: that draft plays, as it was when the run began."`
 		Words       string            `json:"words" default:"heard" enum:"heard,told" doc:"told: what the caller says is told and not recognized."`
@@ -43,7 +43,7 @@ type newRehearsal struct {
 type begunRehearsal struct {
 	Message string `json:"message"`
 	Data    struct {
-		Token string `json:"token" doc:"A softphone on the server's machine that calls sip:ASSISTANT_ID in this name plays the test; so does a conversation of type test with the variable parley_test."`
+		Token string `json:"token" doc:"The test runs when a softphone on the server's machine calls sip:ASSISTANT_ID with this as its user name, or in a conversation of type test with the variable parley_test."`
 	} `json:"data"`
 }
 
@@ -83,7 +83,7 @@ func (a *API) beginRehearsal(ctx context.Context, r *request, in *newRehearsal) 
 }
 
 type rehearsal struct {
-	CallID int64 `json:"call_id" doc:"0 before the call has come."`
+	CallID int64 `json:"call_id" doc:"0 until the call has begun."`
 }
 
 func (a *API) getRehearsal(ctx context.Context, r *request, in *byText) (*rehearsal, error) {

@@ -10,7 +10,7 @@ import (
 func (a *API) shareRoutes() {
 	const tag, at = "Drafts and versions", "/user/assistants/{id}/share-links"
 	handle(a, op{Method: "POST", Path: at, Name: "createShareLink", Tag: tag, Status: 201, NotFound: assistantMissing,
-		Summary: "Make a link by which somebody without an account talks to the draft for a day"}, a.createShareLink)
+		Summary: "Create a link with which somebody without an account can talk to the draft for a day"}, a.createShareLink)
 	handle(a, op{Method: "GET", Path: at, Name: "listShareLinks", Tag: tag, NotFound: assistantMissing,
 		Summary: "The links that are valid, without their tokens"}, a.listShareLinks)
 	handle(a, op{Method: "DELETE", Path: at, Name: "deleteShareLinks", Tag: tag, NotFound: assistantMissing,
@@ -19,7 +19,7 @@ func (a *API) shareRoutes() {
 
 type shareLink struct {
 	ID        int64       `json:"id"`
-	URL       string      `json:"url,omitempty" doc:"When it is made only: its token is kept nowhere."`
+	URL       string      `json:"url,omitempty" doc:"Only when it is created: its token is not stored."`
 	ExpiresAt parley.Time `json:"expires_at"`
 	CreatedAt parley.Time `json:"created_at"`
 }

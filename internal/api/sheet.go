@@ -16,15 +16,15 @@ func (a *API) sheetRoutes() {
 	list := func(path, name, tag, summary string) op {
 		return op{Method: "GET", Path: "/user/" + path, Name: name, Tag: tag, Stream: "text/csv", Summary: summary}
 	}
-	handle(a, list("calls.csv", "exportCalls", "Calls", "All calls that the filters take, as CSV"), a.exportCalls)
+	handle(a, list("calls.csv", "exportCalls", "Calls", "All calls that match the filters, as CSV"), a.exportCalls)
 	handle(a, list("conversations.csv", "exportConversations", "Conversations",
-		"All conversations that the filters take, as CSV"), a.exportConversations)
-	handle(a, list("leads.csv", "exportLeads", "Campaigns", "All leads that the filters take, as CSV"), a.exportLeads)
+		"All conversations that match the filters, as CSV"), a.exportConversations)
+	handle(a, list("leads.csv", "exportLeads", "Campaigns", "All leads that match the filters, as CSV"), a.exportLeads)
 	handle(a, list("campaigns.csv", "exportCampaigns", "Campaigns", "All campaigns, as CSV"), a.exportCampaigns)
 	handle(a, list("billing/ledger.csv", "exportLedger", "Billing", "Every movement of the balance, as CSV"), a.exportLedger)
 	handle(a, list("sms.csv", "exportSMS", "SMS", "All text messages that the filters take, as CSV"), a.exportSMS)
 	handle(a, list("webhook-deliveries.csv", "exportDeliveries", "Webhooks",
-		"All deliveries that the filters take, as CSV"), a.exportDeliveries)
+		"All deliveries that match the filters, as CSV"), a.exportDeliveries)
 	handle(a, list("test-runs.csv", "exportTestRuns", "Tests", "The runs of an assistant's tests, as CSV"), a.exportTestRuns)
 }
 
@@ -38,8 +38,8 @@ func (a *API) ownSheetRoutes() {
 	}
 	whole("assistants.csv", "exportAssistants", "Assistants", "All assistants, without their prompts, as CSV", sheet.Assistants)
 	whole("phone-numbers.csv", "exportNumbers", "Phone numbers", "All phone numbers, as CSV", sheet.Numbers)
-	whole("blacklist.csv", "exportBlacklist", "Blacklist", "All numbers that no campaign calls, as CSV", sheet.Blacklist)
-	whole("tools.csv", "exportTools", "Tools", "All mid-call tools, with the names of their headers alone, as CSV", sheet.Tools)
+	whole("blacklist.csv", "exportBlacklist", "Blacklist", "The blacklist, as CSV", sheet.Blacklist)
+	whole("tools.csv", "exportTools", "Tools", "All mid-call tools, without the values of their headers, as CSV", sheet.Tools)
 	handle(a, op{Method: "GET", Path: "/user/documents.csv", Name: "exportDocuments", Tag: "Knowledgebases", Stream: "text/csv",
 		Summary: "The documents of a knowledgebase, as CSV"}, a.exportDocuments)
 }

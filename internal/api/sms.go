@@ -13,22 +13,22 @@ import (
 func (a *API) smsRoutes() {
 	const tag, missing = "SMS", "SMS not found"
 	handle(a, op{Method: "POST", Path: "/user/sms", Name: "sendSMS", Tag: tag, Status: 201, Idempotent: true,
-		Failure: "Failed to send SMS", Summary: "Send a text message from an own number"}, a.sendSMS)
+		Failure: "Failed to send SMS", Summary: "Send a text message from one of your numbers"}, a.sendSMS)
 	handle(a, op{Method: "GET", Path: "/user/sms", Name: "listSMS", Tag: tag, Summary: "List text messages"}, a.listSMS)
 	handle(a, op{Method: "GET", Path: "/user/sms/{id}", Name: "getSMS", Tag: tag, NotFound: missing,
 		Summary: "Read a text message"}, a.getSMS)
 	if a.SMS != nil && a.SMS.Sandbox {
 		handle(a, op{Method: "GET", Path: "/user/sandbox/outbox", Name: "listOutbox", Tag: tag,
-			Summary: "Messages that the sandbox carrier has taken"}, a.listOutbox)
+			Summary: "Messages that the sandbox carrier has accepted"}, a.listOutbox)
 		handle(a, op{Method: "POST", Path: "/user/sandbox/sms-inbound", Name: "receiveSandboxSMS", Tag: tag,
-			Status: 201, Summary: "Have a message come in to an own number, as from a person's phone"},
+			Status: 201, Summary: "Simulate an incoming message to one of your numbers"},
 			a.receiveSandboxSMS)
 	}
 }
 
 type newSMS struct {
 	Body struct {
-		From int64  `json:"from" required:"true" doc:"Id of an own, SMS-capable phone number."`
+		From int64  `json:"from" required:"true" doc:"Id of one of your phone numbers that can send SMS."`
 		To   string `json:"to" required:"true" doc:"Recipient, in international format."`
 		Body string `json:"body" required:"true" maxLength:"300"`
 	}
@@ -99,8 +99,8 @@ func (a *API) listOutbox(ctx context.Context, r *request, in *pageQuery) (*Pagin
 
 type sandboxSMS struct {
 	Body struct {
-		From string `json:"from" required:"true" maxLength:"32" doc:"Who writes, in international format."`
-		To   string `json:"to" required:"true" maxLength:"32" doc:"An own, rented number."`
+		From string `json:"from" required:"true" maxLength:"32" doc:"The sender, in international format."`
+		To   string `json:"to" required:"true" maxLength:"32" doc:"One of your rented numbers."`
 		Body string `json:"body" required:"true" maxLength:"1600"`
 	}
 }

@@ -13,13 +13,13 @@ func (a *API) toolRoutes() {
 	handle(a, op{Method: "GET", Path: "/user/tools", Name: "listTools", Tag: tag, Summary: "List mid-call tools"},
 		a.listTools)
 	handle(a, op{Method: "POST", Path: "/user/tools", Name: "createTool", Tag: tag, Status: 201,
-		Body: parley.Tool{}, Summary: "Make a mid-call tool"}, a.createTool)
+		Body: parley.Tool{}, Summary: "Create a mid-call tool"}, a.createTool)
 	handle(a, op{Method: "GET", Path: "/user/tools/{id}", Name: "getTool", Tag: tag, NotFound: missing,
 		Summary: "Read a mid-call tool"}, a.getTool)
 	handle(a, op{Method: "PUT", Path: "/user/tools/{id}", Name: "updateTool", Tag: tag, NotFound: missing,
-		Body: parley.Tool{}, Partial: true, Summary: "Change the fields that are sent"}, a.updateTool)
+		Body: parley.Tool{}, Partial: true, Summary: "Update the fields that are sent"}, a.updateTool)
 	handle(a, op{Method: "DELETE", Path: "/user/tools/{id}", Name: "deleteTool", Tag: tag, NotFound: missing,
-		Summary: "Delete a tool and take it from its assistants"}, a.deleteTool)
+		Summary: "Delete a tool and remove it from its assistants"}, a.deleteTool)
 	handle(a, op{Method: "POST", Path: "/user/tools/{id}/test", Name: "testTool", Tag: tag, NotFound: missing,
 		Summary: "Call a tool as the assistant would"}, a.testTool)
 }
@@ -52,7 +52,7 @@ type toolTest struct {
 	Body struct {
 		Arguments map[string]any    `json:"arguments" doc:"What the AI would supply."`
 		Variables map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{variable}}. The built-in ones are there as in a conversation; customer_phone is what is sent here."`
-		Assistant int64             `json:"assistant_id" format:"assistant" doc:"Whose variables there are too; when absent those of the first assistant that has the tool."`
+		Assistant int64             `json:"assistant_id" format:"assistant" doc:"Whose variables are used too; by default those of the first assistant that has the tool."`
 	}
 }
 

@@ -13,18 +13,18 @@ func (a *API) trunkRoutes() {
 	handle(a, op{Method: "GET", Path: base, Name: "listTrunks", Tag: tag, Family: bare, Summary: "List SIP trunks"},
 		a.listTrunks)
 	handle(a, op{Method: "POST", Path: base, Name: "createTrunk", Tag: tag, Family: bare, Status: 201,
-		Body: parley.TrunkInput{}, Summary: "Make a SIP trunk; its number becomes an own number"}, a.createTrunk)
+		Body: parley.TrunkInput{}, Summary: "Create a SIP trunk; its number becomes one of yours"}, a.createTrunk)
 	handle(a, op{Method: "GET", Path: base + "/{id}", Name: "getTrunk", Tag: tag, Family: bare, NotFound: missing,
 		Summary: "Read a SIP trunk"}, a.getTrunk)
 	handle(a, op{Method: "PUT", Path: base + "/{id}", Name: "updateTrunk", Tag: tag, Family: bare,
-		NotFound: missing, Body: parley.TrunkInput{}, Partial: true, Summary: "Change the fields that are sent"},
+		NotFound: missing, Body: parley.TrunkInput{}, Partial: true, Summary: "Update the fields that are sent"},
 		a.updateTrunk)
 	handle(a, op{Method: "DELETE", Path: base + "/{id}", Name: "deleteTrunk", Tag: tag, Family: bare,
 		NotFound: missing, Summary: "Delete a SIP trunk and its number"}, a.deleteTrunk)
 	handle(a, op{Method: "POST", Path: base + "/{id}/check", Name: "checkTrunk", Tag: tag, Family: bare,
-		NotFound: missing, Summary: "Say whether the trunk answers, and what else can be told of it"}, a.checkTrunk)
+		NotFound: missing, Summary: "Check whether the trunk answers, and what its answer tells"}, a.checkTrunk)
 	handle(a, op{Method: "POST", Path: base + "/{id}/test-call", Name: "tryTrunk", Tag: tag, Family: bare,
-		NotFound: missing, Summary: "Ring a number over the trunk, say a sentence, and report how that went"}, a.tryTrunk)
+		NotFound: missing, Summary: "Place a test call over the trunk, and report how it went"}, a.tryTrunk)
 }
 
 type dataOf[T any] struct {
@@ -78,12 +78,12 @@ type trunkCheck struct {
 	OptionsMS  *int64  `json:"options_ms"` // how long the answer to OPTIONS took
 	Error      *string `json:"error"`
 	// of a trunk that has answered
-	Findings []parley.TrunkFinding `json:"findings,omitempty" doc:"With findings=true: what the answer tells of DNS, TLS, registration, NAT and codecs."`
+	Findings []parley.TrunkFinding `json:"findings,omitempty" doc:"With findings=true: what the check found about DNS, TLS, registration, NAT and codecs."`
 }
 
 type checkQuery struct {
 	ID       int64 `path:"id"`
-	Findings bool  `query:"findings" doc:"Also answer what else can be told of a trunk that answers."`
+	Findings bool  `query:"findings" doc:"Also return what else the check found."`
 }
 
 func (a *API) checkTrunk(ctx context.Context, r *request, in *checkQuery) (*trunkCheck, error) {

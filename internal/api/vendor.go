@@ -17,15 +17,15 @@ func (a *API) vendorRoutes() {
 	const tag, missing = "Providers", "Provider not found."
 	tries := auth.NewLimiter(keyRate)
 	handle(a, op{Method: "GET", Path: "/user/vendors", Name: "listVendors", Tag: tag,
-		Summary: "List the providers, and with whose key each is used"}, a.listVendors)
+		Summary: "List the providers, and whose key is used for each"}, a.listVendors)
 	handle(a, op{Method: "PUT", Path: "/user/vendors/{code}/key", Name: "setVendorKey", Tag: tag, NotFound: missing,
-		Limit: tries, Summary: "Test your own key of a provider, and use it from now on in place of the server's"}, a.setVendorKey)
+		Limit: tries, Summary: "Test your own key of a provider, and use it from now on instead of the server's"}, a.setVendorKey)
 	handle(a, op{Method: "DELETE", Path: "/user/vendors/{code}/key", Name: "deleteVendorKey", Tag: tag, NotFound: missing,
 		Summary: "Remove your own key of a provider"}, a.deleteVendorKey)
 	handle(a, op{Method: "POST", Path: "/user/vendors/{code}/test", Name: "testVendorKey", Tag: tag, NotFound: missing,
 		Limit: tries, Summary: "Test a key without storing it, or your own stored one; its account's voices are listed again"}, a.testVendorKey)
 	handle(a, op{Method: "GET", Path: "/user/setup", Name: "getSetup", Tag: tag,
-		Summary: "Check what your assistants need: models, voices, speech recognition; for an operator also the server's parts"}, a.getSetup)
+		Summary: "Check what your assistants need: models, voices, speech recognition; for an operator also the server's own parts"}, a.getSetup)
 	handle(a, op{Method: "GET", Path: "/server/vendors", Name: "listServerVendors", Tag: tag,
 		Summary: "List the providers with the server's keys (operators only)"}, a.listServerVendors)
 	handle(a, op{Method: "PUT", Path: "/server/vendors/{code}/key", Name: "setServerVendorKey", Tag: tag, NotFound: missing,
@@ -42,29 +42,29 @@ type byVendor struct {
 
 // vendorKey is a key to be stored.
 type vendorKey struct {
-	Key string `json:"key" required:"true" maxLength:"1000" doc:"The provider's key. It is encrypted, and never returned."`
+	Key string `json:"key" required:"true" maxLength:"1000" doc:"The provider's key. It is stored encrypted, and never returned."`
 }
 
 // serverKey is the server's.
 type serverKey struct {
 	vendorKey
-	BaseURL string `json:"base_url" maxLength:"1000" doc:"Base URL of the provider's API, where it is not the usual one."`
+	BaseURL string `json:"base_url" maxLength:"1000" doc:"Base URL of the provider's API, if it is not the usual one."`
 }
 
 // keyTest is what to test.
 type keyTest struct {
-	Key string `json:"key" maxLength:"1000" doc:"A key that is not stored; without it the stored one is tested."`
+	Key string `json:"key" maxLength:"1000" doc:"The key to test, which is not stored; without it, the stored key is tested."`
 }
 
 type serverKeyTest struct {
 	keyTest
-	BaseURL string `json:"base_url" maxLength:"1000" doc:"With the key: base URL of the provider's API, where it is not the usual one."`
+	BaseURL string `json:"base_url" maxLength:"1000" doc:"With the key: base URL of the provider's API, if it is not the usual one."`
 }
 
 // tested is what a test found.
 type tested struct {
 	State     string      `json:"state" enum:"connected,refused,failing"`
-	Reason    string      `json:"reason" doc:"Why it is refused or failing, and what can be done; else empty."`
+	Reason    string      `json:"reason" doc:"Why it is refused or failing, and what to do; otherwise empty."`
 	CheckedAt parley.Time `json:"checked_at"`
 }
 

@@ -55,7 +55,7 @@ func (a *API) startWebCall(ctx context.Context, r *request, in *byText) (*struct
 	if auth.IsShare(in.ID) {
 		begin = a.Calls.WebTest
 	}
-	err = a.answerBrowser(r.W, r.Request, s, begin, vars, visitors,
+	err = a.answerBrowser(r.W, r.Request, s, begin, vars, visitors, visitorView,
 		func(session string) string { return a.baseURL(r.Request) + "/api/web-calls/" + in.ID + "/" + session })
 	if err != nil {
 		return nil, err
@@ -72,14 +72,14 @@ func (a *API) AnswerBrowser(w http.ResponseWriter, r *http.Request, s *parley.As
 	if err != nil {
 		return err
 	}
-	return a.answerBrowser(w, r, s, a.Calls.Web, vars, nil, place)
+	return a.answerBrowser(w, r, s, a.Calls.Web, vars, nil, ownerView, place)
 }
 
 // beginning prepares a call from a browser.
 type beginning func(ctx context.Context, s *parley.Assistant, vars map[string]string, visitors ...string) (*call.WebCall, error)
 
 func (a *API) answerBrowser(w http.ResponseWriter, r *http.Request, s *parley.Assistant, begin beginning,
-	vars map[string]string, visitors []string, place func(session string) string) error {
+	vars map[string]string, visitors []string, sees view, place func(session string) string) error {
 	offer, err := a.readOffer(w, r)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (a *API) answerBrowser(w http.ResponseWriter, r *http.Request, s *parley.As
 	if err != nil {
 		return noLine(err)
 	}
-	return a.connect(w, r, offer, func(l *rtc.Leg, err error) { a.visit(visit, l, err) }, visit.Drop,
+	return a.connect(w, r, offer, func(l *rtc.Leg, err error) { a.visit(visit, l, sees, err) }, visit.Drop,
 		func(leg *rtc.Leg) string { return place(leg.ID) })
 }
 
@@ -143,7 +143,7 @@ func noLine(err error) error {
 // readOffer reads a body that is an SDP offer.
 func (a *API) readOffer(w http.ResponseWriter, r *http.Request) (*rtc.Offer, error) {
 	if a.Browsers == nil {
-		return nil, parley.Errorf(parley.Unavailable, "This server takes no calls from browsers.")
+		return nil, parley.Errorf(parley.Unavailable, "This server does not accept calls from browsers.")
 	}
 	if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); !strings.EqualFold(strings.TrimSpace(media),
 		sdpType) {
@@ -183,7 +183,7 @@ func sentVariables(text string) (vars map[string]string, err error) {
 }
 
 // visit has the conversation on a browser's leg, and tells the browser what happens, until it is over.
-func (a *API) visit(v *call.WebCall, leg *rtc.Leg, err error) {
+func (a *API) visit(v *call.WebCall, leg *rtc.Leg, sees view, err error) {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), enterTime)
 		err = v.Enter(ctx)
@@ -207,7 +207,9 @@ func (a *API) visit(v *call.WebCall, leg *rtc.Leg, err error) {
 	for {
 		select {
 		case e := <-events:
-			tellBrowser(leg, e)
+			if told := sees(e); told != nil {
+				leg.Tell(told)
+			}
 		case <-leg.Done():
 			return
 		case <-v.Done():
@@ -225,7 +227,7 @@ const (
 // turnAway tells a browser that is connected why it can't be taken after all: the last line or the last money went to
 // somebody else meanwhile.
 func turnAway(leg *rtc.Leg, err error) {
-	code, text := 500, "The call could not be begun. Please try again."
+	code, text := 500, "The call could not be started. Please try again."
 	var e *parley.Error
 	if errors.As(err, &e) {
 		code, text = web.Status(e.Kind), e.Message
@@ -240,24 +242,49 @@ func turnAway(leg *rtc.Leg, err error) {
 	leg.Hangup()
 }
 
-// tellBrowser passes on what a visitor may know: what is said and how quick it was, and that a tool is used, but not
-// what it says.
-func tellBrowser(leg *rtc.Leg, e event.Event) {
+// view is what the browser in a call is told of an event; nil: nothing.
+type view func(e event.Event) any
+
+// visitorView is what a visitor may know: what is said and how quick it was, and that a tool is used, but not what it
+// says.
+func visitorView(e event.Event) any {
 	switch e.Kind {
 	case call.Partial:
-		leg.Tell(map[string]any{"type": "partial", "text": e.Data})
+		return map[string]any{"type": "partial", "text": e.Data}
 	case call.Turn:
 		if turn, ok := e.Data.(parley.CallTurn); ok && !turn.Whispered {
-			leg.Tell(struct {
+			return struct {
 				Type string `json:"type"`
 				parley.CallTurn
-			}{"turn", turn})
+			}{"turn", turn}
 		}
 	case call.Tool:
 		if tool, ok := e.Data.(parley.CallTool); ok {
-			leg.Tell(map[string]any{"type": "tool", "name": tool.Name})
+			return map[string]any{"type": "tool", "name": tool.Name}
 		}
 	}
+	return nil
+}
+
+// mostResult is how many characters of a tool's arguments and of its result a browser is sent: a message of a data
+// channel is no place for more, and the call's page has the whole.
+const mostResult = 4000
+
+// ownerView is what the assistant's own user may know: what a tool was given and what it answered, too.
+func ownerView(e event.Event) any {
+	tool, ok := e.Data.(parley.CallTool)
+	if e.Kind != call.Tool || !ok {
+		return visitorView(e)
+	}
+	return map[string]any{"type": "tool", "name": tool.Name, "failed": tool.Failed(),
+		"arguments": shortened(string(tool.Arguments)), "result": shortened(tool.Result)}
+}
+
+func shortened(text string) string {
+	if runes := []rune(text); len(runes) > mostResult {
+		return string(runes[:mostResult]) + "…"
+	}
+	return text
 }
 
 func (a *API) endWebCall(_ context.Context, _ *request, in *struct {

@@ -330,7 +330,7 @@ func TestWebCallRefusals(t *testing.T) {
 
 		deaf := ringing(t, base.db, func(c *api.Config) { c.Browsers = nil })
 		if res, body := deaf.dial(uuid, offer, "Origin", "https://shop.example.com"); res.StatusCode != 503 ||
-			!strings.Contains(body, "no calls from browsers") {
+			!strings.Contains(body, "does not accept calls from browsers") {
 			t.Errorf("a server without the port: %d %s", res.StatusCode, body)
 		}
 		if got := deaf.get("/widgets/"+uuid, anonymous).json()["calls"]; got != false {

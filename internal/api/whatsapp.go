@@ -22,7 +22,7 @@ func (a *API) whatsAppRoutes() {
 	handle(a, op{Method: "GET", Path: "/user/whatsapp/senders", Name: "listWhatsAppSenders", Tag: tag,
 		Family: whatsApp, Summary: "List WhatsApp senders"}, a.listSenders)
 	handle(a, op{Method: "PUT", Path: "/user/whatsapp/senders/{id}", Name: "updateWhatsAppSender", Tag: tag,
-		Family: whatsApp, NotFound: missing, Summary: "Say which assistant answers a sender"}, a.updateSender)
+		Family: whatsApp, NotFound: missing, Summary: "Choose the assistant that answers for a sender"}, a.updateSender)
 	handle(a, op{Method: "GET", Path: "/user/whatsapp/senders/{id}/templates", Name: "listWhatsAppTemplates",
 		Tag: tag, Family: whatsApp, NotFound: missing, Summary: "List the templates that a sender can send"},
 		a.listTemplates)
@@ -31,7 +31,7 @@ func (a *API) whatsAppRoutes() {
 	handle(a, op{Method: "POST", Path: "/user/whatsapp/send-freeform", Name: "sendWhatsAppText", Tag: tag,
 		Family: whatsApp, Idempotent: true, Summary: "Send free text, within 24 hours of the customer's last message"}, a.sendFreeform)
 	handle(a, op{Method: "GET", Path: "/user/whatsapp/session-status", Name: "getWhatsAppSession", Tag: tag,
-		Family: whatsApp, Summary: "Say what may be sent to a customer now"}, a.whatsAppSession)
+		Family: whatsApp, Summary: "Whether free text may be sent to a customer now"}, a.whatsAppSession)
 }
 
 type sender struct {

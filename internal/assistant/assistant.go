@@ -220,7 +220,7 @@ func (d *Studio) CheckDraft(a *parley.Assistant, draft *parley.Draft) error {
 	switch {
 	case draft.Empty() || draft.LLMModelID == nil:
 	case a.LLMModelID == nil:
-		wrong.AddText("draft.llm_model_id", "This assistant's own model hears and speaks: a text model can't take its place.")
+		wrong.AddText("draft.llm_model_id", "This assistant uses a realtime model: a text model can't replace it.")
 	case model(d.Catalog.For(a.UserID), draft.LLMModelID, a.LLMModelID, parley.LLM) == nil:
 		wrong.Add("draft.llm_model_id", "is not a model that you can use.")
 	}

@@ -281,7 +281,7 @@ func (d *Studio) Version(ctx context.Context, userID, id int64, version int) (*p
 type Comparison struct {
 	From    int                  `json:"from"`
 	To      int                  `json:"to"`
-	Changes []parley.FieldChange `json:"changes" doc:"The fields that differ, those alone that both versions have."`
+	Changes []parley.FieldChange `json:"changes" doc:"The fields that differ, among those that both versions have."`
 }
 
 // Compare compares two versions of one of the user's assistants; with the newest one where to is 0.

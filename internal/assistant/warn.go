@@ -106,7 +106,7 @@ func (d *Studio) Speech(a *parley.Assistant) (s Speech, err error) {
 		return missing("The assistant's language or voice is no longer there (language %d, voice %d): choose others.", a.LanguageID, a.VoiceID)
 	}
 	if c.Lost(v.ID) {
-		return missing("The assistant's voice is in an account of yours, and its provider's key is no longer on the page Providers, or the voice no longer in the account: choose another voice.")
+		return missing("The assistant's voice is in an account of yours, and its provider's key was removed from the page Providers, or the voice was removed from that account: choose another voice.")
 	}
 	speaks := c.Synthesizer(*v.SynthesizerProviderID)
 	if speaks == nil {
@@ -153,7 +153,7 @@ func (d *Studio) realtime(a *parley.Assistant) (s Speech, err error) {
 			s.Synthesizer = alike.Code
 		}
 	case c.Lost(v.ID):
-		return missing("The assistant's voice is in an account of yours, and its provider's key is no longer on the page Providers, or the voice no longer in the account: choose another voice.")
+		return missing("The assistant's voice is in an account of yours, and its provider's key was removed from the page Providers, or the voice was removed from that account: choose another voice.")
 	case v.SynthesizerProviderID == nil || c.Synthesizer(*v.SynthesizerProviderID) == nil:
 		return missing("The provider of the assistant's voice is no longer there: choose another voice.")
 	default:

@@ -10,8 +10,8 @@ import (
 // KeyInput is what an API key is made of.
 type KeyInput struct {
 	Name     string      `json:"name" required:"true" maxLength:"255" doc:"A label."`
-	Scope    parley.Role `json:"scope" enum:"editor,agent,viewer" doc:"The role that the key is limited to. Without it, it may do what its holder may."`
-	MemberID int64       `json:"member_id" doc:"The member whose key it is: it ends with their membership, and may do no more than they may. Without it, it is the account owner's."`
+	Scope    parley.Role `json:"scope" enum:"editor,agent,viewer" doc:"The role that the key is limited to. By default it may do what its holder may."`
+	MemberID int64       `json:"member_id" doc:"The member whose key it is: it ends with their membership, and may do no more than they may. By default it is the account owner's."`
 }
 
 // MakeKey makes an API key in an account. Its token is kept nowhere.

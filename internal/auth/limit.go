@@ -35,7 +35,7 @@ func ParseRate(s string) (Rate, error) {
 	case ok && err == nil && n > 0 && n < 1_000_000_000 && per == "min":
 		return Rate{float64(n) / 60, n}, nil
 	}
-	return Rate{}, fmt.Errorf("%q is no rate: write it as 200/s, 60/min or off", s)
+	return Rate{}, fmt.Errorf("%q is not a rate: write it as 200/s, 60/min or off", s)
 }
 
 // UnmarshalText lets a Rate be a setting.

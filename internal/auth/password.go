@@ -22,17 +22,17 @@ func WeakPassword(password string, about ...string) (why string) {
 	case n > MaxPassword:
 		return "must not be greater than 1024 characters."
 	case fewCharacters(password):
-		return "is too easy to guess: it has hardly any different characters. Use several words that do not belong together."
+		return "is too easy to guess: it has too few different characters. Use several words that do not belong together."
 	case sequence(password):
-		return "is too easy to guess: its characters stand in a row. Use several words that do not belong together."
+		return "is too easy to guess: its characters are in a row. Use several words that do not belong together."
 	}
 	if digits := strings.Trim(password, digitsAndSigns); digits == "" && len(password) < 12 {
-		return "is too easy to guess: everybody tries numbers and dates. Use several words that do not belong together."
+		return "is too easy to guess: it is a number or a date. Use several words that do not belong together."
 	}
 	cores := []string{plainCore(password, false), plainCore(password, true)}
 	for _, core := range cores {
 		if strings.Contains(common, " "+core+" ") {
-			return "is too easy to guess: it is one that everybody tries. Use several words that do not belong together."
+			return "is too easy to guess: it is a common password. Use several words that do not belong together."
 		}
 	}
 	for _, text := range about {

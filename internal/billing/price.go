@@ -172,7 +172,7 @@ func (p *Prices) add(text []byte) error {
 	}
 	for name, a := range f.Messages {
 		if _, known := p.Messages[name]; !known && !bytes.Equal(text, defaults) {
-			return fmt.Errorf("messages: %q is no type of conversation", name)
+			return fmt.Errorf("messages: %q is not a type of conversation", name)
 		}
 		p.Messages[name] = parley.Money(a)
 	}

@@ -36,7 +36,7 @@ func OpenS3(address string) (*S3, error) {
 	if at := u.Query().Get("endpoint"); at != "" {
 		if endpoint, err = url.Parse(at); err != nil || endpoint.Host == "" || endpoint.Scheme != "http" &&
 			endpoint.Scheme != "https" {
-			return nil, fmt.Errorf("open s3: endpoint %q is no address such as https://host:port", at)
+			return nil, fmt.Errorf("open s3: endpoint %q is not an address such as https://host:port", at)
 		}
 	}
 	key, secret := os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY")

@@ -72,7 +72,7 @@ func (l *live) mayTransfer(to string) error {
 	case number != "" && !l.Destinations.Allow(number):
 		return fmt.Errorf("calls to %s are not allowed on this server", to)
 	case number != to && !l.house:
-		return fmt.Errorf("%s is reached over a SIP trunk of one's own, and this call has none", to)
+		return fmt.Errorf("%s can only be reached over your own SIP trunk, and this call has none", to)
 	}
 	return nil
 }

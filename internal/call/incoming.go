@@ -126,7 +126,7 @@ func (d *Center) accept(ctx context.Context, in Arrival) (*reception, error) {
 		r.house = in.TrunkID != 0
 		return r, nil
 	case errors.Is(err, ErrFull):
-		reason = parley.Explain(parley.LineBusy, "As many calls were live as your plan or the number allows at once: the caller heard a busy tone.")
+		reason = parley.Explain(parley.LineBusy, "The limit of concurrent calls of your plan or of the number was reached: the caller heard a busy tone.")
 	case errors.Is(err, store.Insufficient):
 		reason = parley.InsufficientBalance
 	default:

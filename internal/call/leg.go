@@ -31,7 +31,7 @@ func (l *live) target(ctx context.Context, t *parley.AssistantTool) (Route, erro
 		}
 	}
 	if id == nil {
-		return Route{}, parley.Errorf(parley.Invalid, "There is no phone number to call from: name one of your own.")
+		return Route{}, parley.Errorf(parley.Invalid, "There is no phone number to call from: choose one of yours.")
 	}
 	r, err := l.line(ctx, l.a.UserID, *id)
 	if err != nil {
@@ -45,7 +45,7 @@ func (l *live) target(ctx context.Context, t *parley.AssistantTool) (Route, erro
 	case number != "" && !l.Destinations.Allow(number):
 		return r, &Barred{to}
 	case number != to && r.Trunk == nil:
-		return r, parley.Errorf(parley.Invalid, "%s is reached over a SIP trunk of one's own, and %s has none.", to,
+		return r, parley.Errorf(parley.Invalid, "%s can only be reached over your own SIP trunk, and %s has none.", to,
 			r.Number.PhoneNumber)
 	case number != "":
 		r.To = number

@@ -12,6 +12,8 @@ type Line interface {
 	Check(ctx context.Context, t *parley.Trunk) (Health, error)
 	// Registered reports whether we are registered with a trunk.
 	Registered(id int64) bool
+	// Secure reports whether trunks can connect to us over TLS.
+	Secure() bool
 }
 
 // Health is the state of a trunk.
@@ -22,6 +24,18 @@ type Health struct {
 }
 
 var errNoLine = parley.Errorf(parley.Unavailable, "Telephony is not running on this server, so the trunk was not contacted. The server's log or 'parley doctor' says why.")
+
+// Unable says what this server can't do with trunks that use a transport, and how that can change; "" where it can do
+// everything.
+func (d *Center) Unable(transport string) string {
+	switch {
+	case d == nil || d.Line == nil:
+		return "Telephony is not running on this server, so trunks are not used. Its operator turns it on with PARLEY_SIP_LISTEN."
+	case transport == "tls" && !d.Line.Secure():
+		return "This server does not listen for SIP over TLS: calls go out, and come in only if it registers with the trunk. Its operator can set PARLEY_SIP_TLS_LISTEN."
+	}
+	return ""
+}
 
 // CheckTrunk tests whether a trunk can be reached. The error tells its owner what is wrong.
 func (d *Center) CheckTrunk(ctx context.Context, t *parley.Trunk) (Health, error) {

@@ -103,7 +103,7 @@ func (d *Center) Attend(ctx context.Context, userID, id int64, b Browser) (*Atte
 		return got, d.ask(ctx, err, userID, id, askAttend, b, got)
 	}
 	if d.Connect == nil {
-		return nil, parley.Errorf(parley.Unavailable, "The node of the server that has this call takes no calls from browsers.")
+		return nil, parley.Errorf(parley.Unavailable, "The node of the server that has this call does not accept calls from browsers.")
 	}
 	o, err := l.enlist(ctx, parley.CallLeg{Kind: parley.LegSupervisor, Mode: cmp.Or(b.Mode, parley.LegListen)})
 	if err != nil {
@@ -191,9 +191,9 @@ func (d *Center) HangupLeg(ctx context.Context, userID, id, legID int64) error {
 }
 
 var (
-	errCrowded = parley.Errorf(parley.Conflict, "As many people take part in this call as can: %d, besides the customer.", mostOthers)
+	errCrowded = parley.Errorf(parley.Conflict, "This call has the most participants that it can have: %d, besides the customer.", mostOthers)
 	errTest    = parley.Errorf(parley.Conflict, "This call is a test, in which nobody else is called.")
-	errNoOther = parley.Errorf(parley.Conflict, "This leg can't be changed: it is over, or that of a transfer.")
+	errNoOther = parley.Errorf(parley.Conflict, "This leg can't be changed: it is over, or belongs to a transfer.")
 )
 
 // held is one of the user's calls whose conversation is under way on this node. The error is elsewhere if another node

@@ -199,7 +199,7 @@ func (d *Center) answer(ctx context.Context, q *store.CallRequest) {
 	case errors.As(err, &known):
 		r.Kind, r.Refusal, r.Code, r.Fields, err = known.Kind, known.Message, known.Code, known.Fields, nil // the asker's to know
 	case err != nil:
-		r.Refusal = "Something went wrong on the node of the server that has this call. Its operator finds the reason in its log."
+		r.Refusal = "Something went wrong on the node of the server that has this call. Its operator can find the reason in the log."
 	}
 	text, failed := json.Marshal(r)
 	if failed == nil {

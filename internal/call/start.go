@@ -271,7 +271,7 @@ func (d *Center) spend(ctx context.Context, tx *store.Tx, userID int64, cost par
 	}
 	if d.DailySpend > 0 && spent+cost > d.DailySpend {
 		return parley.Errorf(parley.Forbidden, "This call may cost up to %s USD, and %s of the %s USD that outgoing calls may cost a day are spent or set aside. The operator sets the limit (PARLEY_CALL_DAILY_SPEND).",
-			cost, spent, d.DailySpend)
+			cost.Text(), spent.Text(), d.DailySpend.Text())
 	}
 	return tx.AddSpend(ctx, userID, now, cost)
 }

@@ -26,7 +26,7 @@ const (
 	trialLasts   = trialRings + trialTalk + 10*time.Second
 )
 
-var errTrying = parley.Errorf(parley.Conflict, "A test call is under way already: wait until it is over.")
+var errTrying = parley.Errorf(parley.Conflict, "A test call is already in progress: wait until it is over.")
 
 // Try makes a test call over one of the user's trunks.
 func (d *Center) Try(ctx context.Context, userID, trunkID int64, to string) (*parley.TestCall, error) {

@@ -29,10 +29,10 @@ func TestTry(t *testing.T) {
 		}
 		first := try("+12025550123")
 		leg := h.answered()
-		if _, err := n.Try(t.Context(), h.user.ID, trunk.ID, "+12025550123"); err == nil || !strings.Contains(err.Error(), "under way") {
+		if _, err := n.Try(t.Context(), h.user.ID, trunk.ID, "+12025550123"); err == nil || !strings.Contains(err.Error(), "in progress") {
 			t.Errorf("two at once: %v", err)
 		}
-		if _, err := h.node().Try(t.Context(), h.user.ID, trunk.ID, "+12025550123"); err == nil || !strings.Contains(err.Error(), "under way") {
+		if _, err := h.node().Try(t.Context(), h.user.ID, trunk.ID, "+12025550123"); err == nil || !strings.Contains(err.Error(), "in progress") {
 			t.Errorf("another at another node: %v", err)
 		}
 		leg.hangUp("")

@@ -40,14 +40,14 @@ type ImportReport struct {
 	Skipped  int           `json:"skipped"`
 	Errors   []ImportError `json:"errors"`
 	// Nothing of it is stored: whoever sent the list has it.
-	Rejected string `json:"rejected_csv,omitempty" doc:"With rejected_csv: the rows that were skipped, with their values and why, up to 1 MiB."`
+	Rejected string `json:"rejected_csv,omitempty" doc:"With rejected_csv: the skipped rows with their values and the reasons, up to 1 MiB."`
 	Kept     int    `json:"-"` // rows in Rejected
 }
 
 // ImportError is why a row was not imported.
 type ImportError struct {
 	Row     int    `json:"row" doc:"The first line after the header is 1."`
-	Field   string `json:"field" doc:"The column; row where the whole row is meant."`
+	Field   string `json:"field" doc:"The column, or row for the whole row."`
 	Message string `json:"message"`
 }
 

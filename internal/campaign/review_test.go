@@ -102,7 +102,7 @@ func TestEstimate(t *testing.T) {
 	})
 }
 
-// Who wants to be called first gets the first lead's call, which counts as nobody's attempt.
+// Who wants to be called first gets the first lead's call, which counts as no lead's attempt.
 func TestRehearsal(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		c := h.campaign(map[string]any{"phone_number_ids": []any{num(h.number)}})

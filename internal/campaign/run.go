@@ -328,7 +328,7 @@ func refusalOf(err error) (r refusal, ours bool) {
 	case errors.As(err, &e):
 		return refusal{pause, e.Message}, false
 	}
-	return refusal{pause, "A failure of this server keeps the campaign from calling; its operator finds it in the log."}, true
+	return refusal{pause, "A failure of this server keeps the campaign from calling. Its operator can find it in the log."}, true
 }
 
 // refused has a lead wait again whose call was not begun, or gives it up. It returns why when that is ours to mend.

@@ -283,7 +283,7 @@ func TestRefusals(t *testing.T) {
 			{parley.Errorf(parley.Forbidden, "The day's limit."), "The day's limit."},
 			{call.ErrStopping, ""},
 			{fmt.Errorf("make the call: %w", call.ErrFull), ""},
-			{errBroken, "A failure of this server keeps the campaign from calling; its operator finds it in the log."},
+			{errBroken, "A failure of this server keeps the campaign from calling. Its operator can find it in the log."},
 		} {
 			h.refuse = func(call.Order) error { return c.err }
 			h.round()

@@ -34,7 +34,7 @@ func (l *Limits) Spend(ctx context.Context, tx *store.Tx, userID int64, price pa
 	total, err := tx.TakeSpend(ctx, userID, parley.Now(), price)
 	if err == nil && l.DailySpend > 0 && total > l.DailySpend {
 		err = parley.Errorf(parley.Forbidden, "This message costs %s USD, and %s of the %s USD that outgoing calls and messages may cost a day are spent or set aside. The operator sets the limit (PARLEY_CALL_DAILY_SPEND).",
-			price, total-price, l.DailySpend)
+			price.Text(), (total - price).Text(), l.DailySpend.Text())
 	}
 	return err
 }

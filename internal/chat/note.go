@@ -14,7 +14,7 @@ import (
 func (c *Chat) AddNote(ctx context.Context, userID int64, id, author, text string) (*parley.Note, error) {
 	text = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
 	if n := utf8.RuneCountInString(text); n == 0 || n > mostWritten {
-		return nil, parley.Errorf(parley.Invalid, "A note has between 1 and %d characters.", mostWritten)
+		return nil, parley.Errorf(parley.Invalid, "A note must have 1 to %d characters.", mostWritten)
 	}
 	n := &parley.Note{ConversationID: id, Author: author, Content: text}
 	err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -63,7 +63,7 @@ func (c *Chat) saveAnswer(ctx context.Context, userID int64, body map[string]any
 	})
 	if store.Violates(err, "canned_answers.user_id, canned_answers.name", "canned_answers_name") {
 		var wrong parley.Fields
-		wrong.AddText("name", "There is a canned answer with this name.")
+		wrong.AddText("name", "There is already a canned answer with this name.")
 		err = wrong.Err()
 	}
 	return a, err

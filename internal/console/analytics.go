@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"parley"
@@ -339,10 +338,7 @@ func successText(s *parley.Sums) string {
 func minutesText(s *parley.Sums) string { return strconv.FormatFloat(s.Minutes(), 'f', 1, 64) }
 
 // whole is a number with commas between thousands.
-func whole(n int64) string {
-	text, _ := strings.CutSuffix(grouped(strconv.FormatInt(n, 10)), ".")
-	return text
-}
+func whole(n int64) string { return parley.Thousands(strconv.FormatInt(n, 10)) }
 
 // span is the days in words.
 func (v *analytics) span() string {

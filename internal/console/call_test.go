@@ -533,11 +533,13 @@ func TestPeaks(t *testing.T) {
 type wire struct {
 	health  call.Health
 	err     error
+	secure  bool
 	changed int
 }
 
 func (w *wire) Check(context.Context, *parley.Trunk) (call.Health, error) { return w.health, w.err }
 func (w *wire) Registered(int64) bool                                     { return w.health.Registered }
+func (w *wire) Secure() bool                                              { return w.secure }
 func (w *wire) Refresh()                                                  { w.changed++ }
 
 func TestTrunkCheckShowsItsResult(t *testing.T) {
@@ -549,7 +551,17 @@ func TestTrunkCheckShowsItsResult(t *testing.T) {
 	v.post(path+"/check", nil).is(http.StatusOK).says("Something is wrong").says(
 		"Telephony is not running on this server")
 	w := &wire{health: call.Health{OptionsMS: 12, Findings: []parley.TrunkFinding{{Topic: "codecs", State: parley.FindingNote, Text: "It takes <G729>."}}}}
+	if page := v.get("/trunks/new"); page.doc().Find("[data-unable]").Length() != 1 || v.get("/trunks").doc().Find("[data-unable]").Length() != 1 {
+		t.Error("no word of telephony that is off")
+	}
 	h.Calls.Line, h.Numbers.TrunksChanged = w, w.Refresh
+	if page := v.get(path).says("does not listen for SIP over TLS"); page.doc().Find("[data-unable]").Length() != 0 {
+		t.Error("telephony is said to be off")
+	}
+	w.secure = true
+	if strings.Contains(v.get(path).doc().Text(), "does not listen for SIP over TLS") {
+		t.Error("a server that listens for TLS says that it does not")
+	}
 	v.post(path+"/check", nil).says("It works").says("The trunk answers (12 ms).").says("Codecs").says("It takes <G729>.")
 	v.post(path+"/test-call", url.Values{"phone_number": {"12"}}).is(http.StatusUnprocessableEntity).says("international format")
 	v.post(path+"/test-call", url.Values{"phone_number": {"+4930901821"}}).is(http.StatusUnprocessableEntity).says("not allowed on this server")

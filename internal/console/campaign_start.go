@@ -163,6 +163,5 @@ func many(n int64, one, more string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	whole, _, _ := strings.Cut(grouped(strconv.FormatInt(n, 10)+"."), ".")
-	return whole + " " + more
+	return whole(n) + " " + more
 }

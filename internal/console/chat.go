@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"parley"
@@ -102,12 +101,6 @@ func (c *Console) talkStart(r *request) (*answer, error) {
 		return nil, err
 	}
 	return see("/conversations/" + conv.ID), nil
-}
-
-// failed says whether a tool's call went wrong: what the assistant was told then begins so.
-func failed(f parley.FunctionCall) bool {
-	return slices.ContainsFunc([]string{"Error: ", "The tool failed", "The tool was not called"},
-		func(s string) bool { return strings.HasPrefix(f.Result, s) })
 }
 
 // indented is JSON with line breaks; another text is left as it is.

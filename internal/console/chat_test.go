@@ -280,7 +280,7 @@ func TestToolCallsShow(t *testing.T) {
 	for result, want := range map[string]bool{"Error: no tool": true, "The tool failed with HTTP status 500.": true,
 		"The tool was not called: x.": true,
 		`{"ok":true}`:                 false, "An Error: of theirs": false, "": false} {
-		if got := failed(parley.FunctionCall{Result: result}); got != want {
+		if got := (parley.FunctionCall{Result: result}).Failed(); got != want {
 			t.Errorf("%q failed: %t", result, got)
 		}
 	}

@@ -449,7 +449,7 @@ func publishPage(p *publishing) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "<div class=\"field\"><label for=\"f-note\">Note</label> <textarea id=\"f-note\" name=\"note\" rows=\"2\" maxlength=\"1000\" dir=\"auto\" aria-describedby=\"h-note\"></textarea><p class=\"help\" id=\"h-note\">Why, for the list of versions. May be empty.</p></div><div class=\"actions\"><a class=\"button\" href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "<div class=\"field\"><label for=\"f-note\">Note</label> <textarea id=\"f-note\" name=\"note\" rows=\"2\" maxlength=\"1000\" dir=\"auto\" aria-describedby=\"h-note\"></textarea><p class=\"help\" id=\"h-note\">A note for the list of versions. May be empty.</p></div><div class=\"actions\"><a class=\"button\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

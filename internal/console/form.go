@@ -171,7 +171,7 @@ func treeOf(v any) map[string]any {
 	dec.UseNumber()
 	var tree map[string]any
 	if err := dec.Decode(&tree); err != nil {
-		panic(fmt.Sprintf("console: %T is no JSON object: %v", v, err))
+		panic(fmt.Sprintf("console: %T is not a JSON object: %v", v, err))
 	}
 	return tree
 }

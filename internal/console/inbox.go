@@ -403,12 +403,25 @@ type part struct {
 func (t *talk) parts(after int64) (list []part) {
 	for _, m := range t.messages {
 		if m.ID > after {
-			list = append(list, part{messageID(m), messageVersion(m), message(m)})
+			list = append(list, part{messageID(m), messageVersion(m), t.message(m)})
 		}
 	}
 	return append(list, part{"typing", t.typingVersion(), typing(t)}, part{"mode", t.modeVersion(), mode(t)},
 		part{"waits", t.WaitsSince.String(), waits(t)}, part{"notes", t.notesVersion(), noteList(t)},
 		part{"facts", t.factsVersion(), facts(t)})
+}
+
+// took is how long a reply of the assistant's took, from the message that it answers; "" where that is not known.
+func (t *talk) took(m parley.Message) string {
+	if m.Author != parley.AuthorAI || m.Turn == 0 {
+		return ""
+	}
+	for _, asked := range t.messages {
+		if asked.ID == m.Turn {
+			return latencyText(parley.Time(m.CreatedAt).Sub(parley.Time(asked.CreatedAt)).Milliseconds())
+		}
+	}
+	return ""
 }
 
 func messageID(m parley.Message) string { return "m-" + strconv.FormatInt(m.ID, 10) }

@@ -450,7 +450,7 @@ func searchBox(now string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "\" maxlength=\"200\" placeholder=\"Search transcripts\" aria-label=\"Search transcripts\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "\" maxlength=\"200\" placeholder=\"Search transcripts\" aria-label=\"Search transcripts\" dir=\"auto\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -955,7 +955,7 @@ func conversationPage(t *talk) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		for _, m := range t.messages {
-			templ_7745c5c3_Err = message(m).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = t.message(m).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

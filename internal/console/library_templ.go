@@ -1240,7 +1240,7 @@ func tryBox(l *library) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 97, "\" maxlength=\"4000\" placeholder=\"A question, or words\" aria-label=\"Question\"></span> <button type=\"submit\">Search</button></form><div id=\"found\" role=\"status\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 97, "\" maxlength=\"4000\" placeholder=\"A question, or words\" aria-label=\"Question\" dir=\"auto\"></span> <button type=\"submit\">Search</button></form><div id=\"found\" role=\"status\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -21,7 +21,8 @@ type within struct{}
 
 // lives is many live streams over one connection: those of all tabs of a browser, which has six connections to a
 // server. Each is asked for by its address (at), and answered by its own handler, as if it had been asked for alone.
-// The connection ends with the first of them that ends, and is made anew; what is refused says so and is left out.
+// The connection ends with the first of them that ends, and is made anew; what is refused says so and is left out, and
+// what fails is asked for again.
 func (c *Console) lives(r *request) (*answer, error) {
 	asked := r.URL.Query()["at"]
 	if len(asked) > mostLives {
@@ -45,12 +46,7 @@ func (c *Console) lives(r *request) (*answer, error) {
 		sub := r.Request.Clone(ctx)
 		sub.URL, sub.RequestURI, sub.Pattern = to, at, ""
 		sub.Header.Del("Accept-Encoding") // why it is refused is put into an event
-		wg.Go(func() {
-			w := &passenger{shared: shared, at: at, header: http.Header{}}
-			defer web.Survive(func(error) { w.status = http.StatusInternalServerError; w.end() })
-			c.mux.ServeHTTP(w, sub)
-			w.end()
-		})
+		wg.Go(func() { c.ride(shared, at, sub) })
 	}
 	over := make(chan struct{})
 	go func() { defer close(over); wg.Wait() }()
@@ -67,6 +63,35 @@ func (c *Console) lives(r *request) (*answer, error) {
 			return nil, nil
 		}
 	}
+}
+
+// failedPause is how long a stream that failed waits before it is asked for again, the first time.
+const failedPause = time.Second
+
+// ride answers one of them. One that fails is asked for again, after a pause: what goes wrong with one page's does not
+// end those of the others.
+func (c *Console) ride(shared *bundle, at string, r *http.Request) {
+	for pause := failedPause; ; pause = min(2*pause, time.Minute) {
+		w := &passenger{shared: shared, at: at, header: http.Header{}}
+		c.carry(w, r.Clone(r.Context()))
+		if w.status < http.StatusInternalServerError || shared.once {
+			w.end()
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (c *Console) carry(w *passenger, r *http.Request) {
+	defer web.Survive(func(err error) {
+		plain(r, err) // logged
+		w.status = http.StatusInternalServerError
+	})
+	c.mux.ServeHTTP(w, r)
 }
 
 // bundle is the connection that they share.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/internal/web"
 )
 
 // One connection carries the streams of many pages, each with its own rights; what is refused says so, and the others go on.
@@ -64,4 +65,27 @@ func TestManyStreamsOverOneConnection(t *testing.T) {
 	}
 	v.get("/lives?" + many.Encode()).is(http.StatusUnprocessableEntity)
 	h.visitor(t).get("/lives?at=%2Fwaiting%2Flive", "HX-Request", "true").is(http.StatusUnauthorized)
+}
+
+// What goes wrong with one page's stream does not end those of the others, and it is asked for again.
+func TestOneStreamFails(t *testing.T) {
+	h := open(t)
+	v := h.signedIn(t, h.user(t))
+	tries := 0
+	h.mux.HandleFunc("GET /broken/live", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", web.EventStream)
+		if tries++; tries == 1 {
+			panic("broken")
+		}
+		w.Write([]byte("event: put\ndata: {}\n\n"))
+		w.WriteHeader(http.StatusOK)
+	})
+	_, next := v.stream("GET", "/lives?"+url.Values{"at": {"/broken/live", "/waiting/live"}}.Encode(), nil)
+	for had := map[string]bool{}; !had["/broken/live"] || !had["/waiting/live"]; {
+		e, ok := next()
+		if !ok {
+			t.Fatalf("the connection ended: %v", had)
+		}
+		had[e.data["at"]] = true
+	}
 }

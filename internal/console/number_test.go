@@ -107,7 +107,7 @@ func TestNumberLife(t *testing.T) {
 	if p := v.get(one).says("it is released then"); p.doc().Find("#ask-release").Length() != 0 {
 		t.Error("it can be given up twice")
 	}
-	v.post(one+"/delete", nil).is(http.StatusBadRequest).says("given up already")
+	v.post(one+"/delete", nil).is(http.StatusBadRequest).says("already released")
 	v.get("/numbers").says("Being released")
 }
 
@@ -247,7 +247,7 @@ func TestCallerIDs(t *testing.T) {
 	to := v.post(one+"/verify", url.Values{"code": {code}}).is(http.StatusSeeOther).header.Get("Location")
 	v.get(to).says("The number is verified.").says("Caller ID")
 	v.post(at, url.Values{"phone_number": {"+49 30 901820"}}).is(http.StatusUnprocessableEntity).says(
-		"is yours already")
+		"is already yours")
 	for range 20 {
 		if r := v.post(at, url.Values{"phone_number": {"+4930901821"}}); r.status == http.StatusTooManyRequests {
 			return

@@ -21,7 +21,7 @@ func (c *Console) trunkList(r *request) (*answer, error) {
 		c.Calls.Registered(&list[i])
 	}
 	answers, err := c.answers(r)
-	return show("SIP trunks", trunkList(list, answers, c.base(r))), err
+	return show("SIP trunks", trunkList(list, answers, c.base(r), c.Calls.Unable(""))), err
 }
 
 // trunkForm is the page of one trunk. Its password stays on the server.
@@ -34,9 +34,19 @@ type trunkForm struct {
 	well     bool   // it answered, and we are registered where we want to be
 	found    []parley.TrunkFinding
 
+	unable  string // what this server can't do with any trunk
+	overTLS string // what it can't do with those over TLS
 	dial    string // whom to ring for a test
 	refused string // why that was not done
 	tried   *parley.TestCall
+}
+
+// transportHelp says what can't be done over TLS, where anything can be done at all.
+func (t *trunkForm) transportHelp() string {
+	if t.unable != "" || t.overTLS == "" {
+		return ""
+	}
+	return "TLS: " + t.overTLS
 }
 
 func (t *trunkForm) path(more string) string {
@@ -49,7 +59,7 @@ func (t *trunkForm) path(more string) string {
 func (c *Console) trunkNew(r *request) (*answer, error) {
 	t := &parley.TrunkInput{}
 	form.Defaults(t)
-	return show("New SIP trunk", trunkEditor(&trunkForm{fields: fieldsOf[parley.TrunkInput](treeOf(t), nil)})), nil
+	return show("New SIP trunk", trunkEditor(c.newTrunk(treeOf(t), nil))), nil
 }
 
 // ownedAlready puts the refusal of a number that is on this server already beside its field.
@@ -89,13 +99,18 @@ func (c *Console) trunkCreate(r *request) (*answer, error) {
 	case !ok:
 		return nil, err
 	}
-	return invalid("New SIP trunk", trunkEditor(&trunkForm{fields: fieldsOf[parley.TrunkInput](forgetful(tree),
-		wrong)})), nil
+	return invalid("New SIP trunk", trunkEditor(c.newTrunk(forgetful(tree), wrong))), nil
 }
 
-func editTrunk(t *parley.Trunk, tree map[string]any, wrong parley.Fields) *trunkForm {
-	return &trunkForm{fields: fieldsOf[parley.TrunkInput](tree, wrong), id: t.ID, name: t.Name,
-		password: len(t.Sealed) > 0}
+func (c *Console) newTrunk(tree map[string]any, wrong parley.Fields) *trunkForm {
+	return &trunkForm{fields: fieldsOf[parley.TrunkInput](tree, wrong), unable: c.Calls.Unable(""),
+		overTLS: c.Calls.Unable("tls")}
+}
+
+func (c *Console) editTrunk(t *parley.Trunk, tree map[string]any, wrong parley.Fields) *trunkForm {
+	f := c.newTrunk(tree, wrong)
+	f.id, f.name, f.password = t.ID, t.Name, len(t.Sealed) > 0
+	return f
 }
 
 func (c *Console) trunkEdit(r *request) (*answer, error) {
@@ -103,7 +118,7 @@ func (c *Console) trunkEdit(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return show(t.Name, trunkEditor(editTrunk(t, treeOf(t), nil))), nil
+	return show(t.Name, trunkEditor(c.editTrunk(t, treeOf(t), nil))), nil
 }
 
 func (c *Console) trunkSave(r *request) (*answer, error) {
@@ -124,7 +139,7 @@ func (c *Console) trunkSave(r *request) (*answer, error) {
 	case !ok:
 		return nil, err
 	}
-	return invalid(old.Name, trunkEditor(editTrunk(old, forgetful(tree), wrong))), nil
+	return invalid(old.Name, trunkEditor(c.editTrunk(old, forgetful(tree), wrong))), nil
 }
 
 // trunkCheck says whether a trunk answers, as the API does.
@@ -133,7 +148,7 @@ func (c *Console) trunkCheck(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := editTrunk(t, treeOf(t), nil)
+	f := c.editTrunk(t, treeOf(t), nil)
 	health, err := c.Calls.CheckTrunk(r.Context(), t)
 	f.found = health.Findings
 	f.well = err == nil && (!t.Register || health.Registered)
@@ -156,7 +171,7 @@ func (c *Console) trunkTry(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := editTrunk(t, treeOf(t), nil)
+	f := c.editTrunk(t, treeOf(t), nil)
 	f.dial = strings.TrimSpace(r.PostFormValue("phone_number"))
 	to, ok := parley.NormalizePhone(f.dial)
 	if !ok {

@@ -34,7 +34,7 @@ func (c *Console) webCall(r *request) error {
 		return err
 	}
 	if c.Answer == nil {
-		return parley.Errorf(parley.Unavailable, "This server takes no calls from browsers.")
+		return parley.Errorf(parley.Unavailable, "This server does not accept calls from browsers.")
 	}
 	if _, err := c.Create.Take(c.Front.Client(r.Request), time.Now()); err != nil {
 		return err

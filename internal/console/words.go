@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
-	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -14,31 +13,16 @@ import (
 
 // Values on pages, as people read them.
 
-// dollars is an amount as people read it: to the cent, and only below a cent as exact as it is. Money that goes out has
-// a minus.
+// dollars is an amount as people read it. Money that goes out has a minus.
 func dollars(m parley.Money) string {
-	const cent = parley.USD / 100
-	sign := ""
 	if m < 0 {
-		sign, m = "−", -m
+		return "−$" + (-m).Text()
 	}
-	if m >= cent {
-		m = (m + cent/2) / cent * cent
-	}
-	return sign + "$" + grouped(m.String())
+	return "$" + m.Text()
 }
 
 // rate is the price of one of something: exact, since it is multiplied.
-func rate(m parley.Money) string { return "$" + grouped(m.String()) }
-
-// grouped puts a comma between thousands.
-func grouped(number string) string {
-	whole, rest, _ := strings.Cut(number, ".")
-	for at := len(whole) - 3; at > 0; at -= 3 {
-		whole = whole[:at] + "," + whole[at:]
-	}
-	return whole + "." + rest
-}
+func rate(m parley.Money) string { return "$" + parley.Thousands(m.String()) }
 
 // isolated is what somebody has written, within a sentence of ours: whichever way it is written, the sentence around
 // it stays as it is.

@@ -36,7 +36,7 @@ func (f *WebPage) read() (*Page, error) {
 		return p, nil
 	}
 	if binary(f.Body) && wideZeros(f.Body) == nil {
-		return nil, Fail("it is no web page although the server says so")
+		return nil, Fail("it is not a web page, although the server says so")
 	}
 	return readHTML(f.Body, f.ContentType, base)
 }

@@ -123,7 +123,7 @@ func (g *Guard) isOwn(a netip.Addr) bool {
 func (g *Guard) control(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return refuse("the address is no internet address")
+		return refuse("the address is not an internet address")
 	}
 	return g.Check(ap.Addr())
 }

@@ -198,7 +198,7 @@ func TestDialer(t *testing.T) {
 	_, err := guard(t).dialer.DialContext(lazy(t), "tcp", strings.TrimPrefix(url, "http://"))
 	mustRefuse(t, err, "loopback")
 	_, err = guard(t).dialer.DialContext(lazy(t), "unix", t.TempDir()+"/socket")
-	mustRefuse(t, err, "no internet address")
+	mustRefuse(t, err, "not an internet address")
 	_, err = guard(t).dialer.DialContext(lazy(t), "udp", foe+":53")
 	mustRefuse(t, err, "loopback")
 	if conns.Load() != 0 {

@@ -65,7 +65,7 @@ func variables(answer []byte) (map[string]string, error) {
 	}
 	var tree, inner map[string]json.RawMessage
 	if err := json.Unmarshal(answer, &tree); err != nil {
-		return nil, fmt.Errorf("its answer is no JSON object")
+		return nil, fmt.Errorf("its answer is not a JSON object")
 	}
 	if json.Unmarshal(tree["variables"], &inner) == nil && inner != nil {
 		tree = inner

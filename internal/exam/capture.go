@@ -72,8 +72,15 @@ func (d *Desk) source(ctx context.Context, userID int64, from Source) (s *source
 		return nil, 0, err
 	}
 	list, err := d.DB.Messages(ctx, c.ID)
-	return &source{"the chat of " + time.UnixMicro(int64(c.CreatedAt)).UTC().Format("2 January 2006 15:04"), "chat", ofMessages(list),
-		c.Variables, 0, false, or(c.CustomerPhone, c.ExternalIdentifier)}, c.AssistantID, err
+	if err != nil {
+		return nil, 0, err
+	}
+	u, err := d.DB.User(ctx, userID)
+	if err != nil {
+		return nil, 0, err
+	}
+	return &source{"the chat of " + parley.Time(c.CreatedAt).Time().In(u.Zone()).Format("2 January 2006 15:04"), "chat", ofMessages(list),
+		c.Variables, 0, false, or(c.CustomerPhone, c.ExternalIdentifier)}, c.AssistantID, nil
 }
 
 // or is the first text that is there.

@@ -13,7 +13,7 @@ type Change struct {
 	ResultID int64            `json:"result_id" doc:"Of this run."`
 	Before   parley.TestState `json:"before"`
 	Now      parley.TestState `json:"now"`
-	Better   bool             `json:"better" doc:"false: it became worse."`
+	Better   bool             `json:"better" doc:"false if it became worse."`
 	// what else differs, where the state is the same
 	Figures []FigureChange `json:"figures"`
 }

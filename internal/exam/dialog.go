@@ -84,7 +84,7 @@ func ofMessages(list []parley.Message) (d dialog) {
 
 // Turn is one exchange of a conversation that was replayed: what the assistant said then, and what it says now.
 type Turn struct {
-	Customer    string   `json:"customer" doc:"Empty: the assistant began."`
+	Customer    string   `json:"customer" doc:"Empty if the assistant began."`
 	Before      string   `json:"before"`
 	Now         string   `json:"now"`
 	ToolsBefore []string `json:"tools_before" doc:"Calls of tools, such as book{\"party\":2}."`

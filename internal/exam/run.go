@@ -47,7 +47,7 @@ func (d *Desk) Start(ctx context.Context, userID, assistantID int64, o Order) (*
 		if n, err := tx.UnfinishedTestRuns(ctx, userID); err != nil {
 			return err
 		} else if n >= mostRuns {
-			return parley.Errorf(parley.Conflict, "%d test runs of yours are under way. Wait until one has finished, or stop one.", n)
+			return parley.Errorf(parley.Conflict, "%d of your test runs are in progress. Wait until one has finished, or stop one.", n)
 		}
 		if err := tx.ForgetTestRuns(ctx, a.ID, keptRuns-1); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (d *Desk) ordered(ctx context.Context, a *parley.Assistant, run *parley.Tes
 	case len(list) == 0:
 		return nil, parley.Errorf(parley.Invalid, "This assistant has no tests yet: make one first.")
 	case len(list) > mostOfRun:
-		return nil, parley.Errorf(parley.Invalid, "These tests make %d performances, and %d are the most of one run: run some of them.", len(list), mostOfRun)
+		return nil, parley.Errorf(parley.Invalid, "These tests make %d performances, and a run can have at most %d: run some of them.", len(list), mostOfRun)
 	}
 	return list, nil
 }
@@ -128,10 +128,10 @@ func (d *Desk) Runs(ctx context.Context, userID, assistantID int64, p store.Page
 type Report struct {
 	*parley.TestRun
 	Results []parley.TestResult `json:"results"`
-	Changes []Change            `json:"changes" doc:"Against the latest run before, of each test, in which the assistant was as it was saved."`
+	Changes []Change            `json:"changes" doc:"Compared with the previous run of each test against the saved assistant."`
 	before  []parley.TestResult // those that Changes are against
 	// of a replay
-	Replayed []Turn `json:"replayed" doc:"Of a replay: turn by turn, what was said then and now; empty otherwise."`
+	Replayed []Turn `json:"replayed" doc:"For a replay: what was said then and now, turn by turn; empty otherwise."`
 }
 
 // Report reads a run.

@@ -59,11 +59,11 @@ func read(script string) ([]rehearsal.Case, error) {
 		case len(c.Name) > 255:
 			return nil, no(c.Line, "the name is longer than 255 characters")
 		case c.Stranger():
-			return nil, no(c.Line, "call is %s, and these tests call no strangers: leave it out", c.Assistant)
+			return nil, no(c.Line, "call is %s, but these tests can only call the assistant: leave it out", c.Assistant)
 		case c.Outbound:
-			return nil, no(c.Line, "here the caller is simulated, and calls the assistant: tests of who is called are for parley test")
+			return nil, no(c.Line, "these tests simulate callers; use parley test for an assistant that calls")
 		case c.Line != cases[0].Line:
-			return nil, no(c.Line, "this is a second test: make one of its own for it")
+			return nil, no(c.Line, "this is a second test: create a separate test for it")
 		case c.Limit > mostLimit:
 			return nil, no(c.Line, "limit is more than %v, which is the most here", mostLimit)
 		}

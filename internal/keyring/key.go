@@ -16,12 +16,12 @@ import (
 type Vendor struct {
 	Code    string            `json:"code"`
 	Name    string            `json:"name"`
-	UsedFor []string          `json:"used_for" enum:"thinking,speaking,listening,realtime" doc:"What it can do; realtime is a model that hears and speaks itself."`
-	Models  []string          `json:"models" doc:"The models it thinks with, or would."`
+	UsedFor []string          `json:"used_for" enum:"thinking,speaking,listening,realtime" doc:"What it can do; realtime is a speech-to-speech model."`
+	Models  []string          `json:"models" doc:"Its language models."`
 	KeyPage string            `json:"key_page" doc:"Where to get a key."`
-	Host    *string           `json:"host" doc:"The server that is asked; null for the provider's own."`
-	Source  string            `json:"source" enum:"own,server,environment,entered,none" doc:"Whose key is used. Of an account: its own, the server's, or none. Of the server: from the environment, which counts first, or entered, or none."`
-	Setting *string           `json:"setting" doc:"The server's alone: the environment variable that sets the key."`
+	Host    *string           `json:"host" doc:"The host of the API; null for the provider's own."`
+	Source  string            `json:"source" enum:"own,server,environment,entered,none" doc:"Whose key is used. Of an account: its own, the server's, or none. Of the server: from the environment, which takes precedence, or entered, or none."`
+	Setting *string           `json:"setting" doc:"Only for the server: the environment variable that sets the key."`
 	Key     *parley.VendorKey `json:"key" doc:"The account's own key, or the server's, without the key itself; null for none."`
 }
 
@@ -172,7 +172,7 @@ func (r *Ring) candidate(userID int64, code string, k *ai.Key) (*ai.Vendor, erro
 	case k.Secret == "":
 		wrong.Add("key", "is required.")
 	case len(k.Secret) > longest || strings.ContainsFunc(k.Secret, func(c rune) bool { return c <= ' ' || c > '~' }):
-		wrong.AddText("key", "This is no key: it has spaces, line breaks or letters that keys don't have, or is too long.")
+		wrong.AddText("key", "This is not a key: it has spaces, line breaks or letters that keys don't have, or is too long.")
 	}
 	k.BaseURL = strings.TrimSpace(k.BaseURL)
 	if u, err := url.Parse(k.BaseURL); k.BaseURL != "" && (err != nil || u.Host == "" ||
@@ -188,7 +188,7 @@ func (r *Ring) candidate(userID int64, code string, k *ai.Key) (*ai.Vendor, erro
 		return r.as(0, declared).With(*k), nil
 	}
 	if declared.Key().Secret != "" {
-		return nil, parley.Errorf(parley.Conflict, "The key of %s is set by %s in the server's environment, which counts first. Remove it there to enter one here.",
+		return nil, parley.Errorf(parley.Conflict, "The key of %s is set by %s in the server's environment, which takes precedence. Remove it there to enter one here.",
 			declared.Name, settingOf(declared))
 	}
 	if declared.Key().BaseURL != "" {

@@ -202,7 +202,7 @@ func (r *crawl) page(ctx context.Context, link string) error {
 		}
 	}
 	if p.Noindex || got.noindex {
-		return errors.New("its owner asks that it is not indexed (noindex)")
+		return errors.New("its owner asks not to index it (noindex)")
 	}
 	r.keep(got.url, p)
 	return nil
@@ -220,7 +220,7 @@ func (r *crawl) extend(link string) {
 	case "file":
 		if k := key(u); !r.seen[k] {
 			r.seen[k] = true
-			r.skip(link, "it is a file and no web page: upload it as a document of its own")
+			r.skip(link, "it is a file, not a web page: upload it as a document of its own")
 		}
 	}
 }

@@ -200,8 +200,8 @@ func TestCrawlRules(t *testing.T) {
 	all := strings.Join(got.Warnings, "\n")
 	for path, why := range map[string]string{"/secret/a": "robots.txt forbids", "/hidden": "noindex",
 		"/header": "noindex", "/out": "another website", "/loop": "too often", "/private": "another website",
-		"/gone": "404", "/bin": "no web page although",
-		"/json": "no web page but application/json", "/empty": "drawn by scripts"} {
+		"/gone": "404", "/bin": "not a web page, although",
+		"/json": "not a web page but application/json", "/empty": "drawn by scripts"} {
 		if !strings.Contains(all, w.URL+path+": ") || !strings.Contains(all, why) {
 			t.Errorf("%s: %q is not in\n%s", path, why, all)
 		}
@@ -311,7 +311,7 @@ func TestCrawlHostile(t *testing.T) {
 	all := strings.Join(got.Warnings, "\n")
 	for _, want := range []string{"/slow: the server took too long", "/endless: only the first 1 MB",
 		"/drip: the server took too long", "/badzip: the server's answer is badly compressed",
-		"/brotli: the server packs it",
+		"/brotli: the server compresses it",
 		"/cut: the connection broke off", "/later: the server is busy (503)", "/private: the address is link-local",
 		"/file: ", "not an address: it is not the address", "http://10.0.0.1/: the address is private"} {
 		if !strings.Contains(all, want) {

@@ -110,12 +110,12 @@ func (r *crawl) get(ctx context.Context, u *url.URL) (*http.Response, *fetched, 
 	switch kind {
 	case "text/html", "application/xhtml+xml", "text/plain":
 	case "application/pdf":
-		return nil, nil, reason("it is a PDF and no web page: upload it as a document of its own")
+		return nil, nil, reason("it is a PDF, not a web page: upload it as a document of its own")
 	default:
-		return nil, nil, reason("it is no web page but " + short(kind))
+		return nil, nil, reason("it is not a web page but " + short(kind))
 	}
 	if enc := resp.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
-		return nil, nil, reason("the server packs it in a way that was not asked for (" + short(enc) + ")")
+		return nil, nil, reason("the server compresses it in a way that was not asked for (" + short(enc) + ")")
 	}
 	for _, rules := range resp.Header.Values("X-Robots-Tag") {
 		if agent, rest, ok := strings.Cut(rules, ":"); ok &&

@@ -45,7 +45,7 @@ type Library struct {
 	catchUpAt time.Time // when it goes on after a failure
 }
 
-var errUnderWay = parley.Errorf(parley.Conflict, "The document is being processed. Try again when that has ended.")
+var errUnderWay = parley.Errorf(parley.Conflict, "The document is being processed. Try again when it is finished.")
 
 // strayAfter is when a file that no document came to name is removed.
 const strayAfter = 2 * time.Hour

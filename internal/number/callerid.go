@@ -94,7 +94,7 @@ func refuseOwn(err error, number string) error {
 	if err != nil {
 		return err
 	}
-	return parley.Errorf(parley.Refused, "The phone number %s is yours already.", number)
+	return parley.Errorf(parley.Refused, "The phone number %s is already yours.", number)
 }
 
 // sender is a number of the user's that can send text messages; "" leaves the choice to the carrier.
@@ -119,10 +119,10 @@ func (d *Pool) VerifyCallerID(ctx context.Context, userID, id int64, code string
 		case err != nil:
 			return err
 		case c.ExpiresAt <= parley.Now():
-			wrong.AddText("code", "The code has expired. Ask for a new one.")
+			wrong.AddText("code", "The code has expired. Request a new one.")
 			return nil
 		case c.Tries >= parley.CallerIDTries:
-			wrong.AddText("code", "The code was guessed too often. Ask for a new one.")
+			wrong.AddText("code", "The code was entered wrong too often. Request a new one.")
 			return nil
 		case subtle.ConstantTimeCompare([]byte(c.Code), []byte(code)) != 1:
 			wrong.AddText("code", "The code is wrong.")

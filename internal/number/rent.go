@@ -274,7 +274,7 @@ func (d *Pool) Give(ctx context.Context, userID, id int64) error {
 			tx.AfterCommit(d.trunksChanged)
 			return tx.DeleteNumber(ctx, userID, id)
 		case n.ReleasedAt != 0:
-			return parley.Errorf(parley.Refused, "The phone number is given up already; it is yours until %s.",
+			return parley.Errorf(parley.Refused, "The phone number is already released; it is yours until %s.",
 				n.PaidUntil.Time().Format(time.DateOnly))
 		}
 		n.ReleasedAt = parley.Now()

@@ -22,7 +22,7 @@ func (d *Pool) SetRoute(ctx context.Context, userID, id int64, r *parley.NumberR
 			return err
 		}
 		if n.Type == parley.NumberCallerID && r != nil {
-			return parley.Errorf(parley.Conflict, "A caller ID is only shown on outgoing calls: no calls come to it.")
+			return parley.Errorf(parley.Conflict, "A caller ID is only shown on outgoing calls: it can't receive calls.")
 		}
 		if r != nil && r.OtherwiseAssistantID != nil {
 			a, err := tx.Assistant(ctx, userID, *r.OtherwiseAssistantID)

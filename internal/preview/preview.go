@@ -124,7 +124,7 @@ func (d *Samples) speak(ctx context.Context, speaker *ai.Speaker, name string, a
 	case d.slots <- struct{}{}:
 		defer func() { <-d.slots }()
 	case <-ctx.Done():
-		return parley.Errorf(parley.Unavailable, "Too many previews are being made. Try again in a moment.")
+		return parley.Errorf(parley.Unavailable, "Too many previews are being generated. Try again in a moment.")
 	}
 	var pcm []byte
 	s, err := d.Synthesizer(speaker.Code)
@@ -160,5 +160,5 @@ func shown(speaker *ai.Speaker, err error) error {
 	case speaker.Install != "":
 		return parley.Errorf(parley.Unavailable, "This server can't speak with this voice yet. Its operator can install it: %s", speaker.Install)
 	}
-	return parley.Errorf(parley.Unavailable, "This server can't speak with this voice: its provider is not configured, or refuses. 'parley doctor' tells its operator why.")
+	return parley.Errorf(parley.Unavailable, "This server can't speak with this voice: its provider is not configured, or refuses the request. 'parley doctor' tells its operator why.")
 }

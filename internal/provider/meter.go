@@ -23,7 +23,7 @@ func (o *source) told(err error) error {
 		return err
 	}
 	own := *e
-	own.Mend = fmt.Sprintf("%s refuses your own key, or what it is asked for with it: its quota, the model or the voice. Test the key on the console's page Providers.",
+	own.Mend = fmt.Sprintf("%s refuses your own key, or its quota, the model or the voice. Test the key on the console's page Providers.",
 		o.vendor.Name)
 	return &own
 }

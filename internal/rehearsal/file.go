@@ -140,9 +140,9 @@ var yamlLine = regexp.MustCompile(`line (\d+): (.*)`)
 func yamlMistake(err error) error {
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		line, _ := strconv.Atoi(m[1])
-		return &Mistake{Line: line, Text: "this is no YAML: " + m[2]}
+		return &Mistake{Line: line, Text: "this is not YAML: " + m[2]}
 	}
-	return &Mistake{Text: "this is no YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+	return &Mistake{Text: "this is not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
 }
 
 func mistake(n *yaml.Node, format string, args ...any) error {
@@ -259,7 +259,7 @@ func count(most int) func(string) (int, error) {
 	return func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 0 || n > most {
-			return 0, fmt.Errorf("%q is no number from 0 to %d", s, most)
+			return 0, fmt.Errorf("%q is not a number from 0 to %d", s, most)
 		}
 		return n, nil
 	}
@@ -277,7 +277,7 @@ func oneOf[T ~string](all ...T) func(string) (T, error) {
 func money(s string) (float64, error) {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || f < 0 || f > 1e6 {
-		return 0, fmt.Errorf("%q is no amount of USD such as 0.05", s)
+		return 0, fmt.Errorf("%q is not an amount of USD such as 0.05", s)
 	}
 	return f, nil
 }
@@ -285,7 +285,7 @@ func money(s string) (float64, error) {
 func pace(s string) (float64, error) {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || f < 0.5 || f > 2 {
-		return 0, fmt.Errorf("%q is no pace from 0.5 to 2", s)
+		return 0, fmt.Errorf("%q is not a pace from 0.5 to 2", s)
 	}
 	return f, nil
 }

@@ -73,13 +73,13 @@ func (m mind) judge(ctx context.Context, criterion, transcript string) (met bool
 	}
 	from, to := strings.Index(r.Text, "{"), strings.LastIndex(r.Text, "}")
 	if from < 0 || to < from || json.Unmarshal([]byte(r.Text[from:to+1]), &v) != nil || v.Met == nil {
-		return false, "", fmt.Errorf("judge %q: the model's answer is no verdict: %.200q", criterion, r.Text)
+		return false, "", fmt.Errorf("judge %q: the model's answer is not a verdict: %.200q", criterion, r.Text)
 	}
 	return *v.Met, v.Why, nil
 }
 
 // errMind is the error of a case that needs a model where there is none.
-var errMind = errors.New("a persona and judge need a language model: name one by --model, such as openai/gpt-5-mini")
+var errMind = errors.New("a persona and judge need a language model: set --model, such as openai/gpt-5-mini")
 
 // review adds a model's verdicts to those that were measured. It can only add failures.
 func (m mind) review(ctx context.Context, c *Case, r *Result) error {

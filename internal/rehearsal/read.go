@@ -132,7 +132,7 @@ func sipAddress(s string) (user string, at netip.AddrPort, err error) {
 		host += ":5060"
 	}
 	if at, err = netip.ParseAddrPort(host); !ok || err != nil || !at.Addr().IsLoopback() {
-		return "", at, fmt.Errorf("%q is no SIP address on this machine such as sip:echo@127.0.0.1:5070", s)
+		return "", at, fmt.Errorf("%q is not a SIP address on this machine such as sip:echo@127.0.0.1:5070", s)
 	}
 	return user, at, nil
 }
@@ -431,11 +431,11 @@ func parseTool(s string) (p ToolPattern, err error) {
 	name, rest, with := strings.Cut(s, "{")
 	p = ToolPattern{Text: s, Name: strings.TrimSpace(name)}
 	if p.Name == "" || strings.ContainsAny(p.Name, " :,}") {
-		return p, fmt.Errorf("%q is no call of a tool such as book{party: 2}", s)
+		return p, fmt.Errorf("%q is not a call of a tool such as book{party: 2}", s)
 	}
 	if with {
 		if err := yaml.Unmarshal([]byte("{"+rest), &p.Args); err != nil {
-			return p, fmt.Errorf("%q is no call of a tool such as book{party: 2}", s)
+			return p, fmt.Errorf("%q is not a call of a tool such as book{party: 2}", s)
 		}
 	}
 	return p, nil
@@ -548,7 +548,7 @@ func spread(s string) ([]string, error) {
 	a, errA := count(1 << 30)(from)
 	b, errB := count(1 << 30)(to)
 	if errA != nil || errB != nil || b < a || b-a >= 1000 {
-		return nil, fmt.Errorf("%q is no range such as 1..20, of at most 1000", s)
+		return nil, fmt.Errorf("%q is not a range such as 1..20, of at most 1000", s)
 	}
 	var out []string
 	for ; a <= b; a++ {

@@ -21,9 +21,9 @@ import (
 type Part struct {
 	Code      string      `json:"code" enum:"model,voices,ears,assistants,telephone,address,carrier,jobs,mail,sign_in"`
 	Name      string      `json:"name"`
-	State     string      `json:"state" enum:"ok,note,fail" doc:"Note: it works, and something is worth knowing."`
-	Text      string      `json:"text" doc:"What is there, or what is wrong and how to mend it."`
-	Path      string      `json:"path" doc:"The console's page where it is mended; empty where there is none."`
+	State     string      `json:"state" enum:"ok,note,fail" doc:"note: it works, but there is something to know."`
+	Text      string      `json:"text" doc:"What was found, or what is wrong and how to fix it."`
+	Path      string      `json:"path" doc:"The console's page where it is fixed; empty if there is none."`
 	CheckedAt parley.Time `json:"checked_at"`
 }
 

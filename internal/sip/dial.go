@@ -21,11 +21,11 @@ const longestRing = 5 * time.Minute
 // parley.Unreachable. If ctx ends first, the call is cancelled and the error is ctx's cause. The leg must be Run.
 func (s *Server) Dial(ctx context.Context, d Dialling) (audio.Leg, error) {
 	if s.off() {
-		return nil, fmt.Errorf("%w: the telephone is off (PARLEY_SIP_LISTEN)", parley.Unreachable)
+		return nil, fmt.Errorf("%w: telephony is off (PARLEY_SIP_LISTEN)", parley.Unreachable)
 	}
 	for _, n := range []string{d.To, d.From} {
 		if strings.ContainsAny(n, "\r\n<>\"@ ") || n == "" {
-			return nil, fmt.Errorf("%w: %q is no number to call to or from", parley.Unreachable, n)
+			return nil, fmt.Errorf("%w: %q is not a number to call to or from", parley.Unreachable, n)
 		}
 	}
 	if s.ctx.Err() != nil || !s.enter() {

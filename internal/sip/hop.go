@@ -121,7 +121,7 @@ const (
 func (s *Server) hops(ctx context.Context, t *Trunk) ([]hop, error) {
 	w, ok := wayOf(t.Transport)
 	if !ok {
-		return nil, because(fmt.Errorf("%w: transport %s is not there", parley.Unreachable, t.Transport),
+		return nil, because(fmt.Errorf("%w: transport %s is not available", parley.Unreachable, t.Transport),
 			"This server does not speak %s to trunks: set the trunk's transport to udp, tcp or tls.",
 			strings.ToUpper(t.Transport))
 	}
@@ -168,7 +168,7 @@ func (s *Server) hops(ctx context.Context, t *Trunk) ([]hop, error) {
 func (s *Server) resolve(ctx context.Context, to string, w way) (all []netip.AddrPort, err error) {
 	host, port, err := hostPort(to)
 	if err != nil || host == "" {
-		return nil, absent{fmt.Errorf("%w: %q is no host[:port]", parley.Unreachable, to)}
+		return nil, absent{fmt.Errorf("%w: %q is not a host[:port]", parley.Unreachable, to)}
 	}
 	if a, err := netip.ParseAddr(host); err == nil {
 		to, err := s.reachable(netip.AddrPortFrom(a.Unmap(), uint16(cmp.Or(port, w.port()))))

@@ -177,6 +177,9 @@ func (s *Server) listenSecure() error {
 // Addr is where the server listens, for both UDP and TCP. It is invalid before Listen, and when telephony is off.
 func (s *Server) Addr() netip.AddrPort { return s.addr }
 
+// Secure says whether the server listens for SIP over TLS.
+func (s *Server) Secure() bool { return s.secure != nil }
+
 // Run serves until ctx ends: it registers with trunks and takes calls. Live calls end with ctx too. When it returns
 // everything is over, provided that those who run legs return when these end.
 func (s *Server) Run(ctx context.Context) error {

@@ -122,7 +122,7 @@ func (l *leg) referTo(to string) (sipgo.Uri, error) {
 	if strings.HasPrefix(to, "sip:") || strings.HasPrefix(to, "sips:") {
 		var u sipgo.Uri
 		if err := sipgo.ParseUri(to, &u); err != nil || u.Host == "" || strings.ContainsAny(to, "\r\n<>\" ") {
-			return u, fmt.Errorf("transfer: %q is no SIP address", to)
+			return u, fmt.Errorf("transfer: %q is not a SIP address", to)
 		}
 		return u, nil
 	}

@@ -16,7 +16,7 @@ func endpoint(t *parley.Tool, values map[string]any, vars map[string]string) (*u
 	template, _, _ := strings.Cut(strings.TrimSpace(t.Endpoint), "#")
 	scheme, rest, ok := strings.Cut(template, "://")
 	if !ok {
-		return nil, nil, errors.New("its endpoint is no http or https URL")
+		return nil, nil, errors.New("its endpoint is not an http or https URL")
 	}
 	end := strings.IndexAny(rest, "/?")
 	if end < 0 {
@@ -27,7 +27,7 @@ func endpoint(t *parley.Tool, values map[string]any, vars map[string]string) (*u
 	}
 	u, err := url.Parse(scheme + "://" + rest[:end])
 	if err != nil || u.Host == "" {
-		return nil, nil, errors.New("its endpoint is no http or https URL")
+		return nil, nil, errors.New("its endpoint is not an http or https URL")
 	}
 	path, query, _ := strings.Cut(rest[end:], "?")
 	f := filling{params: t.Schema, values: values, vars: vars, used: map[string]bool{}}

@@ -861,7 +861,7 @@ textarea { resize: none; }
     try {
       for (const [k, v] of Object.entries(JSON.parse(tag.dataset.variables || "{}"))) given[k] = told[k] = String(v);
     } catch (err) {
-      console.error("Parley: data-variables is no JSON object.");
+      console.error("Parley: data-variables is not a JSON object.");
     }
     try {
       settings = await (await ask("/widgets/" + encodeURIComponent(id), { headers: said(given) })).json();
@@ -870,7 +870,7 @@ textarea { resize: none; }
       return; // ask has told the console why
     }
     T = settings.texts;
-    if (settings.widget_settings.mode === "voice" && !settings.calls) return console.warn("Parley: this server takes no calls from browsers.");
+    if (settings.widget_settings.mode === "voice" && !settings.calls) return console.warn("Parley: this server does not accept calls from browsers.");
     build();
     const saved = memory.get();
     conversation = saved.conversation || "";

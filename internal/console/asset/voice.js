@@ -4,11 +4,11 @@
   const $ = (sel, root = document) => root.querySelector(sel);
   const all = (sel, root = document) => [...root.querySelectorAll(sel)];
 
-  // The microphone's own errors (web-call.js), in words that say how to mend them.
+  // The microphone's own errors (web-call.js), in words that say how to fix them.
   const known = {
     NotAllowedError: "The microphone is blocked. Allow it for this page, by the icon beside the address, then call again.",
     NotFoundError: "No microphone was found. Connect one, then call again.",
-    NotReadableError: "Another program has the microphone. Close it there, then call again.",
+    NotReadableError: "Another program is using the microphone. Close it there, then call again.",
     insecure: "Browsers give the microphone to secure pages only. Open the console over https, or on the server's own machine as localhost.",
   };
 
@@ -58,7 +58,7 @@
             say("Thinking…");
           }
           spoken(data.speaker === "customer" ? "customer" : "ai", data);
-        } else if (kind === "tool") spoken("note", { text: `Used ${data.name}` });
+        } else if (kind === "tool") used(data);
         else if (kind === "end" && data.reason === "refused") end(data.error, true);
         else if (kind === "end") end(data.reason === "lost" ? "The connection was lost. Call again when the network is back." : "The call has ended.");
         part("words").scrollTop = part("words").scrollHeight;
@@ -74,15 +74,15 @@
 
   function why(err) {
     return known[err.name] || (err.status === 401 ? "Your session has ended. Sign in again." : err.status ? err.message
-      : err.status === 0 ? "The server can't be reached. Call again when the network is back." : "The call could not begin: " + err.message);
+      : err.status === 0 ? "The server can't be reached. Call again when the network is back." : "The call could not be started: " + err.message);
   }
 
   // Taking part in a live call.
   let seat = null; // the line, or what becomes it, and the box of its call
   const modes = {
     listen: "You hear both. Nobody hears you.",
-    whisper: "The assistant is told what you say. The customer does not hear you.",
-    talk: "Both hear you, and the assistant goes on.",
+    whisper: "The assistant hears what you say. The customer does not.",
+    talk: "Both hear you, and the assistant keeps talking.",
     take_over: "You speak in the assistant's place. It listens, and says nothing.",
   };
   function joined(box, mode, words, mistake) {
@@ -108,7 +108,7 @@
         const live = new Promise((resolve) => (mine.live = resolve));
         const made = await dial({ url: box.dataset.join, headers: { "HX-Request": "true" }, on: (kind) => {
           if (kind === "live") mine.live();
-          else if (kind === "end" && seat === mine) leave("You are no part of this call any more.");
+          else if (kind === "end" && seat === mine) leave("You are no longer in this call.");
         } });
         if (seat !== mine) return made.hangup();
         Object.assign(mine, made);
@@ -140,17 +140,32 @@
     words.className = "words";
     words.dir = "auto";
     words.textContent = turn ? turn.text + (turn.interrupted ? " —" : "") : "";
-    if (who !== "note") {
-      const head = document.createElement("header"), name = document.createElement("span");
-      name.textContent = who === "ai" ? "AI" : "You";
-      head.append(name);
-      const ms = turn?.latency?.first_packet_ms;
-      if (ms) head.append(` ${ms} ms`);
-      box.append(head);
-    }
-    box.append(words);
+    const head = document.createElement("header"), name = document.createElement("span");
+    name.textContent = who === "ai" ? "AI" : "You";
+    head.append(name);
+    const ms = turn?.latency?.first_packet_ms;
+    if (ms) head.append(` ${ms} ms`);
+    box.append(head, words);
     part("words").append(box);
     return box;
+  }
+
+  // A tool that was used, with what it was given and what it answered.
+  function used(tool) {
+    const box = $("[data-call-tool]").content.firstElementChild.cloneNode(true), [given, result] = all("pre", box);
+    $("code", box).textContent = tool.name;
+    $(".state", box).textContent = tool.failed ? "failed" : "done";
+    box.classList.toggle("failed", tool.failed);
+    given.textContent = indented(tool.arguments);
+    result.textContent = indented(tool.result);
+    part("words").append(box);
+  }
+  function indented(text) {
+    try {
+      return JSON.stringify(JSON.parse(text), null, 2);
+    } catch {
+      return text;
+    }
   }
 
   function end(words, mistake) {

@@ -22,9 +22,9 @@ const DefaultBaseURL = "https://streaming.assemblyai.com"
 
 // Settings are the operator's settings for this vendor.
 type Settings struct {
-	APIKey   string `name:"assemblyai-api-key" help:"API key of AssemblyAI, which listens."`
+	APIKey   string `name:"assemblyai-api-key" help:"API key of AssemblyAI, for speech-to-text."`
 	BaseURL  string `name:"assemblyai-base-url" help:"Base URL of AssemblyAI's streaming API, such as that of Europe, https://streaming.eu.assemblyai.com (https://streaming.assemblyai.com)."`
-	STTModel string `name:"assemblyai-stt-model" help:"Model of AssemblyAI that listens (universal-streaming-english, and universal-streaming-multilingual for other languages)."`
+	STTModel string `name:"assemblyai-stt-model" help:"Speech-to-text model of AssemblyAI (universal-streaming-english, and universal-streaming-multilingual for other languages)."`
 }
 
 // languages lists the languages of Universal-Streaming.
@@ -70,7 +70,7 @@ func (s *Settings) check(ctx context.Context) []parley.Finding {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base()+"/v3/token?expires_in_seconds=60", nil)
 	if err != nil || req.URL.Host == "" {
-		return found("FAIL", "PARLEY_ASSEMBLYAI_BASE_URL is no http or https URL")
+		return found("FAIL", "PARLEY_ASSEMBLYAI_BASE_URL is not an http or https URL")
 	}
 	req.Header.Set("Authorization", s.APIKey)
 	res, err := http.DefaultClient.Do(req)

@@ -72,7 +72,7 @@ const askTime = 20 * time.Second
 func (c *client) reach(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/voices?limit=1", nil)
 	if err != nil {
-		return &ai.Error{Kind: ai.Config, Err: errors.New("PARLEY_CARTESIA_BASE_URL is no URL")}
+		return &ai.Error{Kind: ai.Config, Err: errors.New("PARLEY_CARTESIA_BASE_URL is not a URL")}
 	}
 	req.Header = c.header()
 	res, err := c.http.Do(req)

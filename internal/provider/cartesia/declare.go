@@ -12,10 +12,10 @@ const Code = "cartesia"
 
 // Settings are the operator's settings for this vendor.
 type Settings struct {
-	APIKey   string `name:"cartesia-api-key" help:"API key of Cartesia: it speaks and listens (neither)."`
+	APIKey   string `name:"cartesia-api-key" help:"API key of Cartesia, for text-to-speech and speech-to-text."`
 	BaseURL  string `name:"cartesia-base-url" help:"Base URL of Cartesia (https://api.cartesia.ai)."`
-	TTSModel string `name:"cartesia-tts-model" default:"sonic-3" help:"Model of Cartesia that speaks."`
-	STTModel string `name:"cartesia-stt-model" default:"ink-whisper" help:"Model of Cartesia that listens; to other languages than English always ink-whisper."`
+	TTSModel string `name:"cartesia-tts-model" default:"sonic-3" help:"Text-to-speech model of Cartesia."`
+	STTModel string `name:"cartesia-stt-model" default:"ink-whisper" help:"Speech-to-text model of Cartesia, for English; other languages always use ink-whisper."`
 }
 
 func (s *Settings) configured() bool { return s.APIKey != "" }

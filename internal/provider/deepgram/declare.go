@@ -17,9 +17,9 @@ const Code = "deepgram"
 
 // Settings are the operator's settings for this vendor.
 type Settings struct {
-	APIKey   string `name:"deepgram-api-key" help:"API key of Deepgram, which listens and speaks."`
+	APIKey   string `name:"deepgram-api-key" help:"API key of Deepgram, for speech-to-text and text-to-speech."`
 	BaseURL  string `name:"deepgram-base-url" help:"Base URL of Deepgram's API, such as that of Europe, https://api.eu.deepgram.com (https://api.deepgram.com)."`
-	STTModel string `name:"deepgram-stt-model" help:"Deepgram's model that listens: nova-3, nova-2, flux-general-en or flux-general-multi, which find turns; languages that it does not understand are nova-3's (nova-3)."`
+	STTModel string `name:"deepgram-stt-model" help:"Speech-to-text model of Deepgram: nova-3 or nova-2; or flux-general-en or flux-general-multi, which detect turns. Languages that it does not support use nova-3 (nova-3)."`
 }
 
 // Declare declares Deepgram according to the settings.
@@ -73,7 +73,7 @@ func (s *Settings) check(ctx context.Context) []parley.Finding {
 	}
 	c, err := s.client()
 	if err != nil {
-		return found("FAIL", "PARLEY_DEEPGRAM_BASE_URL is no http or https URL")
+		return found("FAIL", "PARLEY_DEEPGRAM_BASE_URL is not an http or https URL")
 	}
 	switch status, err := c.ask(ctx, "/v1/projects"); {
 	case err != nil:

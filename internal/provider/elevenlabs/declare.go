@@ -12,10 +12,10 @@ const Code = "elevenlabs"
 
 // Settings are the operator's settings for this vendor.
 type Settings struct {
-	APIKey   string `name:"elevenlabs-api-key" help:"API key of ElevenLabs: it speaks and listens (neither)."`
+	APIKey   string `name:"elevenlabs-api-key" help:"API key of ElevenLabs, for text-to-speech and speech-to-text."`
 	BaseURL  string `name:"elevenlabs-base-url" help:"Base URL of ElevenLabs, without /v1 (https://api.elevenlabs.io)."`
-	TTSModel string `name:"elevenlabs-tts-model" default:"eleven_flash_v2_5" help:"Model of ElevenLabs that speaks."`
-	STTModel string `name:"elevenlabs-stt-model" default:"scribe_v2_realtime" help:"Model of ElevenLabs that listens."`
+	TTSModel string `name:"elevenlabs-tts-model" default:"eleven_flash_v2_5" help:"Text-to-speech model of ElevenLabs."`
+	STTModel string `name:"elevenlabs-stt-model" default:"scribe_v2_realtime" help:"Speech-to-text model of ElevenLabs."`
 }
 
 func (s *Settings) configured() bool { return s.APIKey != "" }

@@ -68,7 +68,7 @@ const (
 func (c *client) ask(ctx context.Context, path, key string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
 	if err != nil {
-		return &ai.Error{Kind: ai.Config, Err: errors.New("PARLEY_ELEVENLABS_BASE_URL is no URL")}
+		return &ai.Error{Kind: ai.Config, Err: errors.New("PARLEY_ELEVENLABS_BASE_URL is not a URL")}
 	}
 	req.Header.Set("Xi-Api-Key", key)
 	res, err := c.http.Do(req)

@@ -16,7 +16,7 @@ type Settings struct {
 	APIKey  string        `name:"gemini-api-key" help:"API key of Google's Gemini API."`
 	BaseURL string        `name:"gemini-base-url" help:"Base URL of the Gemini API (https://generativelanguage.googleapis.com)."`
 	Model   []string      `name:"gemini-model" help:"Chat models, comma-separated (gemini-3.5-flash-lite,gemini-3.8-flash)."`
-	Live    []string      `name:"gemini-live-model" help:"Models that hear and speak, comma-separated, for assistants in multimodal and dualplex mode (gemini-3.8-live)."`
+	Live    []string      `name:"gemini-live-model" help:"Realtime models, comma-separated, for assistants in multimodal and dualplex mode (gemini-3.8-live)."`
 	Stall   time.Duration `name:"gemini-stall" default:"30s" help:"How long the API may send nothing before a request counts as failed."`
 }
 

@@ -39,7 +39,7 @@ func Declare(p Programs) *ai.Vendor {
 		Listeners: []ai.Listener{
 			{Provider: parley.Provider{ID: 3, Code: SphinxCode, Name: "Local (PocketSphinx)"}, Rank: 50,
 				Languages: "en", Configured: always,
-				Foreign: "PocketSphinx, which listens, understands English alone. Choose another transcriber, or another language."},
+				Foreign: "PocketSphinx, the transcriber, understands English only. Choose another transcriber, or another language."},
 		},
 		Open:  p.open,
 		Check: p.check,

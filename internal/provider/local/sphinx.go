@@ -122,7 +122,7 @@ func (s *Sphinx) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	if h.Language != "en" {
 		return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("pocketsphinx understands English alone, not %q",
 			h.Language),
-			Mend: "PocketSphinx, which listens, understands English alone. Choose another transcriber, or another language."}
+			Mend: "PocketSphinx, the transcriber, understands English only. Choose another transcriber, or another language."}
 	}
 	if h.Rate != audio.Narrow && h.Rate != audio.Wide {
 		return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("pocketsphinx hears at 8 and 16 kHz, not at %d", h.Rate)}

@@ -19,19 +19,19 @@ type Settings struct {
 	APIKey           string        `name:"openai-api-key" help:"API key of OpenAI, or of any server with a compatible API."`
 	BaseURL          string        `name:"openai-base-url" help:"Base URL of the API, including /v1 (https://api.openai.com/v1)."`
 	ChatModel        []string      `name:"openai-chat-model" help:"Chat models, comma-separated (gpt-4.1-mini)."`
-	EmbeddingModel   string        `name:"openai-embedding-model" help:"Embedding model: documents are found by meaning too; those that were read before get their vectors by themselves (none)."`
-	EmbeddingBaseURL string        `name:"openai-embedding-base-url" help:"Base URL of the server that has it (PARLEY_OPENAI_BASE_URL)."`
-	EmbeddingAPIKey  string        `name:"openai-embedding-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY at its own server)."`
-	TTSModel         string        `name:"openai-tts-model" help:"Model that speaks (the local programs do)."`
-	TTSBaseURL       string        `name:"openai-tts-base-url" help:"Base URL of the server that has it (PARLEY_OPENAI_BASE_URL)."`
-	TTSAPIKey        string        `name:"openai-tts-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY at its own server)."`
-	STTModel         string        `name:"openai-stt-model" help:"Model that listens (the local programs do)."`
-	STTBaseURL       string        `name:"openai-stt-base-url" help:"Base URL of the server that has it (PARLEY_OPENAI_BASE_URL)."`
-	STTAPIKey        string        `name:"openai-stt-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY at its own server)."`
-	RealtimeModel    []string      `name:"openai-realtime-model" help:"Models that hear and speak, comma-separated, for assistants in multimodal and dualplex mode (none)."`
-	RealtimeBaseURL  string        `name:"openai-realtime-base-url" help:"Base URL of the server that has them (PARLEY_OPENAI_BASE_URL)."`
-	RealtimeAPIKey   string        `name:"openai-realtime-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY at its own server)."`
-	RealtimeSTT      string        `name:"openai-realtime-stt-model" default:"gpt-4o-mini-transcribe" help:"Model that writes down what the realtime model hears: for transcripts, and to tell interruptions from words of listening."`
+	EmbeddingModel   string        `name:"openai-embedding-model" help:"Embedding model, to find documents by meaning too. Documents that are already processed get their vectors in the background (none)."`
+	EmbeddingBaseURL string        `name:"openai-embedding-base-url" help:"Base URL of the server that has this model (PARLEY_OPENAI_BASE_URL)."`
+	EmbeddingAPIKey  string        `name:"openai-embedding-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY, if it is the same server)."`
+	TTSModel         string        `name:"openai-tts-model" help:"Text-to-speech model (none: the local programs speak)."`
+	TTSBaseURL       string        `name:"openai-tts-base-url" help:"Base URL of the server that has this model (PARLEY_OPENAI_BASE_URL)."`
+	TTSAPIKey        string        `name:"openai-tts-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY, if it is the same server)."`
+	STTModel         string        `name:"openai-stt-model" help:"Speech-to-text model (none: the local programs listen)."`
+	STTBaseURL       string        `name:"openai-stt-base-url" help:"Base URL of the server that has this model (PARLEY_OPENAI_BASE_URL)."`
+	STTAPIKey        string        `name:"openai-stt-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY, if it is the same server)."`
+	RealtimeModel    []string      `name:"openai-realtime-model" help:"Realtime models, comma-separated, for assistants in multimodal and dualplex mode (none)."`
+	RealtimeBaseURL  string        `name:"openai-realtime-base-url" help:"Base URL of the server that has these models (PARLEY_OPENAI_BASE_URL)."`
+	RealtimeAPIKey   string        `name:"openai-realtime-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY, if it is the same server)."`
+	RealtimeSTT      string        `name:"openai-realtime-stt-model" default:"gpt-4o-mini-transcribe" help:"Model that transcribes what the realtime model hears, for transcripts and to tell interruptions from backchannel words."`
 	Stall            time.Duration `name:"openai-stall" default:"30s" help:"How long the API may send nothing before a request counts as failed."`
 }
 

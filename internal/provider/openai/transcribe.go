@@ -166,7 +166,7 @@ func event(data []byte) (whole *string, more addition, err error) {
 		} `json:"choices"`
 	}
 	if err := json.Unmarshal(data, &e); err != nil {
-		return nil, more, rest.Malformed("an event that is no JSON: %.200q", data)
+		return nil, more, rest.Malformed("an event that is not JSON: %.200q", data)
 	}
 	switch {
 	case len(e.Error) > 0 && string(e.Error) != "null" || e.Type == "error":

@@ -30,7 +30,7 @@ func (d Doctor) Check(ctx context.Context, c *Client, models []string) parley.Fi
 	for _, m := range models {
 		req, err := http.NewRequest(http.MethodGet, c.Base+d.Path+url.PathEscape(m), nil)
 		if err != nil {
-			return found("FAIL", "%s_BASE_URL is no URL", d.Setting)
+			return found("FAIL", "%s_BASE_URL is not a URL", d.Setting)
 		}
 		status := 0
 		err = c.Ask(ctx, req, 0, func(res *http.Response) error {

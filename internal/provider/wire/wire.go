@@ -52,7 +52,7 @@ type Options struct {
 func Address(base, path string, query url.Values) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return "", errors.New("the base URL is no http or https URL")
+		return "", errors.New("the base URL is not an http or https URL")
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/") + path
 	u.RawQuery = query.Encode()

@@ -114,7 +114,7 @@ func (c *Client) ask(ctx context.Context, method, path string, query url.Values,
 	}
 	req, err := http.NewRequestWithContext(ctx, method, target, sent)
 	if err != nil {
-		return &Error{Text: "the base URL is no URL"}
+		return &Error{Text: "the base URL is not a URL"}
 	}
 	req.Header.Set("Authorization", "Bearer "+c.token)
 	req.Header.Set("Accept", "application/json")
@@ -136,7 +136,7 @@ func (c *Client) ask(ctx context.Context, method, path string, query url.Values,
 		return c.failure(res, raw)
 	}
 	if err := json.Unmarshal(raw, out); err != nil {
-		return &Error{Status: res.StatusCode, Text: "the answer is no JSON", Unknown: true}
+		return &Error{Status: res.StatusCode, Text: "the answer is not JSON", Unknown: true}
 	}
 	return nil
 }
