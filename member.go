@@ -59,7 +59,7 @@ type Member struct {
 	Email        string `json:"email"` // lower case, unique over users and members
 	PasswordHash string `json:"-"`
 	Role         Role   `json:"role"`
-	Language     string `json:"language"`
+	Language     string `json:"-"` // not used any more; the table must have one
 	Timezone     string `json:"timezone"`
 	DisabledAt   Time   `json:"disabled_at"` // zero: may sign in
 	LastSeenAt   Time   `json:"last_seen_at"`
@@ -69,12 +69,6 @@ type Member struct {
 
 // MostMembers is how many members and open invitations an account may have.
 const MostMembers = 200
-
-// MemberProfile is what members may change of themselves.
-type MemberProfile struct {
-	Profile
-	Language string `json:"language" required:"true" maxLength:"2" pattern:"^[a-z]{2}$" must:"be a language code of two letters, such as en" doc:"The language that the person works in, by ISO 639-1."`
-}
 
 // MemberChange is what an account's owner may change of a member.
 type MemberChange struct {

@@ -221,14 +221,24 @@ func (c *keyRevoke) Run(s *Settings, t *terminal) error {
 }
 
 type keyCreate struct {
-	User string `required:"" help:"The account's address."`
-	Name string `required:"" help:"A label."`
+	User   string      `required:"" help:"The account's address."`
+	Name   string      `required:"" help:"A label."`
+	Scope  parley.Role `enum:",editor,agent,viewer" default:"" help:"The role that the key is limited to: editor, agent or viewer (all that its holder may)."`
+	Member string      `help:"Email address of the member whose key it is (the owner's)."`
 }
 
 func (c *keyCreate) Run(s *Settings, t *terminal) error {
 	var token string
 	err := change(t, s, c.User, func(authority *auth.Authority, u *parley.User) (err error) {
-		_, token, err = authority.MakeKey(t, u.ID, &auth.KeyInput{Name: c.Name})
+		in := auth.KeyInput{Name: c.Name, Scope: c.Scope}
+		if c.Member != "" {
+			m, err := authority.DB.MemberByEmail(t, strings.ToLower(c.Member))
+			if err != nil || m.UserID != u.ID {
+				return fmt.Errorf("%s is not a member of this account", c.Member)
+			}
+			in.MemberID = m.ID
+		}
+		_, token, err = authority.MakeKey(t, u.ID, &in)
 		return err
 	})
 	if err == nil {

@@ -224,8 +224,9 @@ func (h *server) openLines() (err error) {
 		Webhooks: h.webhooks, Blobs: h.documents.Blobs, Dir: filepath.Join(s.Data, "recordings"),
 		BaseURL: s.urlOf(h.at.Addr()), Secret: secret,
 		Dial: h.phone.dial, Line: h.phone.check(), Destinations: destinations,
-		Connect:  connector(h.browsers),
-		Verified: s.TrunkCallerID == "verified", DailySpend: spend}))
+		Connect:   connector(h.browsers),
+		MayAttend: func(ctx context.Context, key int64) (bool, error) { return h.auth.Stands(ctx, key, parley.RoleAgent) },
+		Verified:  s.TrunkCallerID == "verified", DailySpend: spend}))
 	return nil
 }
 

@@ -21,8 +21,8 @@ func (a *API) identityRoutes() {
 	}
 	handle(a, op{Method: "GET", Path: "/user/me", Name: "getMe", Tag: tag,
 		Summary: "Read the account that the credential belongs to"}, a.me)
-	handle(a, op{Method: "PUT", Path: "/user/me", Name: "updateMe", Tag: tag, Body: parley.MemberProfile{}, Partial: true,
-		Summary: "Change your own name, email or time zone; members also their language"}, a.updateMe)
+	handle(a, op{Method: "PUT", Path: "/user/me", Name: "updateMe", Tag: tag, Body: parley.Profile{}, Partial: true,
+		Summary: "Change your own name, email or time zone"}, a.updateMe)
 	handle(a, op{Method: "GET", Path: "/user/api-keys", Name: "listKeys", Tag: tag,
 		Summary: "List API keys, never their tokens"}, a.listKeys)
 	handle(a, op{Method: "POST", Path: "/user/api-keys", Name: "createKey", Tag: tag, Status: 201,
@@ -109,8 +109,7 @@ type me struct {
 	Plan     string        `json:"plan"`
 	Balance  *parley.Money `json:"total_balance,omitempty" doc:"For the role owner alone."`
 	Role     parley.Role   `json:"role,omitempty" doc:"Of a member, or of a key that is limited to a role: what the credential may do."`
-	MemberID int64         `json:"member_id,omitempty" doc:"Of a member: name, email, time zone and language are theirs."`
-	Language string        `json:"language,omitempty" doc:"Of a member, by ISO 639-1."`
+	MemberID int64         `json:"member_id,omitempty" doc:"Of a member: name, email and time zone are theirs."`
 }
 
 func meOf(who *auth.Who) *me {
@@ -121,7 +120,7 @@ func meOf(who *auth.Who) *me {
 		out.Role = role
 	}
 	if m := who.Member; m != nil {
-		out.MemberID, out.Language = m.ID, m.Language
+		out.MemberID = m.ID
 	}
 	return out
 }

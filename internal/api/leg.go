@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"parley"
+	"parley/internal/auth"
 	"parley/internal/call"
 	"parley/internal/web"
 )
@@ -98,7 +99,7 @@ type listening struct {
 }
 
 func (a *API) listenToCall(_ context.Context, r *request, in *listening) (*struct{}, error) {
-	err := a.Attend(r.W, r.Request, r.UserID(), in.ID, in.Mode, func(leg int64) string {
+	err := a.Attend(r.W, r.Request, r.Who, in.ID, in.Mode, func(leg int64) string {
 		return a.baseURL(r.Request) + "/api/user/calls/" + strconv.FormatInt(in.ID, 10) + "/legs/" + strconv.FormatInt(leg, 10)
 	})
 	if err != nil {
@@ -107,15 +108,17 @@ func (a *API) listenToCall(_ context.Context, r *request, in *listening) (*struc
 	return nil, errAnswered
 }
 
-// Attend has a browser take part in one of the user's live calls, by the offer that a request holds, and answers it;
-// place is the leg's address. An error is the caller's to tell; without one the answer is sent.
-func (a *API) Attend(w http.ResponseWriter, r *http.Request, userID, id int64, mode parley.LegMode,
+// Attend has somebody's browser take part in one of the account's live calls, by the offer that a request holds, and
+// answers it; place is the leg's address. They are hung up on when their credential ends, or no longer lets them take
+// part. An error is the caller's to tell; without one the answer is sent.
+func (a *API) Attend(w http.ResponseWriter, r *http.Request, who *auth.Who, id int64, mode parley.LegMode,
 	place func(leg int64) string) error {
 	offer, err := a.readOffer(w, r)
 	if err != nil {
 		return err
 	}
-	got, err := a.Calls.Attend(r.Context(), userID, id, call.Browser{Offer: offer.Text(), From: a.Front.Client(r), Mode: mode})
+	got, err := a.Calls.Attend(r.Context(), who.User.ID, id,
+		call.Browser{Offer: offer.Text(), From: a.Front.Client(r), Mode: mode, Credential: who.Key.ID})
 	if err == nil {
 		sendAnswer(w, place(got.Leg), got.Answer)
 	}

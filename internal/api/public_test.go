@@ -158,30 +158,42 @@ func TestWhatIsClosedToThePublic(t *testing.T) {
 	})
 }
 
-// A stream that was opened with a credential ends when the credential does.
+// A stream that was opened with a credential ends when the credential does, and when its holder gets a lesser role.
 func TestStreamEndsWithItsCredential(t *testing.T) {
 	h, _ := talking(t, storetest.SQLite(t, rules), nil)
 	_, uuid := h.active(nil)
 	id := h.post("/conversations", map[string]any{"assistant_id": uuid, "type": "test"},
 		status(200)).json()["conversation_id"].(string)
-	r, err := http.NewRequestWithContext(t.Context(), "GET", h.url+"/api/conversations/"+id+"/events", nil)
-	if err != nil {
-		t.Fatal(err)
+	ends := func(token string, end func()) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), "GET", h.url+"/api/conversations/"+id+"/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		res, err := http.DefaultClient.Do(r)
+		if err != nil || res.StatusCode != 200 {
+			t.Fatal(res, err)
+		}
+		defer res.Body.Close()
+		in := bufio.NewReader(res.Body)
+		if _, err := in.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		end()
+		if _, err := io.Copy(io.Discard, in); err != nil {
+			t.Error(err)
+		}
 	}
-	r.Header.Set("Authorization", "Bearer "+h.token)
-	res, err := http.DefaultClient.Do(r)
-	if err != nil || res.StatusCode != 200 {
-		t.Fatal(res, err)
-	}
-	defer res.Body.Close()
-	in := bufio.NewReader(res.Body)
-	if _, err := in.ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-	h.write(func(ctx context.Context, tx *store.Tx) error { _, err := tx.DeleteKeys(ctx, h.user.ID, 0); return err })
-	if _, err := io.Copy(io.Discard, in); err != nil {
-		t.Error(err)
-	}
+	mo := h.member(parley.RoleEditor)
+	ends(h.credential(mo, "session", ""), func() {
+		if _, err := h.authority.ChangeMember(t.Context(), h.user.ID, mo.Member.ID, map[string]any{"role": "viewer"}); err != nil {
+			t.Error(err)
+		}
+	})
+	ends(h.token, func() {
+		h.write(func(ctx context.Context, tx *store.Tx) error { _, err := tx.DeleteKeys(ctx, h.user.ID, 0); return err })
+	})
 }
 
 // An address may have only so many live streams; closing one makes room.

@@ -254,7 +254,7 @@ func (d *Authority) Authenticate(ctx context.Context, token string, kinds ...par
 	now := parley.Now()
 	who := &Who{User: u, Member: m, Key: k}
 	good := subtle.ConstantTimeCompare(hashOf(k, secret), k.Hash) == 1
-	if !good || !slices.Contains(kinds, k.Kind) || who.disabled() || k.ExpiresAt != 0 && now >= k.ExpiresAt {
+	if !good || !slices.Contains(kinds, k.Kind) || !who.counts(now) {
 		return nil, ErrUnauthenticated
 	}
 	// To the minute is exact enough, and spares a write per request.
@@ -265,4 +265,19 @@ func (d *Authority) Authenticate(ctx context.Context, token string, kinds ...par
 		}
 	}
 	return who, nil
+}
+
+// counts says whether a credential of somebody's is neither past its time nor that of somebody who is disabled.
+func (w *Who) counts(now parley.Time) bool {
+	return !w.disabled() && (w.Key.ExpiresAt == 0 || now < w.Key.ExpiresAt)
+}
+
+// Stands says whether a credential still counts and has a role: what it began may go on.
+func (d *Authority) Stands(ctx context.Context, keyID int64, least parley.Role) (bool, error) {
+	k, u, m, err := d.DB.Credential(ctx, keyID)
+	if store.IsNotFound(err) {
+		return false, nil
+	}
+	who := &Who{User: u, Member: m, Key: k}
+	return err == nil && who.counts(parley.Now()) && who.Role().Includes(least), err
 }

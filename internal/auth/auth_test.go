@@ -224,7 +224,7 @@ func TestInvitationExpires(t *testing.T) {
 			_, secret, _ := strings.Cut(strings.TrimPrefix(token, "invite-"), "-")
 			token = fmt.Sprintf("invite-%d-%s", i.ID, secret)
 		}
-		accept := &auth.Acceptance{Password: "correct horse battery", Language: "en", Timezone: "UTC"}
+		accept := &auth.Acceptance{Password: "correct horse battery", Timezone: "UTC"}
 		age(-time.Second)
 		if _, _, err := d.Accept(t.Context(), "192.0.2.1", token, accept, parley.Session); err == nil {
 			t.Error("an invitation that has expired is accepted")

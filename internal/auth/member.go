@@ -116,7 +116,6 @@ func (d *Authority) Invited(ctx context.Context, token string) (*parley.Invitati
 type Acceptance struct {
 	Name     string `json:"name" maxLength:"255" doc:"Without it, the name in the invitation."`
 	Password string `json:"password" required:"true" minLength:"8" maxLength:"1024" trim:"off"`
-	Language string `json:"language" default:"en" maxLength:"2" pattern:"^[a-z]{2}$" must:"be a language code of two letters, such as en" doc:"The language that the person works in, by ISO 639-1."`
 	Timezone string `json:"timezone" default:"UTC" maxLength:"64" format:"timezone" doc:"IANA time zone."`
 }
 
@@ -131,8 +130,7 @@ func (d *Authority) Accept(ctx context.Context, from, token string, in *Acceptan
 	if err != nil {
 		return nil, "", err
 	}
-	m := &parley.Member{UserID: i.UserID, Name: in.Name, Email: i.Email, Role: i.Role, Language: in.Language,
-		Timezone: in.Timezone}
+	m := &parley.Member{UserID: i.UserID, Name: in.Name, Email: i.Email, Role: i.Role, Timezone: in.Timezone}
 	if m.Name == "" {
 		m.Name = i.Name
 	}
@@ -221,8 +219,8 @@ func (d *Authority) setMember(ctx context.Context, m *parley.Member, body map[st
 		body = maps.Clone(body)
 		delete(body, "email")
 	}
-	p := parley.MemberProfile{Profile: parley.Profile{Name: m.Name, Email: m.Email, Timezone: m.Timezone}, Language: m.Language}
-	if err := checkProfile(form.Bind(body, &p, false), &p.Profile, m.Email, check); err != nil {
+	p := parley.Profile{Name: m.Name, Email: m.Email, Timezone: m.Timezone}
+	if err := checkProfile(form.Bind(body, &p, false), &p, m.Email, check); err != nil {
 		return nil, err
 	}
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
@@ -232,7 +230,7 @@ func (d *Authority) setMember(ctx context.Context, m *parley.Member, body map[st
 		if p.Email != m.Email {
 			changed.Email = p.Email
 		}
-		changed.Name, changed.Timezone, changed.Language = p.Name, p.Timezone, p.Language
+		changed.Name, changed.Timezone = p.Name, p.Timezone
 		return tx.SaveMember(ctx, changed)
 	})
 	return changed, err

@@ -104,8 +104,7 @@ func member(t *testing.T, d *auth.Authority, u *parley.User, email string, role 
 	if err != nil {
 		t.Fatal(err)
 	}
-	who, _, err := d.Accept(t.Context(), "192.0.2.1", i.Token, &auth.Acceptance{Password: memberPassword, Language: "en",
-		Timezone: "UTC"}, parley.Session)
+	who, _, err := d.Accept(t.Context(), "192.0.2.1", i.Token, &auth.Acceptance{Password: memberPassword, Timezone: "UTC"}, parley.Session)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,6 +67,8 @@ type Config struct {
 	// Connect answers a browser's SDP offer. then is called once: when sound can flow, and the leg must be run, or with
 	// the error that says why it won't. nil: there are no browsers.
 	Connect func(ctx context.Context, offer, from string, then func(audio.Leg, error)) (answer string, err error)
+	// MayAttend says whether a credential still lets its holder take part in calls. nil: whoever was let in may stay.
+	MayAttend func(ctx context.Context, credential int64) (bool, error)
 	// Converse holds the conversation on an answered leg; nil means that the session runs.
 	Converse func(ctx context.Context, s *voice.Session, leg audio.Leg) voice.Result
 

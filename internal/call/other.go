@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"parley"
@@ -36,6 +37,7 @@ type other struct {
 	cancel context.CancelCauseFunc
 	keys   chan byte
 	done   chan struct{} // closed when they are no part of the call any more
+	by     int64         // the credential that a browser came with; 0: none that could end
 
 	mu    sync.Mutex
 	leg   parley.CallLeg
@@ -86,6 +88,8 @@ type Browser struct {
 	Offer string // SDP
 	From  string // whom it is counted against; see rtc.Offer
 	Mode  parley.LegMode
+	// the key or the session that it came with: 0 stands for ever
+	Credential int64
 }
 
 // Attended is the place that a browser got.
@@ -109,6 +113,7 @@ func (d *Center) Attend(ctx context.Context, userID, id int64, b Browser) (*Atte
 	if err != nil {
 		return nil, err
 	}
+	o.by = b.Credential
 	legs := make(chan audio.Leg)
 	id = o.state().ID
 	go o.run(func() (audio.Leg, error) {
@@ -319,8 +324,14 @@ func (o *other) take(reach func() (audio.Leg, error)) error {
 		return err
 	}
 	o.change(func(leg *parley.CallLeg) { leg.Status, leg.JoinedAt = parley.LegJoined, parley.DateTime(parley.Now()) })
+	look := time.NewTicker(lookForCredential)
+	defer look.Stop()
 	for {
 		select {
+		case <-look.C:
+			if !o.stands() {
+				o.cancel(parley.APIHangup) // which ends the line
+			}
 		case key := <-o.keys:
 			if i := slices.Index(modeKeys, key); i >= 0 {
 				_ = o.set(keyModes[i]) // a key that can't be followed changes nothing
@@ -329,6 +340,18 @@ func (o *other) take(reach func() (audio.Leg, error)) error {
 			return line.err
 		}
 	}
+}
+
+// lookForCredential is how often it is asked whether who takes part by browser still may.
+const lookForCredential = 5 * time.Second
+
+// stands says whether they still may take part. A database that does not answer says nothing about it.
+func (o *other) stands() bool {
+	if o.by == 0 || o.MayAttend == nil {
+		return true
+	}
+	may, err := o.MayAttend(o.ctx, o.by)
+	return may || err != nil
 }
 
 // The keys with which a supervisor changes the mode on the telephone.

@@ -162,6 +162,53 @@ func TestCallOnAnotherNode(t *testing.T) {
 	})
 }
 
+// A supervisor's browser is hung up on when its credential no longer lets them take part: they were disabled, or have a
+// lesser role. The call goes on.
+func TestBrowserLeavesWithItsCredential(t *testing.T) {
+	slowly(t, func(t *testing.T, h *harness) {
+		browser, customer := newLeg(), newLeg()
+		var may atomic.Bool
+		may.Store(true)
+		owner := h.node(really, func(c *call.Config) {
+			c.Beat, c.Lost = 5*time.Second, time.Hour
+			c.Connect = func(_ context.Context, _, _ string, then func(audio.Leg, error)) (string, error) {
+				go then(browser, nil)
+				return "answer", nil
+			}
+			c.MayAttend = func(_ context.Context, credential int64) (bool, error) { return credential == 7 && may.Load(), nil }
+		})
+		asked := h.node(really)
+		ctx, user := t.Context(), h.user.ID
+		id := owner.talking(ctx, customer)
+		seat, err := asked.Attend(ctx, user, id, call.Browser{Offer: "an offer", Credential: 7})
+		h.must(err)
+		leg := func() *parley.CallLeg {
+			l, err := h.db.CallLeg(ctx, user, id, seat.Leg)
+			h.must(err)
+			return l
+		}
+		time.Sleep(12 * time.Second)
+		if l := leg(); l.Status != parley.LegJoined {
+			t.Fatalf("while they may: %+v", l)
+		}
+		may.Store(false)
+		time.Sleep(6 * time.Second)
+		if l := leg(); l.EndedAt == 0 || l.EndedReason != parley.APIHangup {
+			t.Errorf("when they may no longer: %+v", l)
+		}
+		select {
+		case <-browser.down:
+		default:
+			t.Error("the browser is not hung up on")
+		}
+		if c, err := h.db.Call(ctx, user, id); err != nil || c.EndedAt != 0 {
+			t.Errorf("the call has ended too: %+v %v", c, err)
+		}
+		h.must(asked.Hangup(ctx, user, id))
+		h.reported(id)
+	})
+}
+
 // A request takes the owner a moment. Where the owner does not look, it is withdrawn after five seconds, and not done
 // later.
 func TestRequestsInTime(t *testing.T) {

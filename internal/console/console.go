@@ -63,7 +63,7 @@ type Config struct {
 	Answer func(w http.ResponseWriter, r *http.Request, a *parley.Assistant, place func(session string) string) error
 	Hangup func(session string) bool
 	// somebody takes part in a live call from this browser; nil likewise
-	Attend func(w http.ResponseWriter, r *http.Request, userID, id int64, mode parley.LegMode, place func(leg int64) string) error
+	Attend func(w http.ResponseWriter, r *http.Request, who *auth.Who, id int64, mode parley.LegMode, place func(leg int64) string) error
 
 	Issuer *oidc.Issuer // signs people in too; nil: nobody does
 	Signup bool         // whoever it vouches for gets an account

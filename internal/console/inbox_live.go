@@ -154,8 +154,9 @@ func (c *Console) follow(r *request, look func(s *stream) (topics []string, err 
 		}
 		if time.Since(asked) >= c.askWho {
 			asked = time.Now()
-			if r.who = nil; c.identify(r) != nil || r.who == nil {
-				return nil, nil
+			was := r.who.Role()
+			if r.who = nil; c.identify(r) != nil || r.who == nil || !r.who.Role().Includes(was) {
+				return nil, nil // who has a lesser role now comes back, and is judged by that
 			}
 		}
 	}

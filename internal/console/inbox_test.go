@@ -232,6 +232,41 @@ func TestLiveEndsWithTheSession(t *testing.T) {
 	}
 }
 
+// So it does when the role is lowered that opened it, and whoever comes back is judged by the new one.
+func TestLiveEndsWithTheRole(t *testing.T) {
+	h := open(t)
+	h.askWho = 0
+	u := h.user(t)
+	conv := h.talk(t, h.assistant(t, u, "Front desk"), parley.WidgetConversation)
+	who := h.member(t, u, parley.RoleEditor)
+	v := h.in(t, who)
+	change := func(role parley.Role) {
+		t.Helper()
+		if _, err := h.Auth.ChangeMember(t.Context(), u.ID, who.Member.ID, map[string]any{"role": string(role)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lives := "/lives?" + url.Values{"at": {"/conversations/" + conv.ID + "/live"}}.Encode()
+	_, list := v.stream("GET", "/conversations/live", nil)
+	_, one := v.stream("GET", lives, nil)
+	until(t, list, "list", "")
+	until(t, one, "at", "")
+	change(parley.RoleViewer)
+	for _, next := range []func() (heard, bool){list, one} {
+		for {
+			if _, ok := next(); !ok {
+				break
+			}
+		}
+	}
+	_, list = v.stream("GET", "/conversations/live", nil) // viewers may read it too
+	until(t, list, "list", "")
+	change(parley.RoleEditor) // more than before: it goes on
+	h.model.Script(aitest.Behaviour{Text: "Hi."})
+	h.say(t, conv, "Hello")
+	until(t, list, "list", "")
+}
+
 // A conversation's stream has everything that the page has, and what comes later; it ends when the server stops.
 func TestConversationIsLive(t *testing.T) {
 	h := open(t)

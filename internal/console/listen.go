@@ -16,7 +16,7 @@ func (c *Console) callListen(r *request) (*answer, error) {
 	if c.Attend == nil {
 		return c.toScript(r, parley.Errorf(parley.Unavailable, "This server does not accept calls from browsers."))
 	}
-	return c.toScript(r, c.Attend(r.w, r.Request, r.UserID(), id, parley.LegListen, func(leg int64) string {
+	return c.toScript(r, c.Attend(r.w, r.Request, r.who, id, parley.LegListen, func(leg int64) string {
 		return "/calls/" + strconv.FormatInt(id, 10) + "/listen/" + strconv.FormatInt(leg, 10)
 	}))
 }

@@ -77,7 +77,7 @@ func (c *Console) joinPage(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := fieldsOf[auth.Acceptance](map[string]any{"name": i.Name, "language": "en", "timezone": u.Timezone}, nil)
+	f := fieldsOf[auth.Acceptance](map[string]any{"name": i.Name, "timezone": u.Timezone}, nil)
 	return show("Join "+u.Name, c.joinForm(r, i, u, f)), nil
 }
 
@@ -101,17 +101,5 @@ func (c *Console) join(r *request) (*answer, error) {
 }
 
 func (c *Console) joinForm(r *request, i *parley.Invitation, u *parley.User, f *fields) component {
-	return joinPage(i, u, f, "/join/"+r.PathValue("token"), c.languageOptions())
-}
-
-// languageOptions are the languages that a person may work in, by ISO 639-1.
-func (c *Console) languageOptions() (list []option) {
-	seen := map[string]bool{}
-	for _, l := range c.Catalog.Languages() {
-		if !seen[l.ISO2] && len(l.ISO2) == 2 {
-			seen[l.ISO2] = true
-			list = append(list, option{value: l.ISO2, label: l.Name})
-		}
-	}
-	return list
+	return joinPage(i, u, f, "/join/"+r.PathValue("token"))
 }

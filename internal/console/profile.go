@@ -23,7 +23,7 @@ func (c *Console) account(r *request, profile, password *fields) (*answer, error
 	if password == nil {
 		password = fieldsOf[newPassword](nil, nil)
 	}
-	body := accountPage(r.who, c.Prices.Plan(r.who.User.Plan), second, profile, password, c.languageOptions())
+	body := accountPage(r.who, c.Prices.Plan(r.who.User.Plan), second, profile, password)
 	if wrong {
 		return invalid("Account", body), nil
 	}

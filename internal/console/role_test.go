@@ -21,7 +21,7 @@ func (h *harness) member(t *testing.T, u *parley.User, role parley.Role) *auth.W
 	if err != nil {
 		t.Fatal(err)
 	}
-	who, _, err := h.Auth.Accept(t.Context(), "192.0.2.1", i.Token, &auth.Acceptance{Password: password, Language: "de",
+	who, _, err := h.Auth.Accept(t.Context(), "192.0.2.1", i.Token, &auth.Acceptance{Password: password,
 		Timezone: "Europe/Berlin"}, parley.Session)
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestPeople(t *testing.T) {
 	if got := v.get(link).is(200).says("bo@example.com").doc().Find("#f-name").AttrOr("value", ""); got != "Bo" {
 		t.Errorf("the name is %q", got)
 	}
-	form := url.Values{"name": {"Bo Li"}, "password": {"password"}, "language": {"de"}, "timezone": {"Europe/Berlin"}}
+	form := url.Values{"name": {"Bo Li"}, "password": {"password"}, "timezone": {"Europe/Berlin"}}
 	if again := v.post(link, form).is(422).says("easy to guess"); strings.Contains(again.body, `value="password"`) {
 		t.Error("the password goes back into the page")
 	}
@@ -196,13 +196,13 @@ func TestPeople(t *testing.T) {
 	h.visitor(t).post(link, form).is(404)
 	v.get("/people").is(403).says("You need the role owner for this. You have the role agent.")
 	v.get("/ledger").is(403)
-	v.post("/account", url.Values{"name": {"Bo"}, "email": {"bo@example.com"}, "timezone": {"UTC"}, "language": {"pl"}}).moved("/account?done=saved")
+	v.post("/account", url.Values{"name": {"Bo"}, "email": {"bo@example.com"}, "timezone": {"UTC"}}).moved("/account?done=saved")
 	v.post("/account/password", url.Values{"current": {password}, "password": {"three green bottles"}, "revoke_keys": {"1"}}).
 		moved("/account?done=password")
 	v.get("/account").is(200).says("Agent")
 	owner.get("/account").is(200) // the owner's session is not theirs
 	list, err := h.DB.Members(t.Context(), u.ID)
-	if err != nil || len(list) != 1 || list[0].Language != "pl" || list[0].Name != "Bo" {
+	if err != nil || len(list) != 1 || list[0].Name != "Bo" {
 		t.Fatalf("%+v %v", list, err)
 	}
 	path := personPath(&list[0], "")
