@@ -63,6 +63,7 @@ type Member struct {
 	Timezone     string `json:"timezone"`
 	DisabledAt   Time   `json:"disabled_at"` // zero: may sign in
 	LastSeenAt   Time   `json:"last_seen_at"`
+	TwoFactor    bool   `bun:",scanonly" json:"two_factor" doc:"Signing in takes a code too."`
 	CreatedAt    Time   `json:"created_at"`
 	UpdatedAt    Time   `json:"updated_at"`
 }

@@ -58,6 +58,8 @@ const (
 	Console KeyKind = "console" // made by signing in to the console, lives in a cookie, expires
 	// made when a password was right and a code is needed too: it lives in a cookie, for minutes, and lets one enter the code
 	HalfSession KeyKind = "half"
+	// made by an account's owner for a member, who chooses a new password with it, once
+	ResetLink KeyKind = "reset"
 	// made for a draft, lets somebody without an account talk to it, expires after a day; its name is the assistant's id
 	ShareLink KeyKind = "share"
 )

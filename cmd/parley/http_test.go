@@ -45,6 +45,7 @@ func TestAccessLog(t *testing.T) {
 	ask("GET", "/healthz")
 	ask("GET", "/api/recordings/7/1700000000/SECRET")
 	ask("GET", "/join/invite-3-SECRET")
+	ask("GET", "/reset/reset-3-SECRET")
 	ask("GET", "/share/7%7CSECRET/more")
 	var lines []string
 	for line := range strings.Lines(log.String()) {
@@ -58,7 +59,7 @@ func TestAccessLog(t *testing.T) {
 		Status, Bytes                           int
 		MS                                      *float64
 	}
-	if len(lines) != 4 || strings.Contains(log.String(), "SECRET") {
+	if len(lines) != 5 || strings.Contains(log.String(), "SECRET") {
 		t.Fatalf("%s", log.String())
 	}
 	if err := json.Unmarshal([]byte(lines[0]), &one); err != nil || one.Msg != "request" || one.Method != "POST" ||

@@ -16,6 +16,10 @@ func (a *API) memberRoutes() {
 		Body: parley.MemberChange{}, Partial: true, Summary: "Change a member's role, or whether they may sign in"}, a.updateMember)
 	handle(a, op{Method: "DELETE", Path: "/user/members/{id}", Name: "deleteMember", Tag: tag, NotFound: missing,
 		Summary: "Remove a member: their sessions and keys end at once"}, a.deleteMember)
+	handle(a, op{Method: "POST", Path: "/user/members/{id}/reset-password", Name: "resetMemberPassword", Tag: tag, NotFound: missing,
+		Status: 201, Summary: "Make a link with which a member chooses a new password; it is shown once"}, a.resetMemberPassword)
+	handle(a, op{Method: "DELETE", Path: "/user/members/{id}/two-factor", Name: "dropMemberTwoFactor", Tag: tag, NotFound: missing,
+		Summary: "Turn off the two-factor sign-in of a member who has lost their device and codes"}, a.dropMemberTwoFactor)
 	handle(a, op{Method: "GET", Path: "/user/invitations", Name: "listInvitations", Tag: tag,
 		Summary: "Invitations that nobody has accepted yet, newest first"}, a.listInvitations)
 	handle(a, op{Method: "POST", Path: "/user/invitations", Name: "createInvitation", Tag: tag, Status: 201,
@@ -24,6 +28,8 @@ func (a *API) memberRoutes() {
 		Summary: "Withdraw an invitation"}, a.deleteInvitation)
 	handle(a, op{Method: "POST", Path: "/invitations/accept", Name: "acceptInvitation", Tag: tag, Access: anybody, Status: 201,
 		Summary: "Accept an invitation, and sign in"}, a.acceptInvitation)
+	handle(a, op{Method: "POST", Path: "/password/reset", Name: "setForgottenPassword", Tag: tag, Access: anybody,
+		Summary: "Choose a new password with the token of a link; sign in with it afterwards"}, a.setForgottenPassword)
 }
 
 func (a *API) listMembers(ctx context.Context, r *request, _ *none) ([]parley.Member, error) {
@@ -77,4 +83,36 @@ func (a *API) acceptInvitation(ctx context.Context, r *request, in *acceptance) 
 		return nil, err
 	}
 	return &session{"Invitation accepted successfully.", accountOf(who), s}, nil
+}
+
+// resetLink is a link with what its bearer needs.
+type resetLink struct {
+	Token     string      `json:"token" doc:"What POST /password/reset takes."`
+	Link      string      `json:"link" doc:"The page on which the password is chosen."`
+	Emailed   bool        `json:"emailed" doc:"It is being sent to the member. Otherwise pass the link on."`
+	ExpiresAt parley.Time `json:"expires_at"`
+}
+
+func (a *API) resetMemberPassword(ctx context.Context, r *request, in *byID) (*messageData[resetLink], error) {
+	l, err := a.Auth.ResetPassword(ctx, r.Who.User, in.ID, a.Front.Base(r.Request))
+	if err != nil {
+		return nil, err
+	}
+	return &messageData[resetLink]{"Link created successfully", resetLink{l.Token, l.Link, l.Sent, l.ExpiresAt}}, nil
+}
+
+func (a *API) dropMemberTwoFactor(ctx context.Context, r *request, in *byID) (*notice, error) {
+	return &notice{"Two-factor sign-in turned off successfully"}, a.Auth.DropMemberTwoFactor(ctx, r.UserID(), in.ID)
+}
+
+type forgotten struct {
+	Body struct {
+		Token    string `json:"token" required:"true" maxLength:"255"`
+		Password string `json:"password" required:"true" minLength:"8" maxLength:"1024" trim:"off"`
+	}
+}
+
+func (a *API) setForgottenPassword(ctx context.Context, r *request, in *forgotten) (*notice, error) {
+	err := a.Auth.SetForgotten(ctx, a.Front.Address(r.Request), strings.TrimSpace(in.Body.Token), in.Body.Password)
+	return &notice{"Password changed successfully"}, err
 }

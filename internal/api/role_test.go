@@ -196,6 +196,22 @@ func TestMembers(t *testing.T) {
 		if me := h.get("/user/me", asKey, status(200)).json(); me["role"] != "agent" { // the lesser of both
 			t.Errorf("the key is %v", me)
 		}
+		h.stranger().post(one+"/reset-password", nil, status(404))
+		h.stranger().delete(one+"/two-factor", status(404))
+		h.post(one+"/reset-password", nil, as, status(403))
+		link := h.post(one+"/reset-password", nil, status(201)).json()["data"].(map[string]any)
+		if link["emailed"] != false || !strings.HasSuffix(fmt.Sprint(link["link"]), "/reset/"+fmt.Sprint(link["token"])) || link["expires_at"] == nil {
+			t.Errorf("the link is %v", link)
+		}
+		again := map[string]any{"token": link["token"], "password": "another horse battery"}
+		h.post("/password/reset", map[string]any{"token": "x", "password": "another horse battery"}, none, status(404))
+		h.post("/password/reset", map[string]any{"token": link["token"], "password": "password"}, none, status(422)).fails("password")
+		h.post("/password/reset", again, none, status(200))
+		h.post("/password/reset", again, none, status(404))
+		h.get("/user/me", as, status(401))
+		signed := h.post("/login", map[string]any{"email": strings.ToLower(address), "password": "another horse battery"}, none, status(200)).json()
+		as = header("Authorization", "Bearer "+signed["token"].(string))
+		h.delete(one+"/two-factor", status(404)) // there is none
 		h.put(one, map[string]any{"role": "owner"}, status(422)).fails("role")
 		h.put(one, map[string]any{"role": "viewer"}, status(200))
 		h.post("/user/calls/1/hangup", nil, as, status(403))

@@ -31,7 +31,7 @@ type Authority struct {
 	DB         *store.DB
 	SessionFor time.Duration // how long a session lives
 	Logins     *Logins       // how often passwords are tried; nil: as often as they are
-	Mail       *mail.Sender  // sends invitations; nil: their links are handed on by whoever invites
+	Mail       *mail.Sender  // sends links to members; nil: they are handed on by the account's owner
 	Invites    *Limiter      // how often an account has an invitation sent; nil with Mail
 }
 
@@ -198,6 +198,8 @@ func (d *Authority) newKey(ctx context.Context, tx *store.Tx, k *parley.Key) (*p
 	case parley.APIKey:
 	case parley.ShareLink:
 		k.ExpiresAt = parley.Now().Add(shareFor)
+	case parley.ResetLink:
+		k.ExpiresAt = parley.Now().Add(resetFor)
 	case parley.HalfSession:
 		k.ExpiresAt = parley.Now().Add(HalfSessionFor)
 	default:

@@ -46,13 +46,11 @@ func (d *Authority) Invite(ctx context.Context, u *parley.User, base string, bod
 	secret, hash := newSecret()
 	out := &Invited{Invitation: &parley.Invitation{UserID: u.ID, Email: strings.ToLower(in.Email), Name: in.Name,
 		Role: in.Role, Hash: hash, ExpiresAt: parley.Now().Add(invitedFor)}}
-	if d.Mail != nil && d.Mail.On() && u.SignedUpAt == 0 {
-		if _, err := d.Invites.Take(strconv.FormatInt(u.ID, 10), time.Now()); err != nil {
-			return nil, err
-		}
-		out.Sent = true
+	var err error
+	if out.Sent, err = d.sends(u); err != nil {
+		return nil, err
 	}
-	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out.ID = 0
 		if err := tx.CreateInvitation(ctx, out.Invitation); err != nil {
 			return err
@@ -68,6 +66,16 @@ func (d *Authority) Invite(ctx context.Context, u *parley.User, base string, bod
 		return nil, err
 	}
 	return out, nil
+}
+
+// sends says whether an account's links are sent by e-mail, and counts one: a server without mail and an account that
+// only made itself send none.
+func (d *Authority) sends(u *parley.User) (bool, error) {
+	if d.Mail == nil || !d.Mail.On() || u.SignedUpAt != 0 {
+		return false, nil
+	}
+	_, err := d.Invites.Take(strconv.FormatInt(u.ID, 10), time.Now())
+	return err == nil, err
 }
 
 // message is the e-mail of an invitation.

@@ -147,6 +147,8 @@ func (c *Console) routes() {
 	c.open("GET /share/{token}", c.sharedPage)
 	c.open("GET /join/{token}", c.joinPage)
 	c.open("POST /join/{token}", c.join)
+	c.open("GET /reset/{token}", c.resetPage)
+	c.open("POST /reset/{token}", c.reset)
 	c.open("/", func(r *request) (*answer, error) {
 		return nil, parley.Errorf(parley.NotFound, "There is no such page.")
 	})
@@ -368,6 +370,8 @@ func (c *Console) routes() {
 	c.page("POST /people", c.personInvite)
 	c.page("POST /people/{id}", c.personSave)
 	c.page("POST /people/{id}/delete", c.personDelete)
+	c.page("POST /people/{id}/reset", c.personReset)
+	c.page("POST /people/{id}/two-factor", c.personSecondOff)
 	c.page("POST /people/invitations/{id}/delete", c.invitationDelete)
 	c.page("GET /keys", c.keyList)
 	c.page("POST /keys", c.keyCreate)

@@ -48,8 +48,8 @@ func everyRoute(t *testing.T) (list []route) {
 // that is not among them.
 func (r route) at(t *testing.T, ids map[string]string) string {
 	t.Helper()
-	if strings.HasPrefix(r.path, "/join/") {
-		return strings.ReplaceAll(r.path, "{token}", ids["join"])
+	if strings.HasPrefix(r.path, "/join/") || strings.HasPrefix(r.path, "/reset/") {
+		return strings.ReplaceAll(r.path, "{token}", ids[r.path[1:strings.LastIndexByte(r.path, '/')]])
 	}
 	path := strings.NewReplacer("{$}", "", "{document}", ids["document"], "{version}", "1", "{session}",
 		"x", "{test}", ids["test"], "{run}", ids["run"], "{result}", ids["result"],
@@ -135,7 +135,11 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	return map[string]string{"join": i.Token, "/people/": id(member.ID), "/people/invitations/": id(i.ID), "token": token, "note": id(note.ID), "/canned-answers/": id(canned.ID), "/alerts/": id(watched.ID), "/filters/": id(kept.ID), "lead": id(lead.ID), "leg": id(leg.ID), "test": test, "run": run, "result": result, "/do-not-call/": id(listed.ID),
+	link, err := h.Auth.ResetPassword(t.Context(), u, member.ID, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{"join": i.Token, "reset": link.Token, "/people/": id(member.ID), "/people/invitations/": id(i.ID), "token": token, "note": id(note.ID), "/canned-answers/": id(canned.ID), "/alerts/": id(watched.ID), "/filters/": id(kept.ID), "lead": id(lead.ID), "leg": id(leg.ID), "test": test, "run": run, "result": result, "/do-not-call/": id(listed.ID),
 		"/assistants/": id(a.ID), "/calls/": id(c.ID), "/campaigns/": id(camp.ID),
 		"/conversations/": conv, "/knowledge/": id(k.ID),
 		"/tools/": id(h.tool(t, u, "secret_plans").ID), "/numbers/": id(numbers[0].ID),

@@ -88,6 +88,8 @@ var notices = map[string]string{
 	"revoked-all": "All keys are revoked: they are refused from now on.",
 	"password":    "Your password is changed. Every other session was signed out.",
 	"signed-out":  "You are signed out.",
+	"reset":       "Your password is changed. Sign in with it.",
+	"second-gone": "Two-factor sign-in is off for them. They can turn it on again on their account page.",
 	"second-off":  "Two-factor sign-in is off.",
 }
 

@@ -14,6 +14,7 @@ type people struct {
 	invited []parley.Invitation
 	invite  *fields
 	fresh   *auth.Invited // was just made: its link is shown once
+	reset   *auth.Reset   // likewise
 }
 
 var roleOptions = enum("viewer=Viewer: reads", "agent=Agent: talks with customers", "editor=Editor: changes assistants")
@@ -64,6 +65,22 @@ func (c *Console) personDelete(r *request) (*answer, error) {
 	return see("/people", "gone"), nil
 }
 
+// personReset makes a link for a new password, and shows it.
+func (c *Console) personReset(r *request) (*answer, error) {
+	link, err := c.Auth.ResetPassword(r.Context(), r.who.User, r.id("id"), c.Front.Base(r.Request))
+	if err != nil {
+		return nil, err
+	}
+	return c.people(r, &people{reset: link})
+}
+
+func (c *Console) personSecondOff(r *request) (*answer, error) {
+	if err := c.Auth.DropMemberTwoFactor(r.Context(), r.UserID(), r.id("id")); err != nil {
+		return nil, err
+	}
+	return see("/people", "second-gone"), nil
+}
+
 func (c *Console) invitationDelete(r *request) (*answer, error) {
 	if err := c.Auth.Withdraw(r.Context(), r.UserID(), r.id("id")); err != nil {
 		return nil, err
@@ -103,3 +120,36 @@ func (c *Console) join(r *request) (*answer, error) {
 func (c *Console) joinForm(r *request, i *parley.Invitation, u *parley.User, f *fields) component {
 	return joinPage(i, u, f, "/join/"+r.PathValue("token"))
 }
+
+// newPassword is the form of somebody who has forgotten theirs.
+type newPassword struct {
+	Password string `json:"password" required:"true" minLength:"8" maxLength:"1024" trim:"off"`
+}
+
+// resetPage is where the link for a new password leads.
+func (c *Console) resetPage(r *request) (*answer, error) {
+	who, err := c.Auth.Resetting(r.Context(), r.PathValue("token"))
+	if err != nil {
+		return nil, err
+	}
+	return show(resetTitle, resetForm(who, fieldsOf[newPassword](nil, nil), r.PathValue("token"))), nil
+}
+
+// reset sets the password that was chosen. Its member signs in with it, and with the second factor that they may have.
+func (c *Console) reset(r *request) (*answer, error) {
+	token := r.PathValue("token")
+	err := c.Auth.SetForgotten(r.Context(), c.Front.Address(r.Request), token, r.PostFormValue("password"))
+	if wrong, ok := passwordErrors(c.tooMany(r, err), "password"); ok {
+		who, err := c.Auth.Resetting(r.Context(), token)
+		if err != nil {
+			return nil, err
+		}
+		return invalid(resetTitle, resetForm(who, fieldsOf[newPassword](nil, wrong), token)), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return see("/signin", "reset"), nil
+}
+
+const resetTitle = "Choose a new password"

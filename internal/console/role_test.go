@@ -216,6 +216,9 @@ func TestPeople(t *testing.T) {
 	v.post("/signin", url.Values{"email": {"bo@example.com"}, "password": {"three green bottles"}}).is(401)
 	owner.post(path, url.Values{"disabled": {"0"}}).moved("/people?done=saved")
 	v.post("/signin", url.Values{"email": {"bo@example.com"}, "password": {"three green bottles"}}).moved("/")
+	if _, err := h.Auth.ResetPassword(t.Context(), u, list[0].ID, ""); err != nil {
+		t.Fatal(err)
+	}
 	owner.post(path+"/delete", nil).moved("/people?done=gone")
 	v.get("/").moved("/signin")
 	owner.post("/people", url.Values{"name": {"Al"}, "email": {"al@example.com"}, "role": {"viewer"}}).is(200)
@@ -226,4 +229,54 @@ func TestPeople(t *testing.T) {
 	withdraw := fmt.Sprintf("/people/invitations/%d/delete", invited[0].ID)
 	stranger.post(withdraw, nil).is(404)
 	owner.post(withdraw, nil).moved("/people?done=withdrawn")
+}
+
+// A member who has forgotten their password chooses a new one by the owner's link, once. Their second factor stays, until
+// the owner turns that off too.
+func TestForgottenPassword(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	owner, stranger := h.signedIn(t, u), h.signedIn(t, h.user(t))
+	who := h.member(t, u, parley.RoleAgent)
+	v := h.in(t, who)
+	path := personPath(who.Member, "")
+	stranger.post(path+"/reset", nil).is(404)
+	stranger.post(path+"/two-factor", nil).is(404)
+	v.post(path+"/reset", nil).is(403)
+	link := func() string {
+		t.Helper()
+		page := owner.post(path+"/reset", nil).is(200).says("works once")
+		return strings.TrimPrefix(page.doc().Find("#link").AttrOr("value", ""), h.url)
+	}
+	old := link()
+	fresh := link()
+	lost := h.visitor(t)
+	lost.get(old).is(404).says("not valid any more")
+	lost.get("/reset/reset-1-x").is(404)
+	lost.get(fresh).is(200).says(who.Email())
+	v.get("/").is(200) // nothing has changed yet
+	lost.post(fresh, url.Values{"password": {"password"}}).is(422).says("easy to guess")
+	lost.post(fresh, url.Values{"password": {"three green bottles"}}).moved("/signin?done=reset")
+	lost.post(fresh, url.Values{"password": {"four green bottles"}}).is(404) // once
+	v.get("/").moved("/signin")
+	v.post("/signin", url.Values{"email": {who.Email()}, "password": {password}}).is(401)
+	v.post("/signin", url.Values{"email": {who.Email()}, "password": {"three green bottles"}}).moved("/")
+
+	if page := owner.get("/people").is(200); strings.Contains(page.body, "Two-factor off") {
+		t.Error("a second factor that is not there is turned off")
+	}
+	code, _ := v.turnOn("three green bottles")
+	lost.post(link(), url.Values{"password": {"five green bottles"}}).moved("/signin?done=reset")
+	lost.post("/signin", url.Values{"email": {who.Email()}, "password": {"five green bottles"}}).moved("/signin/code")
+	lost.post("/signin/code", url.Values{"code": {code(1)}}).moved("/")
+	owner.get("/people").is(200).says("Two-factor off")
+	owner.post(path+"/two-factor", nil).moved("/people?done=second-gone")
+	owner.post(path+"/two-factor", nil).is(404)
+	h.visitor(t).post("/signin", url.Values{"email": {who.Email()}, "password": {"five green bottles"}}).moved("/")
+
+	owner.post("/people/0/two-factor", nil).is(404) // not their own, which takes the password and a code
+	last := link()
+	owner.post(path, url.Values{"disabled": {"1"}}).moved("/people?done=saved")
+	lost.get(last).is(404)
+	owner.post(path+"/reset", nil).is(400)
 }

@@ -94,11 +94,16 @@ func (tx *Tx) DeleteKeys(ctx context.Context, userID, but int64) (int64, error) 
 	return res.RowsAffected()
 }
 
-// DeleteSessions revokes all sessions of an account's owner (0) or of one of its members: after a change of password, or
+// DeleteSessions revokes all sessions and links of an account's owner (0) or of one of its members: after a change of password, or
 // when they are disabled.
 func (tx *Tx) DeleteSessions(ctx context.Context, userID, memberID int64) error {
+	return tx.DeleteCredentials(ctx, userID, memberID, parley.Session, parley.Console, parley.HalfSession, parley.ResetLink)
+}
+
+// DeleteCredentials revokes a person's credentials of some kinds.
+func (tx *Tx) DeleteCredentials(ctx context.Context, userID, memberID int64, kinds ...parley.KeyKind) error {
 	_, err := tx.q.NewDelete().Model((*parley.Key)(nil)).Where("user_id = ? AND member_id = ?", userID, memberID).
-		Where("kind IN (?)", bun.List([]parley.KeyKind{parley.Session, parley.Console, parley.HalfSession})).Exec(ctx)
+		Where("kind IN (?)", bun.List(kinds)).Exec(ctx)
 	return err
 }
 

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 
+	"github.com/uptrace/bun"
+
 	"parley"
 )
 
@@ -14,7 +16,13 @@ const (
 // Members are the people who work in the user's account, oldest first.
 func (q Query) Members(ctx context.Context, userID int64) ([]parley.Member, error) {
 	list := []parley.Member{}
-	return list, q.q.NewSelect().Model(&list).Where("user_id = ?", userID).Order("id").Scan(ctx)
+	return list, withTwoFactor(q.q.NewSelect().Model(&list)).Where("user_id = ?", userID).Order("id").Scan(ctx)
+}
+
+// withTwoFactor reads members with whether they have a second factor.
+func withTwoFactor(s *bun.SelectQuery) *bun.SelectQuery {
+	return s.ColumnExpr("member.*").ColumnExpr(`EXISTS (SELECT 1 FROM two_factors f WHERE f.user_id = member.user_id
+		AND f.member_id = member.id AND f.confirmed_at > 0) AS two_factor`)
 }
 
 // Member is one of them.
@@ -29,7 +37,7 @@ func (tx *Tx) MemberForUpdate(ctx context.Context, userID, id int64) (*parley.Me
 
 func (q Query) member(ctx context.Context, userID, id int64, lock bool) (*parley.Member, error) {
 	m := new(parley.Member)
-	s := q.q.NewSelect().Model(m).Where("id = ? AND user_id = ?", id, userID)
+	s := withTwoFactor(q.q.NewSelect().Model(m)).Where("id = ? AND user_id = ?", id, userID)
 	if lock {
 		s = q.locked(s)
 	}

@@ -39,6 +39,8 @@ func LoggedPath(path string) string {
 		return path[:strings.LastIndexByte(path, '/')+1] + "-"
 	case strings.HasPrefix(path, "/join/"):
 		return "/join/-"
+	case strings.HasPrefix(path, "/reset/"):
+		return "/reset/-"
 	case strings.HasPrefix(path, "/share/"):
 		return "/share/-"
 	}
