@@ -121,8 +121,8 @@ func (c *Console) joinForm(r *request, i *parley.Invitation, u *parley.User, f *
 	return joinPage(i, u, f, "/join/"+r.PathValue("token"))
 }
 
-// newPassword is the form of somebody who has forgotten theirs.
-type newPassword struct {
+// forgottenPassword is the form of somebody who has forgotten theirs.
+type forgottenPassword struct {
 	Password string `json:"password" required:"true" minLength:"8" maxLength:"1024" trim:"off"`
 }
 
@@ -132,7 +132,7 @@ func (c *Console) resetPage(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return show(resetTitle, resetForm(who, fieldsOf[newPassword](nil, nil), r.PathValue("token"))), nil
+	return show(resetTitle, resetForm(who, fieldsOf[forgottenPassword](nil, nil), r.PathValue("token"))), nil
 }
 
 // reset sets the password that was chosen. Its member signs in with it, and with the second factor that they may have.
@@ -144,7 +144,7 @@ func (c *Console) reset(r *request) (*answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		return invalid(resetTitle, resetForm(who, fieldsOf[newPassword](nil, wrong), token)), nil
+		return invalid(resetTitle, resetForm(who, fieldsOf[forgottenPassword](nil, wrong), token)), nil
 	}
 	if err != nil {
 		return nil, err
