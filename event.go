@@ -24,6 +24,7 @@ const (
 	EventBalanceLow           EventKind = "balance.low"            // to the account's endpoint
 	EventPublicBudgetLow      EventKind = "public_budget.low"      // to the account's endpoint
 	EventCampaignCompleted    EventKind = "campaign.completed"     // to the account's endpoint
+	EventCampaignNotStarted   EventKind = "campaign.not_started"   // to the account's endpoint
 	EventAlertRaised          EventKind = "alert.raised"           // to the account's endpoint
 	EventAlertResolved        EventKind = "alert.resolved"         // to the account's endpoint
 )
@@ -368,6 +369,23 @@ type CampaignCompleted struct {
 // Delivery is the event's way to the account's endpoint.
 func (e CampaignCompleted) Delivery(url string) *Delivery {
 	e.Event, e.Version, e.Stats = EventCampaignCompleted, EventVersion, object(e.Stats)
+	return NewDelivery(e.Event, url, e)
+}
+
+// CampaignNotStarted is the payload of campaign.not_started: a scheduled start was refused.
+type CampaignNotStarted struct {
+	Event      EventKind `json:"event"`
+	Version    int       `json:"version"`
+	CampaignID int64     `json:"campaign_id"`
+	Name       string    `json:"name"`
+	Reason     string    `json:"reason"`
+	StartsAt   Time      `json:"starts_at"` // when it was to start
+	CreatedAt  Time      `json:"created_at"`
+}
+
+// Delivery is the event's way to the account's endpoint.
+func (e CampaignNotStarted) Delivery(url string) *Delivery {
+	e.Event, e.Version = EventCampaignNotStarted, EventVersion
 	return NewDelivery(e.Event, url, e)
 }
 

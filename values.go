@@ -44,7 +44,7 @@ func (ConversationType) Values() []string {
 func (EventKind) Values() []string {
 	return values(EventCallCompleted, EventCallInbound, EventCallInboundCompleted, EventConversationEnded,
 		EventBalanceLow,
-		EventPublicBudgetLow, EventCampaignCompleted, EventAlertRaised, EventAlertResolved)
+		EventPublicBudgetLow, EventCampaignCompleted, EventCampaignNotStarted, EventAlertRaised, EventAlertResolved)
 }
 
 // Values are all kinds of alerts.

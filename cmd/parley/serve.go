@@ -208,7 +208,8 @@ func (h *server) openLines() (err error) {
 	h.numbers = number.New(number.Config{DB: h.db, Carrier: h.carrier.Carrier, Prices: h.prices, Limits: limits,
 		Trunks: h.phone.rules, Place: h.phone.place,
 		TrunksChanged: h.phone.Refresh})
-	h.campaigns = campaign.New(campaign.Config{DB: h.db, Prices: h.prices, Hub: h.hub, Allow: destinations.Allow})
+	h.campaigns = campaign.New(campaign.Config{DB: h.db, Prices: h.prices, Hub: h.hub, Allow: destinations.Allow,
+		Mail: h.mail, URL: s.urlOf(h.at.Addr())})
 	secret, err := s.secret()
 	if err != nil {
 		return err

@@ -85,7 +85,7 @@ func (a *API) updateWebhookEndpoint(ctx context.Context, r *request, in *struct{
 
 type deliveryQuery struct {
 	pageQuery
-	Event  string `query:"event" enum:"call.completed,call.inbound,call.inbound.completed,conversation.ended,balance.low,public_budget.low,campaign.completed,alert.raised,alert.resolved"`
+	Event  string `query:"event" enum:"call.completed,call.inbound,call.inbound.completed,conversation.ended,balance.low,public_budget.low,campaign.completed,campaign.not_started,alert.raised,alert.resolved"`
 	Status string `query:"status" enum:"pending,delivered,failed"`
 }
 

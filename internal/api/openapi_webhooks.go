@@ -34,6 +34,9 @@ var webhookDocs = []struct {
 	{parley.EventCampaignCompleted, "onCampaignCompleted",
 		"No lead of a campaign is left to be called: sent to the account's endpoint",
 		reflect.TypeFor[parley.CampaignCompleted]()},
+	{parley.EventCampaignNotStarted, "onCampaignNotStarted",
+		"A campaign's scheduled start was refused: sent to the account's endpoint",
+		reflect.TypeFor[parley.CampaignNotStarted]()},
 	{parley.EventAlertRaised, "onAlertRaised", "An alert is raised: sent to the account's endpoint", reflect.TypeFor[parley.AlertEvent]()},
 	{parley.EventAlertResolved, "onAlertResolved", "An alert is resolved: sent to the account's endpoint", reflect.TypeFor[parley.AlertEvent]()},
 }

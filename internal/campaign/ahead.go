@@ -79,6 +79,9 @@ func (a *Ahead) Blocked() string {
 		"}}, but no lead has a value for it. Import a list with this column, or give the assistant a default value."
 }
 
+// Zone is the campaign's time zone.
+func (a *Ahead) Zone() *time.Location { return zone(a.Campaign.Timezone) }
+
 // Estimate is what calling each lead once may come to.
 type Estimate struct {
 	Minutes int64 // of talk

@@ -27,6 +27,7 @@ import (
 	"parley/internal/billing"
 	"parley/internal/event"
 	"parley/internal/form"
+	"parley/internal/mail"
 	"parley/internal/store"
 )
 
@@ -37,6 +38,8 @@ type Config struct {
 	Hub    *event.Hub // is told how imports get on, where not nil (see Topic)
 	// Allow says whether a number may be called from here at all; nil: any.
 	Allow func(e164 string) bool
+	Mail  *mail.Sender // tells owners of starts that were refused; nil: nobody is told by e-mail
+	URL   string       // what links in e-mails begin with
 }
 
 // Roster makes and changes campaigns, and is told what their calls came to. A Runner has them called.

@@ -2,12 +2,15 @@ package campaign
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
 
 	"parley"
+	"parley/internal/mail"
 	"parley/internal/store"
 )
 
@@ -89,8 +92,17 @@ func (d *Roster) beginDue(ctx context.Context) error {
 }
 
 // beginOne begins a campaign whose scheduled start has come. Of several processes one does: it takes the start away in
-// the transaction that begins the campaign. A start that is refused is not tried again, and the campaign says why.
+// the transaction that begins the campaign. A start that is refused is not tried again: the campaign says why, and its
+// owner is told.
 func (d *Roster) beginOne(ctx context.Context, userID, id int64) error {
+	ahead, err := d.Ahead(ctx, userID, id) // reads the whole list: under no lock
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	unfit := ""
+	if ahead.Refusal == "" {
+		unfit = ahead.Blocked()
+	}
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		c, err := tx.CampaignForUpdate(ctx, userID, id)
 		if err != nil {
@@ -103,17 +115,50 @@ func (d *Roster) beginOne(ctx context.Context, userID, id int64) error {
 		if ok {
 			err = d.ready(ctx, tx.Query, userID, c)
 		}
+		if ok && err == nil && unfit != "" {
+			err = parley.Errorf(parley.Refused, "%s", unfit)
+		}
 		var refused *parley.Error
 		switch {
 		case ok && err == nil:
 			return begin(ctx, tx, c, to)
 		case errors.As(err, &refused):
-			why := "The scheduled start was refused: " + refused.Message
-			c.PauseReason = &why
+			return d.notStarted(ctx, tx, c, refused.Message)
 		case err != nil:
 			return err
 		}
 		c.StartsAt = 0
 		return tx.SaveCampaignRun(ctx, userID, c)
 	})
+}
+
+// notStarted takes away a scheduled start that was refused, and tells the campaign's owner, in the transaction that does.
+func (d *Roster) notStarted(ctx context.Context, tx *store.Tx, c *parley.Campaign, reason string) error {
+	u, err := tx.User(ctx, c.UserID)
+	if err != nil {
+		return err
+	}
+	e := parley.CampaignNotStarted{CampaignID: c.ID, Name: c.Name, Reason: reason, StartsAt: c.StartsAt, CreatedAt: parley.Now()}
+	why := "The scheduled start was refused: " + reason
+	c.StartsAt, c.PauseReason = 0, &why
+	if err := tx.SaveCampaignRun(ctx, c.UserID, c); err != nil {
+		return err
+	}
+	if u.WebhookURL != "" {
+		if err := tx.EnqueueDelivery(ctx, u.ID, e.Delivery(u.WebhookURL)); err != nil {
+			return err
+		}
+	}
+	if d.Mail == nil || !d.Mail.On() {
+		return nil
+	}
+	return d.Mail.Queue(ctx, tx, d.notStartedMessage(u, &e))
+}
+
+// notStartedMessage is what the campaign's owner reads.
+func (d *Roster) notStartedMessage(u *parley.User, e *parley.CampaignNotStarted) mail.Message {
+	name := strings.Join(strings.Fields(e.Name), " ") // a subject is one line
+	text := fmt.Sprintf("The campaign %s was to start at %s, and did not.\n\n%s\n\nStart it when this is mended:\n\n%s/campaigns/%d\n", name,
+		e.StartsAt.Time().In(u.Zone()).Format("January 2, 2006, 15:04 MST"), e.Reason, d.URL, e.CampaignID)
+	return mail.Message{To: u.Email, Subject: "Not started: " + name, Text: text, ID: rand.Text()}
 }

@@ -2,12 +2,17 @@ package campaign
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/riverqueue/river"
+
 	"parley"
+	"parley/internal/mail"
+	"parley/internal/mail/mailtest"
 	"parley/internal/store"
 )
 
@@ -108,6 +113,61 @@ func TestScheduleOvertaken(t *testing.T) {
 		h.begin(c)
 		if got := h.now(c); got.StartsAt != 0 || got.Status != parley.CampaignInProgress {
 			t.Errorf("begun by hand: %+v", got)
+		}
+	})
+}
+
+// At its time a campaign is judged again: a list that does not fit its assistant any more does not start, and the owner
+// is told, once.
+func TestScheduleOfAnUnfitList(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		h.user.WebhookURL = "https://example.com/hooks"
+		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, h.user) })
+		server := mailtest.Serve(t)
+		m, err := mail.Open(server.URL(), "Parley <parley@example.com>")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Mail, h.URL = m, "https://voice.example.com"
+		c := h.campaign(nil)
+		h.leads(c, 0, 2)
+		if _, err := h.Schedule(t.Context(), h.user.ID, c.ID, time.Now().Add(time.Hour).Format(time.RFC3339)); err != nil {
+			t.Fatal(err)
+		}
+		a, err := h.DB.Assistant(t.Context(), h.user.ID, c.AssistantID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := *a
+		next.InitialMessage = "Hello {{dentist}}"
+		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.SaveAssistant(ctx, h.user.ID, a, &next) })
+		h.startsAt(c, parley.Now()-1)
+		h.round()
+		h.round()
+		got := h.now(c)
+		if got.Status != parley.CampaignDraft || got.StartsAt != 0 || got.PauseReason == nil ||
+			!strings.HasPrefix(*got.PauseReason, "The scheduled start was refused: The assistant uses {{dentist}}") {
+			t.Errorf("%+v", got)
+		}
+		list, total, err := h.DB.Deliveries(t.Context(), h.user.ID, parley.EventCampaignNotStarted, "", store.Page{Number: 1, Size: 10})
+		if err != nil || total != 1 || !strings.Contains(list[0].Payload, `no lead has a value for it`) {
+			t.Errorf("%d told: %v %v", total, list, err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		jobs, done := river.NewWorkers(), make(chan error)
+		m.AddWorkers(jobs, h.DB)
+		go func() {
+			done <- h.DB.Work(ctx, t.Context(), store.Jobs{Workers: jobs,
+				Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1}}})
+		}()
+		sent := server.Wait(1)
+		stop()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if len(sent) != 1 || sent[0].To != h.user.Email || !strings.Contains(sent[0].Text, "{{dentist}}") ||
+			!strings.Contains(sent[0].Text, fmt.Sprintf("https://voice.example.com/campaigns/%d", c.ID)) {
+			t.Errorf("%+v", sent)
 		}
 	})
 }

@@ -23,7 +23,14 @@ type campaignAhead struct {
 
 func (c *Console) campaignAhead(r *request) (*campaignAhead, error) {
 	a, err := c.Campaigns.Ahead(r.Context(), r.UserID(), r.id("id"))
-	return &campaignAhead{Ahead: a}, err
+	if err != nil {
+		return nil, err
+	}
+	ahead := &campaignAhead{Ahead: a}
+	if at := a.Campaign.StartsAt; at != 0 {
+		ahead.later = at.Time().In(a.Zone()).Format("2006-01-02T15:04")
+	}
+	return ahead, nil
 }
 
 func (c *Console) campaignAsk(r *request) (*answer, error) {

@@ -163,7 +163,10 @@ func TestCampaignPages(t *testing.T) {
 	v.post(at+"/schedule", url.Values{"starts_at": {""}}).is(http.StatusUnprocessableEntity).says("must be a date and a time")
 	later := time.Now().Add(48 * time.Hour).Format("2006-01-02T15:04")
 	v.post(at+"/schedule", url.Values{"starts_at": {later}}).moved(at + "?done=scheduled")
-	v.get(at).says("It starts").says("Scheduled")
+	v.get(at).says("It starts").says("Scheduled").says("Change the time")
+	if got := v.get(at+"/start").is(http.StatusOK).doc().Find("#starts-at").AttrOr("value", ""); got != later {
+		t.Errorf("the start that can be changed is %q, not %q", got, later)
+	}
 	v.get("/campaigns").says("Scheduled")
 	v.post(at+"/unschedule", nil).moved(at + "?done=unscheduled")
 	v.post(at+"/unschedule", nil).is(http.StatusConflict).says("has no scheduled start")

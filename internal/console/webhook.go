@@ -16,7 +16,7 @@ import (
 
 // deliveryQuery is what the list of deliveries is asked for: the API's filters.
 type deliveryQuery struct {
-	Event  string `query:"event" enum:"call.completed,call.inbound,call.inbound.completed,conversation.ended,balance.low,public_budget.low,campaign.completed,alert.raised,alert.resolved"`
+	Event  string `query:"event" enum:"call.completed,call.inbound,call.inbound.completed,conversation.ended,balance.low,public_budget.low,campaign.completed,campaign.not_started,alert.raised,alert.resolved"`
 	Status string `query:"status" enum:"pending,delivered,failed"`
 	Page   int    `query:"page" minimum:"1" maximum:"2147483648"`
 }

@@ -88,7 +88,7 @@ func deliveryList(d *deliveries) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = choices(d.Event, enum("=All events", "call.completed=call.completed", "call.inbound=call.inbound", "call.inbound.completed=call.inbound.completed", "conversation.ended=conversation.ended", "balance.low=balance.low", "public_budget.low=public_budget.low", "campaign.completed=campaign.completed", "alert.raised=alert.raised", "alert.resolved=alert.resolved")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = choices(d.Event, enum("=All events", "call.completed=call.completed", "call.inbound=call.inbound", "call.inbound.completed=call.inbound.completed", "conversation.ended=conversation.ended", "balance.low=balance.low", "public_budget.low=public_budget.low", "campaign.completed=campaign.completed", "campaign.not_started=campaign.not_started", "alert.raised=alert.raised", "alert.resolved=alert.resolved")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -150,11 +150,12 @@ func TestDocumentedPayloads(t *testing.T) {
 	url := "https://example.com"
 	a := &parley.Assistant{WebhookURL: &url, InboundWebhookURL: &url, ConversationEndedURL: &url}
 	want := map[string]string{ // by event
-		"balance.low":        parley.BalanceLow{}.Delivery(url).Payload,
-		"public_budget.low":  parley.PublicBudgetLow{}.Delivery(url).Payload,
-		"campaign.completed": parley.CampaignCompleted{}.Delivery(url).Payload,
-		"alert.raised":       Example(parley.EventAlertRaised).Payload,
-		"alert.resolved":     Example(parley.EventAlertResolved).Payload,
+		"balance.low":          parley.BalanceLow{}.Delivery(url).Payload,
+		"public_budget.low":    parley.PublicBudgetLow{}.Delivery(url).Payload,
+		"campaign.completed":   parley.CampaignCompleted{}.Delivery(url).Payload,
+		"campaign.not_started": parley.CampaignNotStarted{}.Delivery(url).Payload,
+		"alert.raised":         Example(parley.EventAlertRaised).Payload,
+		"alert.resolved":       Example(parley.EventAlertResolved).Payload,
 	}
 	for _, kind := range []parley.EventKind{parley.EventCallCompleted, parley.EventCallInbound,
 		parley.EventConversationEnded} {

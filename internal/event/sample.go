@@ -42,6 +42,10 @@ func Example(kind parley.EventKind) *parley.Delivery {
 		return parley.CampaignCompleted{CampaignID: 7, Name: "Reminders", Status: "completed", Stats: stats,
 			CompletedAt: parley.At(at)}.Delivery(url)
 	}
+	if kind == parley.EventCampaignNotStarted {
+		return parley.CampaignNotStarted{CampaignID: 7, Name: "Reminders", Reason: "The campaign has no leads to call.",
+			StartsAt: parley.At(at), CreatedAt: parley.At(at)}.Delivery(url)
+	}
 	if kind == parley.EventAlertRaised || kind == parley.EventAlertResolved {
 		return alert(kind, parley.At(at)).Delivery(url)
 	}
