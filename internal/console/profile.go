@@ -14,11 +14,8 @@ func (c *Console) account(r *request, profile, password *fields) (*answer, error
 		return nil, err
 	}
 	if profile == nil {
-		p := parley.MemberProfile{Profile: parley.Profile{Name: r.who.Name(), Email: r.who.Email(), Timezone: r.who.Timezone()}}
-		if r.who.Member != nil {
-			p.Language = r.who.Member.Language
-		}
-		profile = fieldsOf[parley.MemberProfile](treeOf(p), nil)
+		p := parley.Profile{Name: r.who.Name(), Email: r.who.Email(), Timezone: r.who.Timezone()}
+		profile = fieldsOf[parley.Profile](treeOf(p), nil)
 	}
 	if password == nil {
 		password = fieldsOf[newPassword](nil, nil)
@@ -31,7 +28,7 @@ func (c *Console) account(r *request, profile, password *fields) (*answer, error
 }
 
 func (c *Console) profileSave(r *request) (*answer, error) {
-	tree := decode(r.PostForm, reflect.TypeFor[parley.MemberProfile]())
+	tree := decode(r.PostForm, reflect.TypeFor[parley.Profile]())
 	_, err := c.Auth.SetOwn(r.Context(), r.who, tree, c.knowsPassword(r))
 	if err == nil {
 		return see("/account", "saved"), nil
@@ -41,5 +38,5 @@ func (c *Console) profileSave(r *request) (*answer, error) {
 		return nil, err
 	}
 	delete(tree, "current_password") // it does not go back into the page
-	return c.account(r, fieldsOf[parley.MemberProfile](tree, wrong), nil)
+	return c.account(r, fieldsOf[parley.Profile](tree, wrong), nil)
 }
