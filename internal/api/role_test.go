@@ -203,11 +203,11 @@ func TestMembers(t *testing.T) {
 		if link["emailed"] != false || !strings.HasSuffix(fmt.Sprint(link["link"]), "/reset/"+fmt.Sprint(link["token"])) || link["expires_at"] == nil {
 			t.Errorf("the link is %v", link)
 		}
-		again := map[string]any{"token": link["token"], "password": "another horse battery"}
+		chosen := map[string]any{"token": link["token"], "password": "another horse battery"}
 		h.post("/password/reset", map[string]any{"token": "x", "password": "another horse battery"}, none, status(404))
 		h.post("/password/reset", map[string]any{"token": link["token"], "password": "password"}, none, status(422)).fails("password")
-		h.post("/password/reset", again, none, status(200))
-		h.post("/password/reset", again, none, status(404))
+		h.post("/password/reset", chosen, none, status(200))
+		h.post("/password/reset", chosen, none, status(404))
 		h.get("/user/me", as, status(401))
 		signed := h.post("/login", map[string]any{"email": strings.ToLower(address), "password": "another horse battery"}, none, status(200)).json()
 		as = header("Authorization", "Bearer "+signed["token"].(string))
@@ -217,7 +217,7 @@ func TestMembers(t *testing.T) {
 		h.post("/user/calls/1/hangup", nil, as, status(403))
 
 		h.put(one, map[string]any{"disabled": true}, status(200))
-		login := map[string]any{"email": address, "password": "correct horse battery"}
+		login := map[string]any{"email": address, "password": "another horse battery"}
 		for _, as := range []option{as, asKey} {
 			h.get("/user/me", as, status(401)).is(unauthenticated)
 		}

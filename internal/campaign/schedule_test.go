@@ -150,8 +150,11 @@ func TestScheduleOfAnUnfitList(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		list, total, err := h.DB.Deliveries(t.Context(), h.user.ID, parley.EventCampaignNotStarted, "", store.Page{Number: 1, Size: 10})
-		if err != nil || total != 1 || !strings.Contains(list[0].Payload, `no lead has a value for it`) {
-			t.Errorf("%d told: %v %v", total, list, err)
+		if err != nil || total != 1 {
+			t.Fatalf("%d told: %v", total, err)
+		}
+		if d, err := h.DB.Delivery(t.Context(), h.user.ID, list[0].ID); err != nil || !strings.Contains(d.Payload, "no lead has a value for it") {
+			t.Errorf("%+v %v", d, err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		jobs, done := river.NewWorkers(), make(chan error)
