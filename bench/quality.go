@@ -20,7 +20,7 @@ func benchQuality(*bench) error {
 	for _, group := range []struct{ about, tests, dir string }{
 		{"voice detection and noise suppression", "^(TestVAD|TestVADReal|TestDenoiser)$", "./internal/audio"},
 		{"who answered", "^TestWhoAnswered$", "./internal/turn"},
-		{"interruptions, and recognition in noise", "^(TestOverlaps|TestNoiseSuppressionAndRecognition)$",
+		{"interruptions, and recognition in noise and over bad networks", "^(TestOverlaps|TestNoiseSuppressionAndRecognition|TestImpairedRecognition)$",
 			"./internal/voice"},
 	} {
 		fmt.Printf(" %s\n", group.about)

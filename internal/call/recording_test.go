@@ -144,10 +144,18 @@ func TestLegRecording(t *testing.T) {
 		if found, err := n.LinkedLeg(t.Context(), id, leg.ID, expires, parts[6]); err != nil || found.ID != leg.ID {
 			t.Errorf("%+v: %v", found, err)
 		}
+		second := &parley.CallLeg{CallID: id, Kind: parley.LegGuest}
+		h.write(func(ctx context.Context, tx *store.Tx) error {
+			if err := tx.CreateLeg(ctx, h.user.ID, second); err != nil {
+				return err
+			}
+			_, err := tx.KeepLegRecording(ctx, second.ID, "recordings/second")
+			return err
+		})
 		calls := strings.Split(n.RecordingPath(c), "/")
 		for name, try := range map[string]func() (*parley.CallLeg, error){
 			"longer":      func() (*parley.CallLeg, error) { return n.LinkedLeg(t.Context(), id, leg.ID, expires+1, parts[6]) },
-			"another leg": func() (*parley.CallLeg, error) { return n.LinkedLeg(t.Context(), id, leg.ID+1, expires, parts[6]) },
+			"another leg": func() (*parley.CallLeg, error) { return n.LinkedLeg(t.Context(), id, second.ID, expires, parts[6]) },
 			"the call's":  func() (*parley.CallLeg, error) { return n.LinkedLeg(t.Context(), id, leg.ID, expires, calls[4]) },
 		} {
 			if found, err := try(); !store.IsNotFound(err) {

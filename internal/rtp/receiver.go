@@ -24,6 +24,7 @@ type Receiver struct {
 	seen   uint64 // of the 64 packets before seq: what came
 	frame  audio.Frame
 	filled int
+	order  order
 }
 
 // NewReceiver makes a receiver that calls hear with frames as they arrive, from within Put.
@@ -58,10 +59,60 @@ func (r *Receiver) Twice(seq uint16, ssrc uint32) bool {
 	return again
 }
 
-// Put takes the audio of a packet that arrived at a moment, counted from any fixed one. Packets out of order are heard
-// at once in the order in which they are put, except those whose place was concealed meanwhile.
+// Put takes the audio of a packet that arrived at a moment, counted from any fixed one. Packets are heard at once, and
+// not at all if their place was concealed meanwhile. But once packets have come out of order, those behind a missing one
+// wait for it for a moment.
 func (r *Receiver) Put(at time.Duration, seq uint16, ts, ssrc uint32, pcm []int16) {
 	r.jitter.Put(at, seq, ts, ssrc, pcm)
+	ahead := seq - r.seq
+	switch {
+	case !r.Of(ssrc):
+		for len(r.order.held) > 0 { // of the former source
+			i, _ := r.order.first(r.seq)
+			r.next(i)
+		}
+	case ahead <= 1:
+		r.order.inOrder()
+	case ahead > 1<<15:
+		r.order.late(at)
+	case ahead > mostAhead:
+	case r.order.hold(at, seq, ts, pcm):
+		r.release(at)
+		return
+	default:
+		r.order.jumped = at
+	}
+	r.put(seq, ts, ssrc, pcm)
+	r.release(at)
+}
+
+// release has those heard that need not wait any longer.
+func (r *Receiver) release(at time.Duration) {
+	for o := &r.order; len(o.held) > 0; {
+		i, since := o.first(r.seq)
+		if ahead := o.held[i].seq - r.seq; ahead > 1 && ahead <= mostAhead && at-since < o.patience && len(o.held) < cap(o.held) {
+			return
+		}
+		r.next(i)
+	}
+}
+
+// next has a packet heard that has waited.
+func (r *Receiver) next(i int) {
+	w := &r.order.held[i]
+	switch ahead := w.seq - r.seq; {
+	case ahead == 0 || ahead > mostAhead: // it came twice, or the stream has gone elsewhere
+	case ahead > 1:
+		r.order.jumped = w.at
+		fallthrough
+	default:
+		r.put(w.seq, w.ts, r.ssrc, w.pcm[:w.size])
+	}
+	r.order.drop(i)
+}
+
+// put has a packet heard.
+func (r *Receiver) put(seq uint16, ts, ssrc uint32, pcm []int16) {
 	switch ahead := seq - r.seq; {
 	case !r.Of(ssrc) || ahead == 0 || ahead > 1<<15 && ahead < 1<<16-64: // a new stream
 		r.began, r.ssrc, r.seen, r.filled = true, ssrc, 0, 0
