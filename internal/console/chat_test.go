@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,6 +124,9 @@ func TestTestChatWithoutScript(t *testing.T) {
 	v.post("/conversations/"+widget.ID+"/say", url.Values{"message": {"Hi"}}).is(http.StatusForbidden)
 }
 
+// streamWait is how long a stream may send no event that a test waits for.
+const streamWait = 20 * time.Second
+
 // heard is a parsed event of a stream.
 type heard struct {
 	kind string
@@ -146,6 +150,9 @@ func (v *visitor) stream(method, path string, form url.Values) (*http.Response, 
 	var rest string
 	return res, func() (heard, bool) {
 		v.t.Helper()
+		var late atomic.Bool
+		guard := time.AfterFunc(streamWait, func() { late.Store(true); res.Body.Close() })
+		defer guard.Stop()
 		for {
 			if one, more, ok := strings.Cut(rest, "\n\n"); ok {
 				rest = more
@@ -162,8 +169,11 @@ func (v *visitor) stream(method, path string, form url.Values) (*http.Response, 
 			b := make([]byte, 4096)
 			n, err := res.Body.Read(b)
 			rest += string(b[:n])
-			if err == io.EOF && n == 0 {
+			if err == io.EOF && n == 0 && !late.Load() {
 				return heard{}, false
+			}
+			if late.Load() {
+				v.t.Fatalf("%s sent nothing for %v, but what shows that it is alive", path, streamWait)
 			}
 			if err != nil && err != io.EOF {
 				v.t.Fatal(err)
