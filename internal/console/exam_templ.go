@@ -533,7 +533,7 @@ func testEditor(f *testForm) templ.Component {
 			templ_7745c5c3_Var22 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = crumb(testPath(f.ID, ""), "Tests of "+f.Name).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = crumb(testPath(f.ID, ""), "Tests of "+isolated(f.Name)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -835,7 +835,7 @@ func tryEditor(f *tryForm) templ.Component {
 			templ_7745c5c3_Var35 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = crumb(testPath(f.ID, ""), "Tests of "+f.Name).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = crumb(testPath(f.ID, ""), "Tests of "+isolated(f.Name)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1014,7 +1014,7 @@ func runPageOf(v *runView) templ.Component {
 			templ_7745c5c3_Var43 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = crumb(testPath(v.assistant.ID, ""), "Tests of "+v.assistant.Name).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = crumb(testPath(v.assistant.ID, ""), "Tests of "+isolated(v.assistant.Name)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
