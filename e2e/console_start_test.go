@@ -46,7 +46,7 @@ func TestConsoleOverviewAndTestCall(t *testing.T) {
 	p.see("[data-call-words] .customer", "open")
 	p.see("[data-call-words] .ai", "We open at <b>seven</b>.")
 	p.see("[data-call-words] .ai header", " ms")
-	p.see("[data-call-words] .tool-call", "opening_hours")
+	p.see("[data-call-words] .customer + .tool-call", "opening_hours")
 	p.until("['Listening…', 'Thinking…', 'Speaking…'].every((state) => states.includes(state))")
 	p.until("document.activeElement.matches('[data-call-mute]')") // with the keyboard alone
 	p.do(chromedp.KeyEvent(kb.Enter))

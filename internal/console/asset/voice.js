@@ -146,7 +146,9 @@
     const ms = turn?.latency?.first_packet_ms;
     if (ms) head.append(` ${ms} ms`);
     box.append(head, words);
-    part("words").append(box);
+    const tools = []; // those that a reply has used are told before the words that it answers
+    for (let at = part("words").lastElementChild; who === "customer" && turn && at?.matches(".tool-call"); at = at.previousElementSibling) tools.unshift(at);
+    part("words").append(box, ...tools);
     return box;
   }
 
