@@ -1,8 +1,8 @@
 // Package lang holds what we know of languages: the words that turn-taking relies on, fixed sentences, and how a text
 // becomes sentences that can be spoken. Whatever differs between languages is data, one file each in data; the rest is
 // pure functions. A language without a file, or without a part of it, falls back: on the sounds of listening alone, on
-// English phrases and signs, on one filler; nothing but such sounds tells its listeners from those who interrupt, and
-// only punctuation tells its sentences' ends.
+// English phrases and signs, on one filler; nothing but such sounds tells its listeners from those who interrupt.
+// Whether a sentence is complete is judged by a model that has learned all languages of the catalog (Over).
 package lang
 
 import (

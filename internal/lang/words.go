@@ -224,6 +224,15 @@ func Consents(text, language string) (yes, no bool) {
 	return yes && !no, no && !yes
 }
 
+// consents says whether these words are a plain yes or no.
+func consents(tokens []string, c *Consent) bool {
+	said := strings.Join(tokens, " ")
+	is := func(phrase string) bool {
+		return phrase == said || spacelessIn(phrase) && phrase == strings.ReplaceAll(said, " ", "")
+	}
+	return slices.ContainsFunc(c.Yes, is) || slices.ContainsFunc(c.No, is)
+}
+
 // Mood is what a filler fits.
 type Mood uint8
 

@@ -55,10 +55,10 @@ type Machine struct {
 	asked      int           // how often the assistant has asked since then whether anybody is there
 	all, fresh joined        // the turn's text; the part of it that is not queued
 	gists      memo[gist]
-	pauses     memo[time.Duration]
+	overs      memo[float64] // how likely the turn is over with a text
 	told       memo[lang.Progress]
 	findGist   func(text string, open bool) gist
-	findPause  func(text string, open bool) time.Duration
+	findOver   func(text string, open bool) float64
 	findTold   func(text string, open bool) lang.Progress
 	asks       lang.Form // what the customer was asked for
 
@@ -153,7 +153,7 @@ func New(m Manner) *Machine {
 		out: make([]Action, 0, 16), turn: make([]segment, 0, 8),
 	}
 	x.findGist = x.gistOf
-	x.findPause = func(text string, _ bool) time.Duration { return x.manner.pause(text) }
+	x.findOver = func(text string, _ bool) float64 { return lang.Over(text, x.manner.Language) }
 	x.findTold = func(text string, _ bool) lang.Progress { return x.asks.Told(text, x.manner.Language) }
 	return x
 }
@@ -414,14 +414,14 @@ func (m *Machine) longEnough(text string, quiet time.Duration) bool {
 	case told == lang.ToldWhole:
 		return quiet >= max(m.manner.Endpoint/2, shortest)
 	}
-	return quiet >= m.pauses.of(text, false, m.findPause)
+	return quiet >= Pause(m.manner.Endpoint, m.overs.of(text, false, m.findOver))
 }
 
 // speaks judges words by another language from here on. A reply that was begun early to words of the former one is
 // begun anew: nothing of it was heard.
 func (m *Machine) speaks(language string) {
 	m.manner.Language = language
-	m.gists, m.pauses, m.told = memo[gist]{}, memo[time.Duration]{}, memo[lang.Progress]{}
+	m.gists, m.overs, m.told = memo[gist]{}, memo[float64]{}, memo[lang.Progress]{}
 	if r := m.reply; r != nil && r.early {
 		m.rejoin(r)
 	}

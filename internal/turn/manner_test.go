@@ -22,7 +22,6 @@ func TestSensitivities(t *testing.T) {
 }
 
 func TestPause(t *testing.T) {
-	m := Manner{Endpoint: 600 * time.Millisecond, Smart: true}
 	for _, c := range []struct {
 		language, text string
 		want           lang.Completion
@@ -42,17 +41,22 @@ func TestPause(t *testing.T) {
 		if got := lang.Completeness(c.text, c.language); got != c.want {
 			t.Errorf("%s %q: %v, want %v", c.language, c.text, got, c.want)
 		}
-		m.Language = c.language
-		want := map[lang.Completion]time.Duration{lang.Finished: 300, lang.Undecided: 600,
-			lang.Unfinished: 1500}[c.want] * time.Millisecond
-		if got := m.pause(c.text); got != want {
-			t.Errorf("%s %q: waits %v, want %v", c.language, c.text, got, want)
+		bounds := map[lang.Completion][2]time.Duration{lang.Finished: {200, 300}, lang.Undecided: {200, 2000},
+			lang.Unfinished: {1500, 2000}}[c.want]
+		got := Pause(600*time.Millisecond, lang.Over(c.text, c.language))
+		if least, most := bounds[0]*time.Millisecond, bounds[1]*time.Millisecond; got < least || got > most {
+			t.Errorf("%s %q: waits %v, want %v to %v", c.language, c.text, got, least, most)
+		}
+	}
+	for over, want := range map[float64]time.Duration{0.0001: 2000, 0.2: 1057, 0.5: 600, 0.6: 508, 0.9999: 200} {
+		if got := Pause(600*time.Millisecond, over); got != want*time.Millisecond {
+			t.Errorf("over with %v: waits %v, want %d ms", over, got, want)
 		}
 	}
 	for s, want := range map[float64][2]time.Duration{0: {600, 2000}, 5: {200, 658}} {
-		m := Manner{Endpoint: Endpointing(s), Smart: true, Language: "en"}
-		if a, b := m.pause("yes please."), m.pause("my number is"); a != want[0]*time.Millisecond ||
-			b.Round(time.Millisecond) != want[1]*time.Millisecond {
+		pause := func(text string) time.Duration { return Pause(Endpointing(s), lang.Over(text, "en")) }
+		if a, b := pause("yes please."), pause("my number is"); a > want[0]*time.Millisecond ||
+			a < 200*time.Millisecond || b < want[1]*time.Millisecond || b > 2*time.Second {
 			t.Errorf("sensitivity %v: %v and %v", s, a, b)
 		}
 	}

@@ -1,0 +1,167 @@
+package lang
+
+import (
+	_ "embed"
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"strings"
+	"unicode/utf8"
+)
+
+// Over is how likely it is that who has said this, and is silent now, has finished: a probability. A small model of our
+// own looks at the last words and their endings, at how the text began, at its length, and at punctuation if the
+// recognizer writes any. In a language that it has learned nothing of it looks at what languages have in common. Where
+// our words and rules know better, they decide: nobody ends with "my number is", and "yes please" is all. Of no text
+// nothing is known. It is the same on every machine.
+//
+// The weights were learned by TestOverTrain, from sentences that were cut where people pause. testdata/turns.tsv lists
+// them with their makers and licences, docs/voice.md what came of it.
+func Over(text, language string) float64 {
+	const finished, unfinished = 0.85, 0.09 // half of the usual silence, and two and a half times
+	tokens := Tokens(text)
+	if len(tokens) == 0 {
+		return 0.5
+	}
+	var found [maxClues]uint32
+	shift, sum := 32-bits.Len(uint(len(overWeights)-4-1)), 0
+	for _, clue := range clues(strings.TrimSpace(text), tokens, language, found[:0]) {
+		sum += int(int8(overWeights[4+clue>>shift]))
+	}
+	scale := float64(math.Float32frombits(binary.LittleEndian.Uint32(overWeights)))
+	over := min(max(1/(1+math.Exp(-float64(sum)*scale)), 0.001), 0.999)
+	switch known := Completeness(text, language); {
+	case known == Unfinished:
+		return min(over, unfinished)
+	case known == Finished, consents(tokens, &Of(language).Consent):
+		return max(over, finished)
+	}
+	return over
+}
+
+// overWeights are a scale and a signed octet for each of a power of two of clues, which share them by chance.
+//
+//go:embed over.weights
+var overWeights []byte
+
+const (
+	maxClues = 96
+	maxBag   = 24 // words before the last whose mere presence counts
+)
+
+// clues finds what a text tells, as hashes. They are the inputs of the model.
+func clues(text string, tokens []string, language string, out []uint32) []uint32 {
+	n := len(tokens)
+	last := func(i int) string { // the i-th from the end
+		if i > n {
+			return "^"
+		}
+		return numeral(tokens[n-i])
+	}
+	add := func(kind byte, shared bool, parts ...string) {
+		h := uint32(2166136261)
+		mix := func(s string) {
+			for i := range len(s) {
+				h = (h ^ uint32(s[i])) * 16777619
+			}
+			h = (h ^ 0xff) * 16777619
+		}
+		h = (h ^ uint32(kind)) * 16777619
+		if !shared {
+			mix(language)
+		}
+		for _, p := range parts {
+			mix(p)
+		}
+		// Its low bits are poor.
+		h ^= h >> 16
+		h *= 0x7feb352d
+		h ^= h >> 15
+		h *= 0x846ca68b
+		out = append(out, h^h>>16)
+	}
+	size := string(rune('a' + min(n, 16)))
+	first, second := last(max(n, 1)), last(max(n-1, 1))
+	t1, t2, t3, t4 := last(1), last(2), last(3), last(4)
+	add(0, true)
+	add(1, false)
+	add(2, false, t1)
+	add(3, false, t2, t1)
+	add(4, false, t3, t2, t1)
+	add(5, false, t4, t3, t2, t1)
+	add(6, false, t2)
+	add(7, false, t3)
+	add(8, false, t4)
+	add(9, false, t3, t1)
+	add(10, false, first)
+	add(11, false, first, second)
+	add(12, false, first, t1)
+	add(13, false, size)
+	add(14, true, size)
+	add(15, false, size, t1)
+	if n <= 5 {
+		add(16, false, tokens...)
+	}
+	if n > 0 && spacelessIn(t1) {
+		add(17, false, last(5), t4, t3, t2, t1)
+		add(18, false, last(6), last(5), t4, t3, t2, t1)
+		add(19, false, t3, t2)
+	}
+	for i := 1; i <= 4; i++ {
+		end := ending(t1, i)
+		add(20, false, end)
+		add(21, true, end)
+		add(22, false, end, ending(t2, i))
+	}
+	add(23, true, t1)
+	for i := 2; i <= min(n, maxBag); i++ {
+		add(24, false, last(i))
+	}
+	mark := stop(text)
+	add(25, false, mark)
+	add(26, true, mark)
+	inner := "-"
+	if strings.ContainsAny(strings.TrimRight(text, stops), ".!?,。！？，、؟،।") {
+		inner = "+" // the recognizer writes punctuation
+	}
+	add(27, false, mark, inner)
+	add(28, true, mark, inner)
+	return out
+}
+
+// numeral makes all numbers that are written in digits alike.
+func numeral(token string) string {
+	if token[0] >= '0' && token[0] <= '9' {
+		return "0"
+	}
+	return token
+}
+
+// ending is the last n runes of a word, with a sign where the word is no longer.
+func ending(word string, n int) string {
+	i := len(word)
+	for ; n > 0 && i > 0; n-- {
+		_, size := utf8.DecodeLastRuneInString(word[:i])
+		i -= size
+	}
+	if i == 0 {
+		return "^"
+	}
+	return word[i:]
+}
+
+const stops = ".!?…。！？؟।,،，、;:-–—"
+
+// stop is the punctuation at the end of a text, by its kind.
+func stop(text string) string {
+	for _, c := range []struct{ kind, ends string }{
+		{"…", "... … - – —"}, {".", ". 。 । 。"}, {"?", "? ？ ؟"}, {"!", "! ！"}, {",", ", ، ， 、 ; : ；"},
+	} {
+		for end := range strings.FieldsSeq(c.ends) {
+			if strings.HasSuffix(text, end) {
+				return c.kind
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,211 @@
+package lang_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/internal/catalog"
+	"parley/internal/lang"
+	"parley/internal/turn"
+)
+
+// languages are those of the catalog.
+func languages() (all []string) {
+	for _, l := range catalog.New("https://example.com/", nil).Languages() {
+		all = append(all, l.ISO2)
+	}
+	return all
+}
+
+// In every language of the catalog complete sentences are told from those that break off, without punctuation.
+func TestOver(t *testing.T) {
+	list, err := os.ReadFile("testdata/over.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums, counts := map[string]map[string]float64{"+": {}, "-": {}}, map[string]map[string]int{"+": {}, "-": {}}
+	wrong, all := 0, 0
+	for line := range strings.Lines(string(list)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		f := strings.Split(strings.TrimSpace(line), "\t")
+		p := lang.Over(f[2], f[0])
+		sums[f[1]][f[0]] += p
+		counts[f[1]][f[0]]++
+		if all++; p > 0.5 != (f[1] == "+") {
+			wrong++
+			t.Logf("%s%s %q: %.2f", f[0], f[1], f[2], p)
+		}
+	}
+	if share := float64(wrong) / float64(all); share > 0.15 {
+		t.Errorf("%d of %d sentences are misjudged", wrong, all)
+	}
+	for _, l := range languages() {
+		if counts["+"][l] < 3 || counts["-"][l] < 3 {
+			t.Errorf("%s: %d complete sentences, %d that are not", l, counts["+"][l], counts["-"][l])
+		}
+		if a, b := sums["+"][l]/float64(counts["+"][l]), sums["-"][l]/float64(counts["-"][l]); a < b+0.03 {
+			t.Errorf("%s: complete sentences are over with %.2f, others with %.2f", l, a, b)
+		}
+	}
+}
+
+// What our rules know for certain is not left to the model.
+func TestOverKnown(t *testing.T) {
+	for _, c := range []struct {
+		language, text string
+		least, most    float64
+	}{
+		{"en", "my number is", 0, 0.1}, {"en", "my number is 555", 0, 0.1}, {"de", "meine Nummer ist", 0, 0.1},
+		{"en", "well,", 0, 0.1}, {"en", "so...", 0, 0.1}, {"en", "um", 0, 0.1},
+		{"en", "yes please", 0.85, 1}, {"en", "no", 0.85, 1}, {"de", "ja bitte", 0.85, 1}, {"ja", "はい", 0.85, 1},
+		{"en", "is it open?", 0.85, 1},
+		{"en", "", 0.5, 0.5}, {"en", " ?", 0.5, 0.5},
+	} {
+		if p := lang.Over(c.text, c.language); p < c.least || p > c.most {
+			t.Errorf("%s %q: %.2f, want %v to %v", c.language, c.text, p, c.least, c.most)
+		}
+	}
+}
+
+func FuzzOver(f *testing.F) {
+	f.Add("I would like a table, for two.", "en")
+	f.Add("你好，世界。 3 €", "zh")
+	f.Fuzz(func(t *testing.T, text, language string) {
+		if p := lang.Over(text, language); !(p > 0 && p < 1) || p != lang.Over(text, language) {
+			t.Fatalf("%q: %v", text, p)
+		}
+	})
+}
+
+// Judging a text costs so little that a call's words, some five new texts a second, take far less than a percent of a
+// processor.
+func BenchmarkOver(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		lang.Over("hello i wanted to ask whether you still have a room for the weekend after next we would arrive on", "en")
+	}
+}
+
+// judged is an utterance that was held out: its longest pause, and what the rules and the model make of its words there
+// and at its end.
+type judged struct {
+	pause         float64
+	paused, whole verdict
+}
+
+type verdict struct{ factor, over float64 }
+
+func judge(text, language string) verdict {
+	v := verdict{1, lang.Over(text, language)}
+	switch lang.Completeness(text, language) {
+	case lang.Finished:
+		v.factor = 0.5
+	case lang.Unfinished:
+		v.factor = 2.5
+	}
+	return v
+}
+
+// ways to decide how much silence ends a turn: all the same, by the rules that there were before the model, as it is now.
+var ways = []struct {
+	name string
+	wait func(v verdict, usual float64) float64
+}{
+	{"silence alone", func(_ verdict, usual float64) float64 { return usual }},
+	{"the rules before", func(v verdict, usual float64) float64 { return min(max(usual*v.factor, 200), 2000) }},
+	{"now", func(v verdict, usual float64) float64 {
+		return float64(turn.Pause(time.Duration(usual)*time.Millisecond, v.over).Milliseconds())
+	}},
+}
+
+// with is how many are cut off, and how long it takes in the mean until a turn is taken, with so much usual silence.
+func with(way int, usual float64, said []judged) (cut, delay float64) {
+	for i := range said {
+		if said[i].pause > ways[way].wait(said[i].paused, usual) {
+			cut++
+		}
+		delay += ways[way].wait(said[i].whole, usual)
+	}
+	n := float64(len(said))
+	return cut / n, delay / n
+}
+
+// solve finds the usual silence from which on something is so.
+func solve(so func(usual float64) bool) float64 {
+	low, high := 10.0, 20000.0
+	for range 20 {
+		if mid := math.Sqrt(low * high); so(mid) {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return high
+}
+
+// cutAt is how many are cut off when turns are taken after so long in the mean.
+func cutAt(way int, delay float64, said []judged) float64 {
+	cut, _ := with(way, solve(func(u float64) bool { _, d := with(way, u, said); return d >= delay }), said)
+	return cut
+}
+
+// delayAt is after how long turns are taken in the mean when so many are cut off.
+func delayAt(way int, cut float64, said []judged) float64 {
+	_, delay := with(way, solve(func(u float64) bool { c, _ := with(way, u, said); return c <= cut }), said)
+	return delay
+}
+
+// The sentences of testdata/turns.tsv that were held out, with pauses that we put into them: how many speakers are cut
+// off, and how long the others wait.
+func TestTurnsHeldOut(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	for _, punctuated := range []bool{false, true} {
+		var all []judged
+		about := "words without punctuation"
+		if punctuated {
+			about = "words with punctuation"
+		}
+		worst := 1.0
+		for _, l := range languages() {
+			s := saidIn(t, l, true, 500)
+			var said []judged
+			for i := range s.turns {
+				if u := s.utter(i, r); u != nil {
+					a, b := u.texts(punctuated, r)
+					said = append(said, judged{u.pause, judge(a, l), judge(b, l)})
+				}
+			}
+			all = append(all, said...)
+			silent, ruled, now := cutAt(0, 300, said), cutAt(1, 300, said), cutAt(2, 300, said)
+			worst = min(worst, 1-now/silent)
+			if now > 0.7*silent {
+				t.Errorf("%s: %.1f %% are cut off, by silence alone %.1f", l, 100*now, 100*silent)
+			}
+			t.Logf("quality: turns, %s, %s: cut off at 300 ms in the mean: %.1f ± %.1f %% (the rules before %.1f, silence alone %.1f) of %d",
+				about, l, 100*now, 196*math.Sqrt(now*(1-now)/float64(len(said))), 100*ruled, 100*silent, len(said))
+		}
+		for way := range ways {
+			cut := cutAt(way, 300, all)
+			low, high := math.Inf(1), math.Inf(-1)
+			for range 10 {
+				again := make([]judged, len(all))
+				for i := range again {
+					again[i] = all[r.IntN(len(all))]
+				}
+				d := delayAt(way, 0.05, again)
+				low, high = min(low, d), max(high, d)
+			}
+			usualCut, usualDelay := with(way, 600, all)
+			t.Logf("quality: turns, %s, %s: cut off at 300 ms in the mean %.1f ± %.1f %% (goal 25); delay at 5 %% cut off %.0f ms, %.0f to %.0f (goal 850); with endpoint_sensitivity 0.5 %.1f %% and %.0f ms; %d utterances, pauses put in by us",
+				about, ways[way].name, 100*cut, 196*math.Sqrt(cut*(1-cut)/float64(len(all))), delayAt(way, 0.05, all), low, high,
+				100*usualCut, usualDelay, len(all))
+		}
+		t.Logf("quality: turns, %s: at least %.0f %% fewer are cut off in each language than by silence alone (goal 30)", about, 100*worst)
+	}
+}

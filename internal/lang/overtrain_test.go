@@ -1,0 +1,116 @@
+//go:build train
+
+package lang_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/internal/lang"
+)
+
+const (
+	overBits   = 20
+	overMost   = 7000 // sentences of a source
+	overRounds = 4
+	overRare   = 3 // what is met less often tells nothing
+)
+
+// TestOverTrain makes the weights of lang.Over: logistic regression by stochastic gradient descent with Adagrad, from
+// the sentences of testdata/turns.tsv in the directory that PARLEY_SENTENCES names, cut where people pause. It takes a
+// few minutes of one processor and the same data gives the same weights. PARLEY_TRAIN_WITHOUT names languages to leave
+// out, and PARLEY_TRAIN_TO another file for the weights.
+func TestOverTrain(t *testing.T) {
+	r := rand.New(rand.NewPCG(17, 17))
+	without := strings.Fields(os.Getenv("PARLEY_TRAIN_WITHOUT"))
+	var all []*sentences
+	type lesson struct{ s, i int }
+	var lessons []lesson
+	for _, l := range languages() {
+		if slices.Contains(without, l) {
+			continue
+		}
+		s := saidIn(t, l, false, overMost)
+		t.Logf("%s: %d", l, len(s.turns))
+		for i := range s.turns {
+			lessons = append(lessons, lesson{len(all), i})
+		}
+		all = append(all, s)
+	}
+	began := time.Now()
+	var found []uint32
+	met := make([]uint8, 1<<26) // how often each clue is
+	for _, l := range lessons {
+		words := all[l.s].turns[l.i]
+		for _, part := range [][]string{words, words[:(len(words)+1)/2]} {
+			for _, c := range lang.Clues(plain(strings.Join(part, "")), all[l.s].language, nil) {
+				met[c>>6] = min(met[c>>6]+1, overRare)
+			}
+		}
+	}
+	weights := make([]float32, 1<<overBits)
+	squares := make([]float32, 1<<overBits)
+	loss, seen := 0.0, 0
+	learn := func(text, language string, over float64) {
+		found = slices.DeleteFunc(lang.Clues(text, language, found[:0]), func(c uint32) bool { return met[c>>6] < overRare })
+		sum := float32(0)
+		for _, c := range found {
+			sum += weights[c>>(32-overBits)]
+		}
+		p := 1 / (1 + math.Exp(-float64(sum)))
+		loss -= math.Log(math.Max(1e-9, over*p+(1-over)*(1-p)))
+		seen++
+		g := float32(p - over)
+		for _, c := range found {
+			i := c >> (32 - overBits)
+			d := g + 2e-6*weights[i]
+			squares[i] += d * d
+			weights[i] -= 0.08 * d / (float32(math.Sqrt(float64(squares[i]))) + 1e-3)
+		}
+	}
+	for round := range overRounds {
+		r.Shuffle(len(lessons), func(i, j int) { lessons[i], lessons[j] = lessons[j], lessons[i] })
+		loss, seen = 0, 0
+		for _, l := range lessons {
+			s := all[l.s]
+			u := s.utter(l.i, r)
+			if u == nil {
+				learn(plain(strings.Join(s.turns[l.i], "")), s.language, 1)
+				continue
+			}
+			paused, whole := u.texts(r.IntN(3) == 0, r)
+			learn(paused, s.language, 0)
+			learn(whole, s.language, 1)
+		}
+		t.Logf("round %d: loss %.4f of %d, %v", round, loss/float64(seen), seen, time.Since(began).Round(time.Second))
+	}
+	high := float32(0)
+	for _, w := range weights {
+		high = max(high, w, -w)
+	}
+	high = min(high, 6)
+	out := bytes.NewBuffer(binary.LittleEndian.AppendUint32(nil, math.Float32bits(high/127)))
+	used := 0
+	for _, w := range weights {
+		q := int8(max(-127, min(127, math.Round(float64(w/high*127)))))
+		if q != 0 {
+			used++
+		}
+		out.WriteByte(byte(q))
+	}
+	t.Logf("%d weights are not zero, the largest is %.2f", used, high)
+	file := "over.weights"
+	if to := os.Getenv("PARLEY_TRAIN_TO"); to != "" {
+		file = to
+	}
+	if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
