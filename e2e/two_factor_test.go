@@ -87,6 +87,9 @@ func TestTwoFactorSignIn(t *testing.T) {
 	p.fill("#f-password", s.Password)
 	p.click("#main form button[type=submit]")
 	p.see("h2", "Two-factor sign-in is on")
+	p.open(s.URL + "/audit")
+	p.see("#results", "turned off two-factor sign-in")
+	p.look("audit")
 	login := map[string]any{"email": s.Email, "password": s.Password}
 	if status := s.call(t, http.MethodPost, "/login", login, nil); status != http.StatusUnauthorized {
 		t.Errorf("login without a code: %d", status)

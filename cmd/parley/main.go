@@ -82,6 +82,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	slog.SetDefault(slog.New(store.Calm(c.Settings.logHandler(stderr))))
 	ctx, kill, stop := signals()
 	defer stop()
+	if parsed.Command() != "serve" {
+		ctx = store.By(ctx, store.Operator)
+	}
 	if err := parsed.Run(&c.Settings, &terminal{ctx, stdout, kill}); err != nil {
 		if code, ok := errors.AsType[exitStatus](err); ok { // it has said what there is to say
 			return int(code)

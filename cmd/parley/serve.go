@@ -479,6 +479,10 @@ func (s *Settings) forget(ctx context.Context, db *store.DB) error {
 			func(ctx context.Context, tx *store.Tx) (bool, error) { return tx.ForgetConversations(ctx, before) },
 			func(ctx context.Context, tx *store.Tx) (bool, error) { return tx.ForgetSMS(ctx, before) })
 	}
+	if s.KeepAudit > 0 {
+		before := now.Add(-time.Duration(s.KeepAudit) * 24 * time.Hour)
+		steps = append(steps, func(ctx context.Context, tx *store.Tx) (bool, error) { return tx.ForgetAudit(ctx, before) })
+	}
 	for _, step := range steps {
 		if err := db.InSteps(ctx, step); err != nil {
 			return err

@@ -52,6 +52,7 @@ type Settings struct {
 	KeepConversations int            `help:"Days to keep conversations after the last message (0: forever)."`
 	KeepRecordings    int            `help:"Days to keep recordings after the call (0: forever)."`
 	KeepCalls         int            `help:"Days to keep calls and their transcripts (0: forever)."`
+	KeepAudit         int            `default:"365" help:"Days to keep the audit log of who changed what (0: forever)."`
 	SMTPURL           string         `name:"smtp-url" help:"Mail server for alerts and invitations: smtp://USER:PASSWORD@HOST:587 (STARTTLS) or smtps://…:465; ?tls=off for one on a trusted network. No e-mail when absent."`
 	SMTPFrom          string         `name:"smtp-from" help:"Address that e-mail comes from, such as Parley <parley@example.com>."`
 	Drain             time.Duration  `default:"1h" help:"How long a stopping server waits for live calls and requests. A second signal stops it at once."`

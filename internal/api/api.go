@@ -130,6 +130,7 @@ func (a *API) register() {
 	a.blacklistRoutes()
 	a.widgetRoutes()
 	a.webCallRoutes()
+	a.auditRoutes()
 	a.billingRoutes()
 	a.numberRoutes()
 	a.trunkRoutes()

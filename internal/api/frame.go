@@ -15,9 +15,9 @@ import (
 	"unicode/utf8"
 
 	"parley"
-	"parley/internal/assistant"
 	"parley/internal/auth"
 	"parley/internal/form"
+	"parley/internal/store"
 	"parley/internal/web"
 )
 
@@ -299,9 +299,9 @@ func whoFrom(ctx context.Context) *auth.Who {
 	return w
 }
 
-// known is the context of a request by somebody.
-func known(ctx context.Context, who *auth.Who) context.Context {
-	return assistant.By(context.WithValue(ctx, whoKey{}, who), who.Author())
+// known is the context of a request by somebody, from a client's address.
+func known(ctx context.Context, who *auth.Who, address string) context.Context {
+	return store.By(context.WithValue(ctx, whoKey{}, who), who.Actor(address))
 }
 
 // authenticate finds out who asks, counts the request against the key's limit, and answers when either fails.
@@ -323,7 +323,7 @@ func (a *API) authenticate(w http.ResponseWriter, r *http.Request, f family) (*h
 		a.fail(w, r, f, "", err)
 		return r, false
 	}
-	return r.WithContext(known(r.Context(), who)), true
+	return r.WithContext(known(r.Context(), who, a.Front.Address(r))), true
 }
 
 // ServeHTTP answers everything below /api: it names the request, survives its panics, and asks for a credential on

@@ -28,7 +28,7 @@ func (o own) RoundTrip(r *http.Request) (*http.Response, error) {
 	if u.DisabledAt != 0 {
 		return nil, parley.Errorf(parley.Forbidden, "The account is disabled.")
 	}
-	ctx, cancel := context.WithCancel(known(r.Context(), &auth.Who{User: u, Key: &parley.Key{}}))
+	ctx, cancel := context.WithCancel(known(r.Context(), &auth.Who{User: u, Key: &parley.Key{}}, ""))
 	read, write := io.Pipe()
 	w := &inner{header: http.Header{}, body: write, begun: make(chan struct{})}
 	r = r.Clone(ctx)

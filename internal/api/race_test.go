@@ -176,7 +176,7 @@ func TestQueriesPerRequest(t *testing.T) {
 				{"GET", one + "/prompt-versions", "", 5},
 				{"GET", "/user/assistants/phone-numbers", "", 3},
 				{"POST", "/user/tools", encode(toolBody()), 8},
-				{"PUT", one, `{"name":"Z"}`, 13},
+				{"PUT", one, `{"name":"Z"}`, 14},
 				{"PUT", one, `{}`, 10},
 			} {
 				c.n.Store(0)

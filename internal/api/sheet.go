@@ -22,6 +22,7 @@ func (a *API) sheetRoutes() {
 	handle(a, list("leads.csv", "exportLeads", "Campaigns", "All leads that match the filters, as CSV"), a.exportLeads)
 	handle(a, list("campaigns.csv", "exportCampaigns", "Campaigns", "All campaigns, as CSV"), a.exportCampaigns)
 	handle(a, list("billing/ledger.csv", "exportLedger", "Billing", "Every movement of the balance, as CSV"), a.exportLedger)
+	handle(a, list("audit.csv", "exportAudit", "Identity", "Who changed what, as CSV"), a.exportAudit)
 	handle(a, list("sms.csv", "exportSMS", "SMS", "All text messages that the filters take, as CSV"), a.exportSMS)
 	handle(a, list("webhook-deliveries.csv", "exportDeliveries", "Webhooks",
 		"All deliveries that match the filters, as CSV"), a.exportDeliveries)
@@ -100,6 +101,12 @@ func (a *API) exportLedger(ctx context.Context, r *request, in *dateQuery) (none
 	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
 		from, to := in.bounds()
 		return sheet.Ledger(ctx, a.DB, r.UserID(), from, to, zone, begin)
+	})
+}
+
+func (a *API) exportAudit(ctx context.Context, r *request, in *auditQuery) (none, error) {
+	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
+		return sheet.Audit(ctx, a.DB, r.UserID(), in.filter(), zone, begin)
 	})
 }
 

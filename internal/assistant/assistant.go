@@ -35,7 +35,6 @@ func (d *Studio) Create(ctx context.Context, userID int64, body map[string]any) 
 	form.Defaults(a)
 	fields := bind(body, a, true)
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		tx.Sign(author(ctx), "")
 		if err := d.check(ctx, tx.Query, userID, nil, a, slices.Clone(fields)); err != nil {
 			return err
 		}
@@ -55,7 +54,6 @@ func (d *Studio) Create(ctx context.Context, userID int64, body map[string]any) 
 // nothing writes nothing.
 func (d *Studio) Update(ctx context.Context, userID, id int64, body map[string]any) (*parley.Assistant, error) {
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		tx.Sign(author(ctx), "")
 		return d.change(ctx, tx, userID, id, body)
 	})
 	if err != nil {

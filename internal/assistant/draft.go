@@ -14,18 +14,6 @@ import (
 	"parley/internal/store"
 )
 
-type authorKey struct{}
-
-// By is a context in which somebody changes assistants: versions and drafts name them.
-func By(ctx context.Context, author string) context.Context {
-	return context.WithValue(ctx, authorKey{}, author)
-}
-
-func author(ctx context.Context) string {
-	name, _ := ctx.Value(authorKey{}).(string)
-	return name
-}
-
 // Draft is the draft of one of the user's assistants, as it stands to the live one now.
 func (d *Studio) Draft(ctx context.Context, userID, id int64) (*parley.AssistantDraft, error) {
 	live, err := d.DB.Assistant(ctx, userID, id)
@@ -116,7 +104,7 @@ func (d *Studio) SaveDraft(ctx context.Context, userID, id int64, body map[strin
 		if draft.Changes, err = d.amend(ctx, tx, live, draft.Changes, body); err != nil {
 			return err
 		}
-		draft.Author = author(ctx)
+		draft.Author = store.Author(ctx)
 		switch {
 		case len(draft.Changes) > 0:
 			err = tx.SaveAssistantDraft(ctx, userID, draft)
@@ -205,7 +193,7 @@ func (d *Studio) Publish(ctx context.Context, userID, id int64, how Publishing) 
 		case untested != "":
 			note = strings.TrimSpace(note + " (Published without its tests: " + strings.TrimSuffix(untested, ".") + ")")
 		}
-		tx.Sign(author(ctx), note)
+		tx.Sign(note)
 		if err := d.change(ctx, tx, userID, id, bodyOf(draft.Changes)); err != nil {
 			return err
 		}
@@ -308,7 +296,7 @@ func (d *Studio) Restore(ctx context.Context, userID, id int64, version int, not
 	}
 	note = cmp.Or(note, "Restored version "+strconv.Itoa(v.Version))
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		tx.Sign(author(ctx), note)
+		tx.Sign(note)
 		return d.change(ctx, tx, userID, id, bodyOf(v.Settings))
 	})
 	if err != nil {

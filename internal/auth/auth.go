@@ -119,6 +119,18 @@ func (w *Who) Author() string {
 	return name
 }
 
+// Actor is the caller as the audit log names them, from a client's address.
+func (w *Who) Actor(address string) store.Actor {
+	a := store.Actor{UserID: w.User.ID, Who: "owner", Name: w.Author(), Address: address}
+	switch {
+	case w.Key.Kind == parley.APIKey:
+		a.Who = "key:" + strconv.FormatInt(w.Key.ID, 10)
+	case w.Member != nil:
+		a.Who = "member:" + strconv.FormatInt(w.Member.ID, 10)
+	}
+	return a
+}
+
 // argon2id with 19 MiB, 2 passes: the second of OWASP's equivalent choices, about 20 ms here.
 var params = &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 

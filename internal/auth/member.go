@@ -151,6 +151,7 @@ func (d *Authority) Accept(ctx context.Context, from, token string, in *Acceptan
 		return nil, "", err
 	}
 	who = &Who{User: u, Member: m}
+	ctx = store.By(ctx, store.Actor{UserID: u.ID, Who: "invitation:" + strconv.FormatInt(i.ID, 10), Name: i.Email, Address: from})
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := tx.DeleteInvitation(ctx, i.UserID, i.ID); store.IsNotFound(err) {
 			return errInvitation // somebody was faster

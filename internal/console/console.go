@@ -224,6 +224,7 @@ func (c *Console) routes() {
 	c.page("GET /campaigns/{id}/leads.csv", c.campaignExport)
 	c.page("GET /messages.csv", c.smsSheet)
 	c.page("GET /ledger.csv", c.ledgerSheet)
+	c.page("GET /audit.csv", c.auditSheet)
 	c.page("GET /webhooks.csv", c.deliverySheet)
 	c.page("GET /assistants/{id}/test-runs.csv", c.runSheet)
 	c.page("GET /assistants.csv", c.whole(sheet.Assistants))
@@ -379,6 +380,7 @@ func (c *Console) routes() {
 	c.page("POST /keys/delete", c.keysDelete)
 
 	c.page("GET /ledger", c.ledgerPage)
+	c.page("GET /audit", c.auditPage)
 	c.page("GET /account", c.accountPage)
 	c.page("POST /account", c.profileSave)
 	c.page("POST /account/password", c.passwordChange)

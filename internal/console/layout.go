@@ -42,6 +42,7 @@ var nav = [][]entry{
 		{"/ledger", "Ledger", "ledger"},
 		{"/people", "People", "people"},
 		{"/keys", "API keys", "key"},
+		{"/audit", "Audit log", "clock"},
 		{"/account", "Account", "account"},
 	},
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/assistant"
 	"parley/internal/auth"
+	"parley/internal/store"
 	"parley/internal/web"
 )
 
@@ -41,7 +41,7 @@ func (c *Console) credential(r *request, name string, kind parley.KeyKind) (*aut
 func (c *Console) identify(r *request) error {
 	who, err := c.credential(r, sessionCookie, parley.Console)
 	if r.who = who; who != nil {
-		r.Request = r.WithContext(assistant.By(r.Context(), who.Author()))
+		r.Request = r.WithContext(store.By(r.Context(), who.Actor(c.Front.Address(r.Request))))
 	}
 	return err
 }

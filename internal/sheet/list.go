@@ -147,6 +147,26 @@ func Ledger(ctx context.Context, db *store.DB, userID int64, from, to parley.Tim
 	})
 }
 
+// Audit writes who changed what in the user's account.
+func Audit(ctx context.Context, db *store.DB, userID int64, f store.AuditFilter, zone *time.Location, begin Begin) error {
+	c := clock{zone}
+	return write(begin, "audit.csv", []column[parley.AuditEntry]{
+		{"id", func(r *parley.AuditEntry) string { return whole(r.ID) }},
+		{"created_at", func(r *parley.AuditEntry) string { return at(c, r.CreatedAt) }},
+		{"who", func(r *parley.AuditEntry) string { return r.Who }},
+		{"who_name", func(r *parley.AuditEntry) string { return Plain(r.WhoName) }},
+		{"address", func(r *parley.AuditEntry) string { return Plain(r.Address) }},
+		{"action", func(r *parley.AuditEntry) string { return string(r.Action) }},
+		{"kind", func(r *parley.AuditEntry) string { return string(r.Kind) }},
+		{"thing_id", func(r *parley.AuditEntry) string { return Plain(r.ThingID) }},
+		{"name", func(r *parley.AuditEntry) string { return Plain(r.Name) }},
+		{"changes", func(r *parley.AuditEntry) string { return Plain(r.Summary()) }},
+	}, func(row func(*parley.AuditEntry) error) error {
+		return pages(func(p store.Page) ([]parley.AuditEntry, int, error) { return db.Audit(ctx, userID, f, p) },
+			func(r *parley.AuditEntry) int64 { return r.ID }, row)
+	})
+}
+
 // Texts writes the user's text messages that a filter takes.
 func Texts(ctx context.Context, db *store.DB, userID int64, f store.SMSFilter, zone *time.Location, begin Begin) error {
 	c := clock{zone}

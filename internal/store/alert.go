@@ -15,7 +15,8 @@ func (q Query) Alert(ctx context.Context, userID, id int64) (*parley.Alert, erro
 
 // AlertForUpdate is Alert, kept from others until the transaction ends.
 func (tx *Tx) AlertForUpdate(ctx context.Context, userID, id int64) (*parley.Alert, error) {
-	return tx.alert(ctx, userID, id, true)
+	a, err := tx.alert(ctx, userID, id, true)
+	return a, tx.saw(parley.AuditAlert, id, a, err)
 }
 
 func (q Query) alert(ctx context.Context, userID, id int64, lock bool) (*parley.Alert, error) {
@@ -48,20 +49,20 @@ func (tx *Tx) CreateAlert(ctx context.Context, userID int64, a *parley.Alert) er
 	a.ID, a.UserID, a.CreatedAt = 0, userID, parley.Now()
 	a.UpdatedAt = a.CreatedAt
 	_, err := tx.q.NewInsert().Model(a).Exec(ctx)
-	return err
+	return tx.note(userID, parley.AuditCreated, parley.AuditAlert, a.ID, a, err)
 }
 
 // SaveAlert stores a changed alert.
 func (tx *Tx) SaveAlert(ctx context.Context, userID int64, a *parley.Alert) error {
 	res, err := tx.q.NewUpdate().Model(a).ExcludeColumn("id", "user_id", "created_at").
 		Where("id = ? AND user_id = ?", a.ID, userID).Exec(ctx)
-	return one(res, err, alertNotFound)
+	return tx.note(userID, parley.AuditChanged, parley.AuditAlert, a.ID, a, one(res, err, alertNotFound))
 }
 
 // DeleteAlert removes an alert.
 func (tx *Tx) DeleteAlert(ctx context.Context, userID, id int64) error {
-	res, err := tx.q.NewDelete().Model((*parley.Alert)(nil)).Where("id = ? AND user_id = ?", id, userID).Exec(ctx)
-	return one(res, err, alertNotFound)
+	return tx.drop(ctx, userID, parley.AuditAlert, id, alertNotFound,
+		"DELETE FROM alerts WHERE id = ? AND user_id = ? RETURNING name", id, userID)
 }
 
 // ClaimAlerts takes at most n alerts that are due, longest due first: nobody else looks at them until then.

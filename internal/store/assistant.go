@@ -29,9 +29,13 @@ func (q Query) Assistant(ctx context.Context, userID, id int64) (*parley.Assista
 // AssistantForUpdate is Assistant, kept from others until the transaction ends: what is then saved loses nobody's
 // change.
 func (tx *Tx) AssistantForUpdate(ctx context.Context, userID, id int64) (*parley.Assistant, error) {
-	return tx.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery {
+	a, err := tx.assistant(ctx, func(s *bun.SelectQuery) *bun.SelectQuery {
 		return tx.locked(s.Where("id = ? AND user_id = ?", id, userID))
 	})
+	if err != nil {
+		return nil, err
+	}
+	return a, tx.saw(parley.AuditAssistant, id, a.Settings(), nil)
 }
 
 // AssistantByUUID is the assistant with that UUID, whoever owns it: the public routes know no user. Those of a
@@ -239,7 +243,7 @@ func (tx *Tx) CreateAssistant(ctx context.Context, userID int64, a *parley.Assis
 	if err := tx.addToolIDs(ctx, a); err != nil {
 		return err
 	}
-	return tx.keepVersion(ctx, a, nil)
+	return tx.note(userID, parley.AuditCreated, parley.AuditAssistant, a.ID, a, tx.keepVersion(ctx, a, nil))
 }
 
 // SaveAssistant stores a changed assistant, and a version of it.
@@ -264,7 +268,7 @@ func (tx *Tx) SaveAssistant(ctx context.Context, userID int64, old, a *parley.As
 			return err
 		}
 	}
-	return tx.keepVersion(ctx, a, old)
+	return tx.note(userID, parley.AuditChanged, parley.AuditAssistant, a.ID, a.Settings(), tx.keepVersion(ctx, a, old))
 }
 
 func numberTaken(err error) error {
@@ -297,16 +301,16 @@ func (tx *Tx) addToolIDs(ctx context.Context, a *parley.Assistant) error {
 // DeleteAssistant hides an assistant: it talks no more and frees its number, and its history stays. One without any
 // is removed.
 func (tx *Tx) DeleteAssistant(ctx context.Context, userID, id int64) error {
-	gone, err := some(tx.q.NewRaw(`DELETE FROM assistants WHERE id = ? AND user_id = ? AND deleted_at = 0
+	err := tx.drop(ctx, userID, parley.AuditAssistant, id, assistantNotFound, `DELETE FROM assistants
+		WHERE id = ? AND user_id = ? AND deleted_at = 0
 		AND NOT EXISTS (SELECT 1 FROM conversations WHERE assistant_id = ?) AND NOT EXISTS (SELECT 1 FROM calls WHERE assistant_id = ?)
-		AND NOT EXISTS (SELECT 1 FROM campaigns WHERE assistant_id = ?)`, id, userID, id, id, id).Exec(ctx))
-	if err != nil || gone {
+		AND NOT EXISTS (SELECT 1 FROM campaigns WHERE assistant_id = ?) RETURNING name`, id, userID, id, id, id)
+	if !IsNotFound(err) {
 		return err
 	}
-	res, err := tx.q.NewUpdate().Model((*parley.Assistant)(nil)).Set("deleted_at = ?",
-		parley.Now()).Set("phone_number_id = NULL").
-		Where("id = ? AND user_id = ?", id, userID).Where(alive).Exec(ctx)
-	return one(res, err, assistantNotFound)
+	return tx.drop(ctx, userID, parley.AuditAssistant, id, assistantNotFound,
+		"UPDATE assistants SET deleted_at = ?, phone_number_id = NULL WHERE id = ? AND user_id = ? AND "+alive+" RETURNING name",
+		parley.Now(), id, userID)
 }
 
 // Models are all the models that settings ever named.

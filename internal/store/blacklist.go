@@ -63,12 +63,12 @@ func (tx *Tx) AddToBlacklist(ctx context.Context, userID int64, number string) (
 	_, err = tx.q.NewRaw(`UPDATE leads SET `+leadGiveUp.set+`, due_at = ?, owner = ''
 		WHERE user_id = ? AND `+leadGiveUp.from+` AND contacts IS NOT NULL AND (phone_number = ? OR CAST(contacts AS TEXT) LIKE ?)`,
 		now, userID, number, `%"`+number+`"%`).Exec(ctx)
-	return e, err
+	return e, tx.note(userID, parley.AuditCreated, parley.AuditBlacklist, e.ID, nil, err)
 }
 
 // DropFromBlacklist takes a number off the user's blacklist. Leads that it stopped stay stopped until somebody resets
 // them.
 func (tx *Tx) DropFromBlacklist(ctx context.Context, userID, id int64) error {
 	res, err := tx.q.NewRaw("DELETE FROM blacklist WHERE id = ? AND user_id = ?", id, userID).Exec(ctx)
-	return one(res, err, "Blacklist entry not found")
+	return tx.note(userID, parley.AuditDeleted, parley.AuditBlacklist, id, nil, one(res, err, "Blacklist entry not found"))
 }

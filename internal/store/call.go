@@ -353,7 +353,7 @@ func (tx *Tx) DeleteCall(ctx context.Context, userID, id int64) (recordings []st
 		return nil, parley.Errorf(parley.Conflict, "The call is live: hang up first.")
 	}
 	_, err = tx.q.NewRaw("DELETE FROM webhook_deliveries WHERE call_id = ? AND user_id = ?", id, userID).Exec(ctx)
-	return recordings, err
+	return recordings, tx.note(userID, parley.AuditDeleted, parley.AuditCall, id, nil, err)
 }
 
 // removeCalls removes the calls that a condition finds, none of which is live, with their legs. It gives the names of

@@ -20,7 +20,8 @@ func (q Query) Campaign(ctx context.Context, userID, id int64) (*parley.Campaign
 
 // CampaignForUpdate is Campaign, kept from others until the transaction ends.
 func (tx *Tx) CampaignForUpdate(ctx context.Context, userID, id int64) (*parley.Campaign, error) {
-	return tx.campaign(ctx, tx.locked(tx.q.NewSelect()), userID, id)
+	c, err := tx.campaign(ctx, tx.locked(tx.q.NewSelect()), userID, id)
+	return c, tx.saw(parley.AuditCampaign, id, c, err)
 }
 
 func (q Query) campaign(ctx context.Context, s *bun.SelectQuery, userID, id int64) (*parley.Campaign, error) {
@@ -78,7 +79,7 @@ func (tx *Tx) CreateCampaign(ctx context.Context, userID int64, c *parley.Campai
 	if _, err := tx.q.NewInsert().Model(c).Exec(ctx); err != nil {
 		return err
 	}
-	return tx.keepNumbers(ctx, c)
+	return tx.note(userID, parley.AuditCreated, parley.AuditCampaign, c.ID, c, tx.keepNumbers(ctx, c))
 }
 
 // campaignSettings are the columns that a user decides on.
@@ -98,7 +99,7 @@ func (tx *Tx) SaveCampaign(ctx context.Context, userID int64, c *parley.Campaign
 	if _, err := tx.q.NewRaw("DELETE FROM campaign_numbers WHERE campaign_id = ?", c.ID).Exec(ctx); err != nil {
 		return err
 	}
-	return tx.keepNumbers(ctx, c)
+	return tx.note(userID, parley.AuditChanged, parley.AuditCampaign, c.ID, c, tx.keepNumbers(ctx, c))
 }
 
 func (tx *Tx) keepNumbers(ctx context.Context, c *parley.Campaign) error {
@@ -126,7 +127,7 @@ func (tx *Tx) SaveCampaignRun(ctx context.Context, userID int64, c *parley.Campa
 		"completed_at", "updated_at", "failing", "pauses",
 		"rotation", "answered", "voicemail", "busy", "no_answer", "failed", "canceled",
 		"cost").Where("id = ? AND user_id = ?", c.ID, userID).Exec(ctx)
-	return one(res, err, campaignNotFound)
+	return tx.note(userID, parley.AuditChanged, parley.AuditCampaign, c.ID, c, one(res, err, campaignNotFound))
 }
 
 // DueCampaigns are campaigns of whatever users whose scheduled start has come, longest due first.
@@ -138,9 +139,8 @@ func (q Query) DueCampaigns(ctx context.Context, now parley.Time, limit int) (li
 
 // DeleteCampaign hides a campaign: it calls nobody more. Its leads are removed by EmptyCampaigns; its calls stay.
 func (tx *Tx) DeleteCampaign(ctx context.Context, userID, id int64) error {
-	res, err := tx.q.NewRaw("UPDATE campaigns SET deleted_at = ? WHERE id = ? AND user_id = ? AND "+alive,
-		parley.Now(), id, userID).Exec(ctx)
-	return one(res, err, campaignNotFound)
+	return tx.drop(ctx, userID, parley.AuditCampaign, id, campaignNotFound,
+		"UPDATE campaigns SET deleted_at = ? WHERE id = ? AND user_id = ? AND "+alive+" RETURNING name", parley.Now(), id, userID)
 }
 
 // UntidyLeads says whether EmptyCampaigns or WatchedLeads have something to do.

@@ -421,7 +421,7 @@ func (tx *Tx) AddVariables(ctx context.Context, c *parley.Conversation, vars map
 func (tx *Tx) DeleteConversation(ctx context.Context, userID int64, id string) error {
 	res, err := tx.q.NewDelete().Model((*parley.Conversation)(nil)).Where("id = ? AND user_id = ?", id,
 		userID).Exec(ctx)
-	return one(res, err, conversationNotFound)
+	return tx.note(userID, parley.AuditDeleted, parley.AuditConversation, id, nil, one(res, err, conversationNotFound))
 }
 
 // EraseCustomer removes what the user's conversations and campaigns hold of a customer, by phone number or the
@@ -447,6 +447,7 @@ func (tx *Tx) EraseCustomer(ctx context.Context, userID int64, identifier string
 	if err != nil {
 		return 0, false, err
 	}
+	tx.enter(userID, parley.AuditDeleted, thing{kind: parley.AuditCustomer}, "", []parley.AuditChange{})
 	more = more || others
 	conversations, rest, err := tx.removeConversations(ctx, func(s *bun.SelectQuery) {
 		s.Where("user_id = ? AND (customer_phone = ? OR external_identifier = ?)", userID, identifier, identifier)

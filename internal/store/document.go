@@ -66,6 +66,12 @@ func (tx *Tx) LockKnowledgebase(ctx context.Context, id int64) error {
 	return err
 }
 
+// Document is a document of one of the user's knowledgebases.
+func (tx *Tx) Document(ctx context.Context, userID, knowledgebaseID, id int64) (*parley.Document, error) {
+	d, err := tx.Query.Document(ctx, userID, knowledgebaseID, id)
+	return d, tx.saw(parley.AuditDocument, id, d, err)
+}
+
 // CreateDocument stores a new document of one of the user's knowledgebases, in processing.
 func (tx *Tx) CreateDocument(ctx context.Context, userID, knowledgebaseID int64, d *parley.Document) error {
 	if err := tx.room(ctx, userID, documentLimit, 1); err != nil {
@@ -88,7 +94,7 @@ func (tx *Tx) CreateDocument(ctx context.Context, userID, knowledgebaseID int64,
 	d.UpdatedAt = d.CreatedAt
 	_, err := tx.q.NewInsert().Model(d).Exec(ctx)
 	d.Complete()
-	return err
+	return tx.note(userID, parley.AuditCreated, parley.AuditDocument, d.ID, d, err)
 }
 
 // SaveDocument stores a changed name and description.
@@ -97,7 +103,7 @@ func (tx *Tx) SaveDocument(ctx context.Context, userID int64, d *parley.Document
 	res, err := tx.q.NewUpdate().Model(d).Column("name", "description",
 		"updated_at").Where("id = ? AND deleted_at = 0", d.ID).
 		Where("knowledgebase_id IN (SELECT id FROM knowledgebases WHERE user_id = ?)", userID).Exec(ctx)
-	return one(res, err, documentNotFound)
+	return tx.note(userID, parley.AuditChanged, parley.AuditDocument, d.ID, d, one(res, err, documentNotFound))
 }
 
 // AgainDocument puts a document into processing anew; what is found of it stays until that has succeeded. false says
@@ -116,7 +122,7 @@ func (tx *Tx) AgainDocument(ctx context.Context, userID int64, d *parley.Documen
 	}
 	d.Status, d.Error, d.Progress, d.Run = parley.KnowledgeProcessing, nil, parley.Progress{}, run[0]
 	d.Complete()
-	return true, nil
+	return true, tx.changed(userID, parley.AuditDocument, d.ID, d.Name, nil, "status")
 }
 
 // HideDocument deletes a document as far as anybody can see. ForgetDocument removes what it held.
@@ -124,9 +130,10 @@ func (tx *Tx) HideDocument(ctx context.Context, userID, knowledgebaseID, id int6
 	if err := tx.ownKnowledgebase(ctx, userID, knowledgebaseID); err != nil {
 		return err
 	}
-	res, err := tx.q.NewRaw("UPDATE documents SET deleted_at = ? WHERE id = ? AND knowledgebase_id = ? AND deleted_at = 0",
-		parley.Now(), id, knowledgebaseID).Exec(ctx)
-	if err := one(res, err, documentNotFound); err != nil {
+	err := tx.drop(ctx, userID, parley.AuditDocument, id, documentNotFound,
+		"UPDATE documents SET deleted_at = ? WHERE id = ? AND knowledgebase_id = ? AND deleted_at = 0 RETURNING name",
+		parley.Now(), id, knowledgebaseID)
+	if err != nil {
 		return err
 	}
 	return tx.revise(ctx, knowledgebaseID)

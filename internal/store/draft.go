@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/uptrace/bun"
 
@@ -33,6 +34,15 @@ func (q Query) AssistantDraft(ctx context.Context, userID, assistantID int64) (*
 	return d, nil
 }
 
+// AssistantDraft is the draft of one of the user's assistants.
+func (tx *Tx) AssistantDraft(ctx context.Context, userID, assistantID int64) (*parley.AssistantDraft, error) {
+	d, err := tx.Query.AssistantDraft(ctx, userID, assistantID)
+	if err != nil {
+		return nil, err
+	}
+	return d, tx.saw(parley.AuditDraft, assistantID, d.Changes, nil)
+}
+
 // SaveAssistantDraft stores the draft of one of the user's assistants, in place of the former one.
 func (tx *Tx) SaveAssistantDraft(ctx context.Context, userID int64, d *parley.AssistantDraft) error {
 	plain, err := json.Marshal(d.Changes)
@@ -46,14 +56,35 @@ func (tx *Tx) SaveAssistantDraft(ctx context.Context, userID int64, d *parley.As
 	_, err = tx.q.NewInsert().Model(d).On("CONFLICT (assistant_id) DO UPDATE").
 		Set("author = excluded.author").Set("base = excluded.base").Set("sealed_changes = excluded.sealed_changes").
 		Set("updated_at = excluded.updated_at").Exec(ctx)
-	return err
+	return tx.noteDraft(userID, d, err)
+}
+
+// noteDraft notes what a draft changes, against the former draft, or the live assistant where there was none.
+func (tx *Tx) noteDraft(userID int64, d *parley.AssistantDraft, err error) error {
+	if tx.actor == nil || err != nil {
+		return err
+	}
+	of := thing{parley.AuditDraft, fmt.Sprint(d.AssistantID)}
+	live, former := tx.seen[thing{parley.AuditAssistant, of.id}], tx.seen[of]
+	was, is := maps.Clone(live), maps.Clone(live)
+	if live == nil {
+		was, is = parley.AuditView{}, parley.AuditView{}
+	}
+	maps.Copy(was, former)
+	maps.Copy(is, parley.AuditView(d.Changes))
+	action := parley.AuditChanged
+	if former == nil {
+		action = parley.AuditCreated
+	}
+	tx.enter(userID, action, of, is.Name(), parley.AuditChanges(was, is, false))
+	return nil
 }
 
 // DeleteAssistantDraft removes the draft of one of the user's assistants.
 func (tx *Tx) DeleteAssistantDraft(ctx context.Context, userID, assistantID int64) error {
-	res, err := tx.q.NewDelete().Model((*parley.AssistantDraft)(nil)).
-		Where("assistant_id = ? AND user_id = ?", assistantID, userID).Exec(ctx)
-	return one(res, err, draftNotFound)
+	return tx.drop(ctx, userID, parley.AuditDraft, assistantID, draftNotFound, `DELETE FROM assistant_drafts
+		WHERE assistant_id = ? AND user_id = ? RETURNING (SELECT name FROM assistants WHERE id = assistant_drafts.assistant_id)`,
+		assistantID, userID)
 }
 
 // ToolsNamed are those of the user's mid-call tools that have some ids, in the order of the ids.

@@ -144,7 +144,7 @@ func (tx *Tx) disableEndpoint(ctx context.Context, userID int64, url string) err
 func (tx *Tx) SetWebhookURL(ctx context.Context, userID int64, url string) error {
 	res, err := tx.q.NewRaw("UPDATE users SET webhook_url = ?, updated_at = ? WHERE id = ?", url, parley.Now(),
 		userID).Exec(ctx)
-	return one(res, err, "User not found")
+	return tx.changed(userID, parley.AuditWebhook, "", "", one(res, err, "User not found"), "url")
 }
 
 // Delivery is one of the user's deliveries, with its payload.
@@ -311,7 +311,7 @@ func (tx *Tx) makeWebhookSecret(ctx context.Context, userID int64, now parley.Ti
 	rand.Read(key)
 	_, err := tx.q.NewInsert().Model(&webhookSecretRow{UserID: userID, Sealed: tx.box.seal(webhookSecret, key),
 		CreatedAt: now}).Exec(ctx)
-	return key, err
+	return key, tx.note(userID, parley.AuditCreated, parley.AuditWebhookSecret, "", nil, err)
 }
 
 // WebhookSecretText is a secret as the user is shown it, in the form of the Standard Webhooks specification.

@@ -36,7 +36,7 @@ func (tx *Tx) CreateFilter(ctx context.Context, userID int64, f *parley.SavedFil
 	}
 	f.ID, f.UserID, f.CreatedAt = 0, userID, parley.Now()
 	_, err := tx.q.NewInsert().Model(f).Exec(ctx)
-	return filterTaken(err)
+	return tx.note(userID, parley.AuditCreated, parley.AuditFilter, f.ID, f, filterTaken(err))
 }
 
 // RenameFilter changes the name of a filter.
@@ -45,7 +45,7 @@ func (tx *Tx) RenameFilter(ctx context.Context, userID, id int64, name string) e
 	if err != nil {
 		return filterTaken(err)
 	}
-	return one(res, nil, filterNotFound)
+	return tx.changed(userID, parley.AuditFilter, id, name, one(res, nil, filterNotFound), "name")
 }
 
 func filterTaken(err error) error {
@@ -57,6 +57,6 @@ func filterTaken(err error) error {
 
 // DeleteFilter removes a filter.
 func (tx *Tx) DeleteFilter(ctx context.Context, userID, id int64) error {
-	res, err := tx.q.NewRaw("DELETE FROM saved_filters WHERE id = ? AND user_id = ?", id, userID).Exec(ctx)
-	return one(res, err, filterNotFound)
+	return tx.drop(ctx, userID, parley.AuditFilter, id, filterNotFound,
+		"DELETE FROM saved_filters WHERE id = ? AND user_id = ? RETURNING name", id, userID)
 }

@@ -52,7 +52,7 @@ func (q Query) KeysNamed(ctx context.Context, userID int64, kind parley.KeyKind,
 func (tx *Tx) DeleteKeysNamed(ctx context.Context, userID int64, kind parley.KeyKind, name string) error {
 	_, err := tx.q.NewDelete().Model((*parley.Key)(nil)).Where("user_id = ? AND kind = ? AND name = ?", userID, kind,
 		name).Exec(ctx)
-	return err
+	return tx.noteKey(parley.AuditDeleted, &parley.Key{UserID: userID, Kind: kind, Name: name}, err)
 }
 
 // mostSessions is how many sessions of a kind a user has at once; the oldest ends for another.
@@ -74,24 +74,41 @@ func (tx *Tx) CreateKey(ctx context.Context, k *parley.Key) error {
 	}
 	k.CreatedAt = parley.Now()
 	_, err := tx.q.NewInsert().Model(k).Exec(ctx)
-	return err
+	return tx.noteKey(parley.AuditCreated, k, err)
+}
+
+// noteKey notes a change of a credential. Sessions come and go unnoted.
+func (tx *Tx) noteKey(action parley.AuditAction, k *parley.Key, err error) error {
+	if err != nil {
+		return err
+	}
+	switch k.Kind {
+	case parley.Session, parley.Console, parley.HalfSession:
+		return nil
+	case parley.APIKey:
+		return tx.note(k.UserID, action, parley.AuditKey, k.ID, k, nil)
+	case parley.ShareLink: // its name is the assistant's id
+		return tx.note(k.UserID, action, parley.AuditShareLink, k.Name, nil, nil)
+	}
+	return tx.changed(k.UserID, parley.AuditMember, k.MemberID, "", nil, string(k.Kind)+"_link") // a link for a member
 }
 
 // DeleteKey revokes a credential of that kind; it is refused from the next request on.
 func (tx *Tx) DeleteKey(ctx context.Context, userID int64, kind parley.KeyKind, id int64) error {
-	res, err := tx.q.NewDelete().Model((*parley.Key)(nil)).Where("id = ? AND user_id = ? AND kind = ?", id, userID,
-		kind).Exec(ctx)
-	return one(res, err, "API key not found.")
+	k := &parley.Key{ID: id, UserID: userID, Kind: kind}
+	err := tx.q.NewRaw("DELETE FROM keys WHERE id = ? AND user_id = ? AND kind = ? RETURNING name", id, userID, kind).Scan(ctx, &k.Name)
+	return tx.noteKey(parley.AuditDeleted, k, notFound(err, "API key not found."))
 }
 
 // DeleteKeys revokes the user's API keys, all but one (0: all), and says how many they were.
 func (tx *Tx) DeleteKeys(ctx context.Context, userID, but int64) (int64, error) {
-	res, err := tx.q.NewDelete().Model((*parley.Key)(nil)).Where("user_id = ? AND kind = ? AND id <> ?", userID,
-		parley.APIKey, but).Exec(ctx)
-	if err != nil {
-		return 0, err
+	var list []parley.Key
+	err := tx.q.NewRaw("DELETE FROM keys WHERE user_id = ? AND kind = ? AND id <> ? RETURNING id, user_id, kind, name", userID,
+		parley.APIKey, but).Scan(ctx, &list)
+	for i := range list {
+		err = tx.noteKey(parley.AuditDeleted, &list[i], err)
 	}
-	return res.RowsAffected()
+	return int64(len(list)), err
 }
 
 // DeleteSessions revokes all sessions and links of an account's owner (0) or of one of its members: after a change of password, or

@@ -40,6 +40,12 @@ func (q Query) Knowledgebases(ctx context.Context, userID int64) ([]parley.Knowl
 	return list, err
 }
 
+// Knowledgebase is one of the user's knowledgebases.
+func (tx *Tx) Knowledgebase(ctx context.Context, userID, id int64) (*parley.Knowledgebase, error) {
+	k, err := tx.Query.Knowledgebase(ctx, userID, id)
+	return k, tx.saw(parley.AuditKnowledge, id, k, err)
+}
+
 // CreateKnowledgebase stores a new knowledgebase.
 func (tx *Tx) CreateKnowledgebase(ctx context.Context, userID int64, k *parley.Knowledgebase) error {
 	if err := tx.room(ctx, userID, knowledgebaseLimit, 1); err != nil {
@@ -49,7 +55,7 @@ func (tx *Tx) CreateKnowledgebase(ctx context.Context, userID int64, k *parley.K
 	k.UpdatedAt = k.CreatedAt
 	_, err := tx.q.NewInsert().Model(k).Exec(ctx)
 	k.Derive()
-	return err
+	return tx.note(userID, parley.AuditCreated, parley.AuditKnowledge, k.ID, k, err)
 }
 
 // SaveKnowledgebase stores a changed name and description.
@@ -57,16 +63,17 @@ func (tx *Tx) SaveKnowledgebase(ctx context.Context, userID int64, k *parley.Kno
 	k.UpdatedAt = parley.Now()
 	res, err := tx.q.NewUpdate().Model(k).Column("name", "description", "updated_at").
 		Where("id = ? AND user_id = ? AND deleted_at = 0", k.ID, userID).Exec(ctx)
-	return one(res, err, knowledgebaseNotFound)
+	return tx.note(userID, parley.AuditChanged, parley.AuditKnowledge, k.ID, k, one(res, err, knowledgebaseNotFound))
 }
 
 // HideKnowledgebase deletes a knowledgebase as far as anybody can see, with its documents, and detaches its
 // assistants. ForgetDocument and ForgetWords remove what it held.
 func (tx *Tx) HideKnowledgebase(ctx context.Context, userID, id int64) error {
 	now := parley.Now()
-	res, err := tx.q.NewRaw("UPDATE knowledgebases SET deleted_at = ?, revision = revision + 1 WHERE id = ? AND user_id = ? AND deleted_at = 0",
-		now, id, userID).Exec(ctx)
-	if err := one(res, err, knowledgebaseNotFound); err != nil {
+	err := tx.drop(ctx, userID, parley.AuditKnowledge, id, knowledgebaseNotFound,
+		"UPDATE knowledgebases SET deleted_at = ?, revision = revision + 1 WHERE id = ? AND user_id = ? AND deleted_at = 0 RETURNING name",
+		now, id, userID)
+	if err != nil {
 		return err
 	}
 	if _, err := tx.q.NewRaw("UPDATE assistants SET knowledgebase_id = NULL WHERE knowledgebase_id = ?",

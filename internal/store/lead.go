@@ -3,7 +3,9 @@ package store
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
+	"strconv"
 
 	"github.com/uptrace/bun"
 
@@ -19,7 +21,8 @@ func (q Query) Lead(ctx context.Context, userID, id int64) (*parley.Lead, error)
 
 // LeadForUpdate is Lead, kept from others until the transaction ends.
 func (tx *Tx) LeadForUpdate(ctx context.Context, userID, id int64) (*parley.Lead, error) {
-	return tx.lead(ctx, tx.locked(tx.q.NewSelect()), userID, id)
+	l, err := tx.lead(ctx, tx.locked(tx.q.NewSelect()), userID, id)
+	return l, tx.saw(parley.AuditLead, id, l, err)
 }
 
 func (q Query) lead(ctx context.Context, s *bun.SelectQuery, userID, id int64) (*parley.Lead, error) {
@@ -166,8 +169,29 @@ func (tx *Tx) AddLeads(ctx context.Context, userID, campaignID int64, list []*pa
 	if err := tx.room(ctx, userID, leadLimit, int64(len(rows))); err != nil {
 		return nil, err
 	}
-	return added, tx.insertLeads(ctx, rows, func(l *parley.Lead) { added[slices.Index(list, l)] = false })
+	if err := tx.insertLeads(ctx, rows, func(l *parley.Lead) { added[slices.Index(list, l)] = false }); err != nil {
+		return nil, err
+	}
+	return added, tx.noteLeads(userID, campaignID, rows)
 }
+
+// noteLeads notes leads that were added: one by its id, several by their number, in one entry.
+func (tx *Tx) noteLeads(userID, campaignID int64, rows []*parley.Lead) error {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(l *parley.Lead) bool { return l.ID == 0 })
+	if len(rows) == 0 {
+		return nil
+	}
+	of, changes := thing{kind: parley.AuditLead}, []parley.AuditChange{{Field: "campaign_id", To: number(campaignID)}}
+	if len(rows) == 1 {
+		of.id = strconv.FormatInt(rows[0].ID, 10)
+	} else {
+		changes = append(changes, parley.AuditChange{Field: "leads", To: number(int64(len(rows)))})
+	}
+	tx.enter(userID, parley.AuditCreated, of, "", changes)
+	return nil
+}
+
+func number(n int64) json.RawMessage { return strconv.AppendInt(nil, n, 10) }
 
 // CampaignNumbers says which of some numbers a campaign of the user's has leads with.
 func (q Query) CampaignNumbers(ctx context.Context, userID, campaignID int64, numbers []string) (map[string]bool,
@@ -220,7 +244,11 @@ func (tx *Tx) SaveLead(ctx context.Context, userID int64, l *parley.Lead) error 
 	}
 	res, err := tx.q.NewUpdate().Model(l).ExcludeColumn("id", "user_id",
 		"created_at").Where("id = ? AND user_id = ?", l.ID, userID).Exec(ctx)
-	return one(res, leadOnce(err), leadNotFound)
+	err = one(res, leadOnce(err), leadNotFound)
+	if tx.seen[thing{parley.AuditLead, strconv.FormatInt(l.ID, 10)}] == nil { // not by somebody who changes this lead
+		return err
+	}
+	return tx.note(userID, parley.AuditChanged, parley.AuditLead, l.ID, l, err)
 }
 
 func leadOnce(err error) error {
@@ -238,7 +266,7 @@ var DuplicateLead = parley.Fields{{Name: "phone_number",
 func (tx *Tx) DeleteLead(ctx context.Context, userID, id int64) error {
 	res, err := tx.q.NewRaw("DELETE FROM leads WHERE id = ? AND user_id = ? AND campaign_id IN (SELECT id FROM campaigns WHERE user_id = ? AND deleted_at = 0)",
 		id, userID, userID).Exec(ctx)
-	return one(res, err, leadNotFound)
+	return tx.note(userID, parley.AuditDeleted, parley.AuditLead, id, nil, one(res, err, leadNotFound))
 }
 
 // dropContacts removes a customer's number from among the further numbers of the user's leads: one step of it, that

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 
 	"parley"
 )
@@ -55,6 +56,11 @@ func (tx *Tx) Post(ctx context.Context, userID int64, e *parley.LedgerEntry) (po
 		return false, err
 	}
 	tx.countEntry(e)
+	if e.Kind == parley.Credit {
+		amount, _ := json.Marshal(e.Amount)
+		tx.enter(userID, parley.AuditCreated, thing{parley.AuditCredit, e.Reference}, "",
+			[]parley.AuditChange{{Field: "amount", To: amount}})
+	}
 	if e.Kind == parley.Credit && e.Amount > 0 { // who pays is an account like any other
 		if _, err = tx.q.NewRaw("UPDATE users SET signed_up_at = 0, plan = CASE WHEN plan = ? THEN ? ELSE plan END WHERE id = ? AND signed_up_at > 0",
 			parley.TrialPlan, parley.DefaultPlan, userID).Exec(ctx); err != nil {

@@ -32,7 +32,8 @@ func (q Query) Member(ctx context.Context, userID, id int64) (*parley.Member, er
 
 // MemberForUpdate is Member, kept from others until the transaction ends.
 func (tx *Tx) MemberForUpdate(ctx context.Context, userID, id int64) (*parley.Member, error) {
-	return tx.member(ctx, userID, id, true)
+	m, err := tx.member(ctx, userID, id, true)
+	return m, tx.saw(parley.AuditMember, id, m, err)
 }
 
 func (q Query) member(ctx context.Context, userID, id int64, lock bool) (*parley.Member, error) {
@@ -59,7 +60,7 @@ func (tx *Tx) CreateMember(ctx context.Context, m *parley.Member) error {
 	m.CreatedAt = parley.Now()
 	m.UpdatedAt = m.CreatedAt
 	_, err := tx.q.NewInsert().Model(m).Exec(ctx)
-	return emailOnce(err)
+	return tx.note(m.UserID, parley.AuditCreated, parley.AuditMember, m.ID, m, emailOnce(err))
 }
 
 // SaveMember stores a changed member.
@@ -70,13 +71,14 @@ func (tx *Tx) SaveMember(ctx context.Context, m *parley.Member) error {
 	m.UpdatedAt = parley.Now()
 	res, err := tx.q.NewUpdate().Model(m).ExcludeColumn("id", "user_id", "created_at", "last_seen_at").
 		Where("id = ? AND user_id = ?", m.ID, m.UserID).Exec(ctx)
-	return one(res, emailOnce(err), memberNotFound)
+	return tx.note(m.UserID, parley.AuditChanged, parley.AuditMember, m.ID, m, one(res, emailOnce(err), memberNotFound))
 }
 
 // DeleteMember removes a member with all their sessions and keys, their second factor, and their identities at issuers.
 func (tx *Tx) DeleteMember(ctx context.Context, userID, id int64) error {
-	res, err := tx.q.NewDelete().Model((*parley.Member)(nil)).Where("id = ? AND user_id = ?", id, userID).Exec(ctx)
-	if err := one(res, err, memberNotFound); err != nil {
+	err := tx.drop(ctx, userID, parley.AuditMember, id, memberNotFound,
+		"DELETE FROM members WHERE id = ? AND user_id = ? RETURNING name", id, userID)
+	if err != nil {
 		return err
 	}
 	for _, row := range []any{(*parley.Key)(nil), (*parley.TwoFactor)(nil), (*parley.Identity)(nil)} {
@@ -143,11 +145,11 @@ func (tx *Tx) CreateInvitation(ctx context.Context, i *parley.Invitation) error 
 	}
 	i.CreatedAt = parley.Now()
 	_, err = tx.q.NewInsert().Model(i).Exec(ctx)
-	return err
+	return tx.note(i.UserID, parley.AuditCreated, parley.AuditInvitation, i.ID, i, err)
 }
 
 // DeleteInvitation withdraws an invitation.
 func (tx *Tx) DeleteInvitation(ctx context.Context, userID, id int64) error {
-	res, err := tx.q.NewDelete().Model((*parley.Invitation)(nil)).Where("id = ? AND user_id = ?", id, userID).Exec(ctx)
-	return one(res, err, invitationNotFound)
+	return tx.drop(ctx, userID, parley.AuditInvitation, id, invitationNotFound,
+		"DELETE FROM invitations WHERE id = ? AND user_id = ? RETURNING email", id, userID)
 }

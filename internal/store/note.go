@@ -55,7 +55,7 @@ func (tx *Tx) SaveCannedAnswer(ctx context.Context, userID int64, a *parley.Cann
 	a.UpdatedAt = parley.DateTime(parley.Now())
 	if a.ID != 0 {
 		res, err := tx.q.NewUpdate().Model(a).Column("name", "content", "updated_at").Where("id = ? AND user_id = ?", a.ID, userID).Exec(ctx)
-		return one(res, err, cannedNotFound)
+		return tx.note(userID, parley.AuditChanged, parley.AuditCanned, a.ID, a, one(res, err, cannedNotFound))
 	}
 	var n int
 	if err := tx.q.NewRaw("SELECT count(*) FROM canned_answers WHERE user_id = ?", userID).Scan(ctx, &n); err != nil {
@@ -66,11 +66,11 @@ func (tx *Tx) SaveCannedAnswer(ctx context.Context, userID int64, a *parley.Cann
 	}
 	a.UserID, a.CreatedAt = userID, a.UpdatedAt
 	_, err := tx.q.NewInsert().Model(a).Exec(ctx)
-	return err
+	return tx.note(userID, parley.AuditCreated, parley.AuditCanned, a.ID, a, err)
 }
 
 // DeleteCannedAnswer removes a canned answer.
 func (tx *Tx) DeleteCannedAnswer(ctx context.Context, userID, id int64) error {
-	res, err := tx.q.NewDelete().Model((*parley.CannedAnswer)(nil)).Where("id = ? AND user_id = ?", id, userID).Exec(ctx)
-	return one(res, err, cannedNotFound)
+	return tx.drop(ctx, userID, parley.AuditCanned, id, cannedNotFound,
+		"DELETE FROM canned_answers WHERE id = ? AND user_id = ? RETURNING name", id, userID)
 }

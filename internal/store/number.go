@@ -55,6 +55,11 @@ func (q Query) AnsweredNumbers(ctx context.Context, userID int64) (map[int64]int
 
 // CreateNumber stores a number that the user now owns.
 func (tx *Tx) CreateNumber(ctx context.Context, userID int64, n *parley.Number) error {
+	err := tx.createNumber(ctx, userID, n)
+	return tx.note(userID, parley.AuditCreated, parley.AuditNumber, n.ID, n, err)
+}
+
+func (tx *Tx) createNumber(ctx context.Context, userID int64, n *parley.Number) error {
 	n.ID, n.UserID, n.CreatedAt = 0, userID, parley.Now()
 	_, err := tx.q.NewInsert().Model(n).Exec(ctx)
 	return numberOwned(err, n.PhoneNumber)
@@ -64,11 +69,15 @@ func (tx *Tx) CreateNumber(ctx context.Context, userID int64, n *parley.Number) 
 func (tx *Tx) NumberForUpdate(ctx context.Context, userID, id int64) (*parley.Number, error) {
 	n := new(parley.Number)
 	err := tx.locked(tx.q.NewSelect().Model(n).Where("id = ? AND user_id = ?", id, userID)).Scan(ctx)
-	return n, notFound(err, numberNotFound)
+	return n, tx.saw(parley.AuditNumber, id, n, notFound(err, numberNotFound))
 }
 
 // SaveNumber stores what may change about a number.
 func (tx *Tx) SaveNumber(ctx context.Context, userID int64, n *parley.Number) error {
+	return tx.note(userID, parley.AuditChanged, parley.AuditNumber, n.ID, n, tx.saveNumber(ctx, userID, n))
+}
+
+func (tx *Tx) saveNumber(ctx context.Context, userID int64, n *parley.Number) error {
 	res, err := tx.q.NewUpdate().Model(n).Column("phone_number", "nickname", "country_code", "paid_until",
 		"released_at").
 		Where("id = ? AND user_id = ?", n.ID, userID).Exec(ctx)
@@ -77,9 +86,10 @@ func (tx *Tx) SaveNumber(ctx context.Context, userID int64, n *parley.Number) er
 
 // SaveRoute stores who takes a number's calls; nil: its assistant, all of them.
 func (tx *Tx) SaveRoute(ctx context.Context, userID, id int64, r *parley.NumberRoute) error {
-	res, err := tx.q.NewUpdate().Model(&parley.Number{Route: r}).Column("route").Where("id = ? AND user_id = ?", id,
-		userID).Exec(ctx)
-	return one(res, err, numberNotFound)
+	var number string
+	err := tx.q.NewUpdate().Model(&parley.Number{Route: r}).Column("route").Where("id = ? AND user_id = ?", id,
+		userID).Returning("phone_number").Scan(ctx, &number)
+	return tx.changed(userID, parley.AuditNumber, id, number, notFound(err, numberNotFound), "route")
 }
 
 func numberOwned(err error, number string) error {
@@ -193,7 +203,7 @@ func (tx *Tx) CreateOrder(ctx context.Context, userID int64, o *parley.NumberOrd
 	if err == nil && owned {
 		return alreadyOwned(o.PhoneNumber)
 	}
-	return err
+	return tx.note(userID, parley.AuditCreated, parley.AuditOrder, o.ID, o, err)
 }
 
 // Order is a purchase under way; nil when it has ended.
@@ -203,8 +213,12 @@ func (q Query) Order(ctx context.Context, userID, id int64) (*parley.NumberOrder
 
 // CancelOrder notes that the buyer was told of a failure; false when the purchase has ended.
 func (tx *Tx) CancelOrder(ctx context.Context, userID, id int64) (bool, error) {
-	return some(tx.q.NewRaw("UPDATE number_orders SET cancelled = TRUE WHERE id = ? AND user_id = ?", id,
+	there, err := some(tx.q.NewRaw("UPDATE number_orders SET cancelled = TRUE WHERE id = ? AND user_id = ?", id,
 		userID).Exec(ctx))
+	if !there {
+		return false, err
+	}
+	return true, tx.note(userID, parley.AuditDeleted, parley.AuditOrder, id, nil, err)
 }
 
 // StrandedOrders are purchases that somebody began before a time and has not ended.
@@ -222,8 +236,8 @@ func (tx *Tx) EndOrder(ctx context.Context, userID, id int64, cancelled bool) (b
 
 // DeleteNumber gives a number up at once; assistants lose it.
 func (tx *Tx) DeleteNumber(ctx context.Context, userID, id int64) error {
-	res, err := tx.q.NewDelete().Model((*parley.Number)(nil)).Where("id = ? AND user_id = ?", id, userID).Exec(ctx)
-	return one(res, err, numberNotFound)
+	return tx.drop(ctx, userID, parley.AuditNumber, id, numberNotFound,
+		"DELETE FROM numbers WHERE id = ? AND user_id = ? RETURNING phone_number", id, userID)
 }
 
 // AskCallerID stores a number that is to be verified, in place of an older try.
@@ -241,7 +255,7 @@ func (tx *Tx) AskCallerID(ctx context.Context, userID int64, c *parley.CallerID)
 	if err == nil {
 		_, err = tx.q.NewInsert().Model(c).Exec(ctx)
 	}
-	return err
+	return tx.note(userID, parley.AuditCreated, parley.AuditCallerID, c.ID, c, err)
 }
 
 // CallerID is a number that the user has to verify, with its code.

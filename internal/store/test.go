@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/uptrace/bun"
 
@@ -105,7 +106,7 @@ func (tx *Tx) CreateTest(ctx context.Context, userID int64, t *parley.Test) erro
 	t.ID, t.UserID, t.CreatedAt = 0, userID, parley.Now()
 	t.UpdatedAt = t.CreatedAt
 	_, err := tx.q.NewInsert().Model(t).Exec(ctx)
-	return err
+	return tx.noteTest(parley.AuditCreated, t, err)
 }
 
 // SaveTest stores a changed script.
@@ -113,14 +114,29 @@ func (tx *Tx) SaveTest(ctx context.Context, userID int64, t *parley.Test) error 
 	t.UpdatedAt = parley.Now()
 	res, err := tx.q.NewUpdate().Model(t).Column("name", "channel", "script", "updated_at").
 		Where("id = ? AND user_id = ?", t.ID, userID).Exec(ctx)
-	return one(res, err, testNotFound)
+	return tx.noteTest(parley.AuditChanged, t, one(res, err, testNotFound))
 }
 
 // DeleteTest removes a test. What became of it in runs stays with them.
 func (tx *Tx) DeleteTest(ctx context.Context, userID, assistantID, id int64) error {
-	res, err := tx.q.NewDelete().Model((*parley.Test)(nil)).
-		Where("id = ? AND assistant_id = ? AND user_id = ?", id, assistantID, userID).Exec(ctx)
-	return one(res, err, testNotFound)
+	return tx.drop(ctx, userID, parley.AuditTest, id, testNotFound,
+		"DELETE FROM tests WHERE id = ? AND assistant_id = ? AND user_id = ? RETURNING CASE WHEN customer = '' THEN name ELSE '' END", id, assistantID, userID)
+}
+
+// noteTest notes a change of a test. One that is made of a customer's words is not named.
+func (tx *Tx) noteTest(action parley.AuditAction, t *parley.Test, err error) error {
+	if err != nil {
+		return err
+	}
+	name, changes := t.Name, []parley.AuditChange{}
+	if t.Customer != "" {
+		name = ""
+	}
+	if action == parley.AuditChanged {
+		changes = append(changes, parley.AuditChange{Field: "script"})
+	}
+	tx.enter(t.UserID, action, thing{parley.AuditTest, strconv.FormatInt(t.ID, 10)}, name, changes)
+	return nil
 }
 
 // CreateTestRun stores a run with its performances, which wait from then on.

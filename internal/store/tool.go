@@ -19,7 +19,8 @@ func (q Query) Tool(ctx context.Context, userID, id int64) (*parley.Tool, error)
 
 // ToolForUpdate is Tool, kept from others until the transaction ends.
 func (tx *Tx) ToolForUpdate(ctx context.Context, userID, id int64) (*parley.Tool, error) {
-	return tx.tool(ctx, userID, id, true)
+	t, err := tx.tool(ctx, userID, id, true)
+	return t, tx.saw(parley.AuditTool, id, t, err)
 }
 
 func (q Query) tool(ctx context.Context, userID, id int64, lock bool) (*parley.Tool, error) {
@@ -54,7 +55,7 @@ func (tx *Tx) CreateTool(ctx context.Context, userID int64, t *parley.Tool) erro
 		return err
 	}
 	_, err := tx.q.NewInsert().Model(t).Exec(ctx)
-	return toolName(err)
+	return tx.note(userID, parley.AuditCreated, parley.AuditTool, t.ID, t, toolName(err))
 }
 
 // SaveTool stores a changed mid-call tool.
@@ -65,7 +66,7 @@ func (tx *Tx) SaveTool(ctx context.Context, userID int64, t *parley.Tool) error 
 	}
 	res, err := tx.q.NewUpdate().Model(t).ExcludeColumn("id", "user_id", "created_at").
 		Where("id = ? AND user_id = ?", t.ID, userID).Exec(ctx)
-	return one(res, toolName(err), toolNotFound)
+	return tx.note(userID, parley.AuditChanged, parley.AuditTool, t.ID, t, one(res, toolName(err), toolNotFound))
 }
 
 func toolName(err error) error {
@@ -77,8 +78,8 @@ func toolName(err error) error {
 
 // DeleteTool removes a mid-call tool and takes it from every assistant.
 func (tx *Tx) DeleteTool(ctx context.Context, userID, id int64) error {
-	res, err := tx.q.NewDelete().Model((*parley.Tool)(nil)).Where("id = ? AND user_id = ?", id, userID).Exec(ctx)
-	return one(res, err, toolNotFound)
+	return tx.drop(ctx, userID, parley.AuditTool, id, toolNotFound,
+		"DELETE FROM tools WHERE id = ? AND user_id = ? RETURNING name", id, userID)
 }
 
 // toolsOf reads the mid-call tools of some assistants in one query, in the order in which each names them.

@@ -34,7 +34,7 @@ func (q Query) Trunk(ctx context.Context, userID, id int64) (*parley.Trunk, erro
 func (tx *Tx) TrunkForUpdate(ctx context.Context, userID, id int64) (*parley.Trunk, error) {
 	t := new(parley.Trunk)
 	err := tx.lock(tx.trunks(t, userID).Where("t.id = ?", id), "UPDATE OF t").Scan(ctx)
-	return t, notFound(err, trunkNotFound)
+	return t, tx.saw(parley.AuditTrunk, id, t, notFound(err, trunkNotFound))
 }
 
 // NumberTrunk is the trunk of one of the user's numbers.
@@ -93,7 +93,7 @@ func (tx *Tx) CreateTrunk(ctx context.Context, userID int64, t *parley.Trunk) er
 	if err := tx.free(ctx, t.PhoneNumber); err != nil {
 		return err
 	}
-	if err := tx.CreateNumber(ctx, userID, n); err != nil {
+	if err := tx.createNumber(ctx, userID, n); err != nil {
 		return err
 	}
 	t.ID, t.UserID, t.PhoneNumberID, t.CreatedAt = 0, userID, n.ID, parley.Now()
@@ -105,7 +105,7 @@ func (tx *Tx) CreateTrunk(ctx context.Context, userID int64, t *parley.Trunk) er
 		t.SIPHeaders = map[string]string{}
 	}
 	_, err := tx.q.NewInsert().Model(t).Exec(ctx)
-	return err
+	return tx.note(userID, parley.AuditCreated, parley.AuditTrunk, t.ID, t, err)
 }
 
 // SaveTrunk stores a changed trunk, and its number where that has changed.
@@ -119,14 +119,14 @@ func (tx *Tx) SaveTrunk(ctx context.Context, userID int64, old, t *parley.Trunk)
 			return err
 		}
 		n.PhoneNumber, n.CountryCode = t.PhoneNumber, parley.PhoneCountry(t.PhoneNumber)
-		if err := tx.SaveNumber(ctx, userID, n); err != nil {
+		if err := tx.saveNumber(ctx, userID, n); err != nil {
 			return err
 		}
 	}
 	t.UpdatedAt = parley.Now()
 	res, err := tx.q.NewUpdate().Model(t).ExcludeColumn("id", "user_id", "phone_number_id", "created_at").
 		Where("id = ? AND user_id = ?", t.ID, userID).Exec(ctx)
-	return one(res, err, trunkNotFound)
+	return tx.note(userID, parley.AuditChanged, parley.AuditTrunk, t.ID, t, one(res, err, trunkNotFound))
 }
 
 // free refuses a number that somebody has or buys. A new number is nobody's before it is stored, so that who is
@@ -149,7 +149,8 @@ func (tx *Tx) DeleteTrunk(ctx context.Context, userID, id int64) error {
 	if err != nil {
 		return err
 	}
-	return tx.DeleteNumber(ctx, userID, t.PhoneNumberID) // the trunk goes with it
+	res, err := tx.q.NewRaw("DELETE FROM numbers WHERE id = ? AND user_id = ?", t.PhoneNumberID, userID).Exec(ctx) // the trunk goes with it
+	return tx.note(userID, parley.AuditDeleted, parley.AuditTrunk, id, nil, one(res, err, numberNotFound))
 }
 
 // BeginTrial notes that a user's test call over a trunk begins, which is over at until at the latest. It is false if

@@ -37,13 +37,17 @@ func (tx *Tx) SetUpTwoFactor(ctx context.Context, userID, memberID int64, secret
 	_, err := tx.q.NewInsert().Model(f).On("CONFLICT (user_id, member_id) DO UPDATE").
 		Set("sealed_secret = excluded.sealed_secret, created_at = excluded.created_at").
 		Where("two_factor.confirmed_at = 0").Exec(ctx)
-	return err
+	return tx.note(userID, parley.AuditCreated, parley.AuditTwoFactor, person(memberID), nil, err)
 }
 
 // ConfirmTwoFactor has a second factor count from now on. false: it does already, or was set up anew meanwhile.
 func (tx *Tx) ConfirmTwoFactor(ctx context.Context, f *parley.TwoFactor, step int64) (bool, error) {
-	return some(tx.q.NewUpdate().Model(f).Set("confirmed_at = ?, last_step = ?", parley.Now(), step).WherePK().
+	done, err := some(tx.q.NewUpdate().Model(f).Set("confirmed_at = ?, last_step = ?", parley.Now(), step).WherePK().
 		Where("confirmed_at = 0 AND sealed_secret = ?", f.Sealed).Exec(ctx))
+	if !done {
+		return false, err
+	}
+	return true, tx.changed(f.UserID, parley.AuditTwoFactor, person(f.MemberID), "", err, "confirmed_at")
 }
 
 // UseCode notes that the code of a step is used. false: it was already, or a later one.
@@ -70,7 +74,7 @@ func (tx *Tx) SetRecoveryCodes(ctx context.Context, f *parley.TwoFactor, hashes 
 		list[i] = recoveryCode{f.UserID, f.MemberID, hash}
 	}
 	_, err = tx.q.NewInsert().Model(&list).Exec(ctx)
-	return err
+	return tx.changed(f.UserID, parley.AuditTwoFactor, person(f.MemberID), "", err, "recovery_codes")
 }
 
 // UseRecoveryCode removes a recovery code. false: there is no such code any more.
@@ -83,5 +87,5 @@ func (tx *Tx) UseRecoveryCode(ctx context.Context, f *parley.TwoFactor, hash []b
 func (tx *Tx) DeleteTwoFactor(ctx context.Context, userID, memberID int64) error {
 	res, err := tx.q.NewDelete().Model((*parley.TwoFactor)(nil)).Where("user_id = ? AND member_id = ?", userID, memberID).
 		Exec(ctx)
-	return one(res, err, twoFactorNotFound)
+	return tx.note(userID, parley.AuditDeleted, parley.AuditTwoFactor, person(memberID), nil, one(res, err, twoFactorNotFound))
 }

@@ -31,6 +31,12 @@ func (q Query) AnyUser(ctx context.Context) (bool, error) {
 	return q.q.NewSelect().Model((*parley.User)(nil)).Exists(ctx)
 }
 
+// User is an account.
+func (tx *Tx) User(ctx context.Context, id int64) (*parley.User, error) {
+	u, err := tx.Query.User(ctx, id)
+	return u, tx.saw(parley.AuditAccount, "", u, err)
+}
+
 // CreateUser stores a new account and gives it its id. Its balance starts at 0: money comes by Post.
 func (tx *Tx) CreateUser(ctx context.Context, u *parley.User) error {
 	if err := tx.emailFree(ctx, u.Email, "members"); err != nil {
@@ -40,7 +46,7 @@ func (tx *Tx) CreateUser(ctx context.Context, u *parley.User) error {
 	u.UpdatedAt = u.CreatedAt
 	u.Balance = 0
 	_, err := tx.q.NewInsert().Model(u).Exec(ctx)
-	return emailOnce(err)
+	return tx.note(u.ID, parley.AuditCreated, parley.AuditAccount, "", u, emailOnce(err))
 }
 
 var errEmailTaken = parley.Fields{{Name: "email", Messages: []string{"The email has already been taken."}}}.Err()
@@ -60,7 +66,7 @@ func (tx *Tx) SaveUser(ctx context.Context, u *parley.User) error {
 	u.UpdatedAt = parley.Now()
 	res, err := tx.q.NewUpdate().Model(u).ExcludeColumn("id", "balance", "created_at",
 		"signed_up_at", "operator").WherePK().Exec(ctx)
-	return one(res, emailOnce(err), "User not found")
+	return tx.note(u.ID, parley.AuditChanged, parley.AuditAccount, "", u, one(res, emailOnce(err), "User not found"))
 }
 
 // ByOperator notes that the operator has looked at an account: it is no longer one that only made itself.

@@ -62,7 +62,15 @@ func (tx *Tx) SaveVendorKey(ctx context.Context, userID int64, k *parley.VendorK
 		Set(`sealed = excluded.sealed, hint = excluded.hint, base_url = excluded.base_url, state = excluded.state,
 			reason = excluded.reason, checked_at = excluded.checked_at, created_at = excluded.created_at,
 			updated_at = excluded.updated_at, revision = excluded.revision`).Exec(ctx)
-	return err
+	return tx.changed(userID, parley.AuditProvider, k.Vendor, providerName(userID), err, "key")
+}
+
+// providerName tells the server's key of a vendor from an account's own in the audit log.
+func providerName(userID int64) string {
+	if userID == 0 {
+		return "the server's"
+	}
+	return ""
 }
 
 // hint is what is shown of a key: its end, as long as most of it stays unknown.
@@ -95,7 +103,10 @@ func (tx *Tx) DeleteVendorKey(ctx context.Context, userID int64, vendor string) 
 		Set("sealed = NULL, hint = '', base_url = '', state = ?, reason = '', updated_at = ?, revision = ?",
 			parley.KeyUntested, parley.Now(), n).
 		Where("user_id = ? AND vendor = ? AND sealed IS NOT NULL", userID, vendor).Exec(ctx)
-	return one(res, err, vendorKeyNotFound)
+	if err = one(res, err, vendorKeyNotFound); err == nil {
+		tx.enter(userID, parley.AuditDeleted, thing{parley.AuditProvider, vendor}, providerName(userID), []parley.AuditChange{})
+	}
+	return err
 }
 
 // KeepAccountVoices stores which voices a user's account at a vendor has now. One that was there before keeps its
@@ -124,7 +135,7 @@ func (tx *Tx) KeepAccountVoices(ctx context.Context, userID int64, vendor string
 // SetOperator says whether an account operates this server.
 func (tx *Tx) SetOperator(ctx context.Context, userID int64, is bool) error {
 	res, err := tx.q.NewRaw("UPDATE users SET operator = ?, updated_at = ? WHERE id = ?", is, parley.Now(), userID).Exec(ctx)
-	return one(res, err, "User not found")
+	return tx.changed(userID, parley.AuditAccount, "", "", one(res, err, "User not found"), "operator")
 }
 
 // FirstOperator makes the account with an address the server's operator, if it is the server's first, and there is no

@@ -16,13 +16,13 @@ const (
 	promptVersionNotFound = "Prompt version not found"
 )
 
-// Sign says who makes the changes of assistants in this transaction, and why: their versions tell it.
-func (tx *Tx) Sign(author, note string) { tx.author, tx.note = author, note }
+// Sign says why assistants are changed in this transaction: their versions tell it.
+func (tx *Tx) Sign(reason string) { tx.reason = reason }
 
 // keepVersion stores a version of an assistant as it is from now on; old is as it was, nil for a new one. What was live
 // without a version (it is older than these, or a node of a former version changed it) gets one first.
 func (tx *Tx) keepVersion(ctx context.Context, a, old *parley.Assistant) error {
-	v := &parley.AssistantVersion{Author: tx.author, Note: tx.note, Changed: []string{}}
+	v := &parley.AssistantVersion{Author: Author(ctx), Note: tx.reason, Changed: []string{}}
 	last := &parley.AssistantVersion{}
 	if old != nil {
 		newest, err := tx.lastVersion(ctx, a.ID)

@@ -17,16 +17,19 @@ import (
 // changed saves an assistant with a change, in the name of an author.
 func changed(t *testing.T, db *store.DB, a *parley.Assistant, by, note string, change func(*parley.Assistant)) {
 	t.Helper()
-	write(t, db, func(ctx context.Context, tx *store.Tx) error {
+	err := db.Write(store.By(t.Context(), store.Actor{Name: by}), func(ctx context.Context, tx *store.Tx) error {
 		old, err := tx.AssistantForUpdate(ctx, a.UserID, a.ID)
 		if err != nil {
 			return err
 		}
 		next := *old
 		change(&next)
-		tx.Sign(by, note)
+		tx.Sign(note)
 		return tx.SaveAssistant(ctx, a.UserID, old, &next)
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestVersionsOfWholeAssistants(t *testing.T) {

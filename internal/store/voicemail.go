@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strconv"
 
 	"parley"
 )
@@ -16,20 +17,29 @@ func (q Query) VoicemailRecording(ctx context.Context, userID, assistantID int64
 // KeepVoicemailRecording stores the recorded message of one of the user's assistants, and gives the blob of the former
 // one, "" where there was none.
 func (tx *Tx) KeepVoicemailRecording(ctx context.Context, userID int64, v *parley.VoicemailRecording) (former string, err error) {
-	if _, err := tx.Assistant(ctx, userID, v.AssistantID); err != nil {
+	a, err := tx.Assistant(ctx, userID, v.AssistantID)
+	if err != nil {
 		return "", err
 	}
-	former, err = tx.DropVoicemailRecording(ctx, userID, v.AssistantID)
+	former, err = tx.dropVoicemailRecording(ctx, userID, v.AssistantID)
 	if err != nil && !IsNotFound(err) {
 		return "", err
 	}
 	v.UserID, v.CreatedAt = userID, parley.DateTime(parley.Now())
-	_, err = tx.q.NewInsert().Model(v).Exec(ctx)
-	return former, err
+	if _, err = tx.q.NewInsert().Model(v).Exec(ctx); err != nil {
+		return "", err
+	}
+	tx.enter(userID, parley.AuditCreated, thing{parley.AuditVoicemail, strconv.FormatInt(a.ID, 10)}, a.Name, []parley.AuditChange{})
+	return former, nil
 }
 
 // DropVoicemailRecording removes the recorded message of one of the user's assistants, and gives its blob.
 func (tx *Tx) DropVoicemailRecording(ctx context.Context, userID, assistantID int64) (blob string, err error) {
+	blob, err = tx.dropVoicemailRecording(ctx, userID, assistantID)
+	return blob, tx.note(userID, parley.AuditDeleted, parley.AuditVoicemail, assistantID, nil, err)
+}
+
+func (tx *Tx) dropVoicemailRecording(ctx context.Context, userID, assistantID int64) (blob string, err error) {
 	var rows []parley.VoicemailRecording
 	err = tx.q.NewRaw("DELETE FROM voicemail_recordings WHERE assistant_id = ? AND user_id = ? RETURNING assistant_id, blob",
 		assistantID, userID).Scan(ctx, &rows)

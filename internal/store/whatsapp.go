@@ -82,14 +82,14 @@ func (tx *Tx) KeepWhatsAppSenders(ctx context.Context, told []parley.WhatsAppSen
 func (tx *Tx) AssignWhatsAppSender(ctx context.Context, id, userID int64) error {
 	res, err := tx.q.NewRaw(`UPDATE whatsapp_senders SET assistant_id = CASE WHEN user_id = ? THEN assistant_id END, user_id = ?, updated_at = ?
 		WHERE id = ?`, userID, userID, parley.Now(), id).Exec(ctx)
-	return one(res, err, senderNotFound)
+	return tx.changed(userID, parley.AuditSender, id, "", one(res, err, senderNotFound), "account")
 }
 
 // SetSenderAssistant has one of the user's assistants answer a sender, or nobody (nil).
 func (tx *Tx) SetSenderAssistant(ctx context.Context, userID, id int64, assistantID *int64) error {
 	res, err := tx.q.NewRaw("UPDATE whatsapp_senders SET assistant_id = ?, updated_at = ? WHERE id = ? AND user_id = ?",
 		assistantID, parley.Now(), id, userID).Exec(ctx)
-	return one(res, err, senderNotFound)
+	return tx.changed(userID, parley.AuditSender, id, "", one(res, err, senderNotFound), "assistant_id")
 }
 
 // OldestAssistant is the user's first assistant.

@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/riverqueue/river"
 	"github.com/uptrace/bun"
+
+	"parley"
 )
 
 // Tx is a transaction under way.
@@ -20,7 +22,11 @@ type Tx struct {
 	jobs  *river.Client[*sql.Tx]
 	after []func()
 
-	author, note string // of changes of assistants; see Sign
+	reason string // of changes of assistants; see Sign
+
+	actor *Actor // who makes the changes, nil for nobody
+	seen  map[thing]parley.AuditView
+	noted []parley.AuditEntry // that are added at the end
 
 	counted []counted // activity that is added at the end
 }
@@ -36,7 +42,7 @@ func (tx *Tx) AfterCommit(fn func()) { tx.after = append(tx.after, fn) }
 // of ctx bounds it all the same, and without one PostgreSQL has a minute: a host that is gone answers nothing.
 // Whether a write that ran out of time was committed is not known.
 func (db *DB) Write(ctx context.Context, fn func(context.Context, *Tx) error) error {
-	fn = counting(marked(ctx, fn))
+	fn = counting(audited(marked(ctx, fn)))
 	if db.queue != nil {
 		return db.writeSQLite(ctx, fn)
 	}
@@ -51,7 +57,7 @@ func (db *DB) Write(ctx context.Context, fn func(context.Context, *Tx) error) er
 	defer cancel()
 	tx := &Tx{Query: db.Query, jobs: db.jobs}
 	_, err := backoff.Retry(ctx, func() (any, error) {
-		tx.after, tx.author, tx.note = nil, "", ""
+		tx.after, tx.reason = nil, ""
 		err := db.write.RunInTx(bound, nil, func(ctx context.Context, btx bun.Tx) error {
 			tx.use(btx)
 			return fn(ctx, tx)

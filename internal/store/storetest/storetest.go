@@ -138,6 +138,9 @@ func migrate(o store.Options) error {
 // Open opens and migrates a database and closes it with the test.
 func Open(t testing.TB, o store.Options) *store.DB {
 	t.Helper()
+	if o.Postgres == "" {
+		o.Watch = &auditor{t: t, also: o.Watch}
+	}
 	db, err := store.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
