@@ -150,4 +150,14 @@ func TestAuditOfPeople(t *testing.T) {
 		e.Summary() != "name: Mo → New" {
 		t.Errorf("%+v", e)
 	}
+	link, err := h.authority.ResetPassword(t.Context(), h.user, who.Member.ID, "")
+	if err == nil {
+		err = h.authority.SetForgotten(t.Context(), "192.0.2.9", link.Token, "another correct horse")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := h.entries("")[0]; e.Who != fmt.Sprint("member:", who.Member.ID) || e.Address != "192.0.2.9" || e.Summary() != "password" {
+		t.Errorf("%+v", e)
+	}
 }

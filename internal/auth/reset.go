@@ -103,7 +103,7 @@ func (d *Authority) SetForgotten(ctx context.Context, from, token, password stri
 	if err != nil {
 		return err
 	}
-	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+	return d.DB.Write(store.By(ctx, who.Actor(from)), func(ctx context.Context, tx *store.Tx) error {
 		if err := tx.DeleteKey(ctx, who.User.ID, parley.ResetLink, who.Key.ID); store.IsNotFound(err) {
 			return errReset // somebody was faster
 		} else if err != nil {
