@@ -174,23 +174,22 @@ func auditKept(field string, v json.RawMessage) json.RawMessage {
 func (e *AuditEntry) Summary() string {
 	list := make([]string, 0, len(e.Changes))
 	for _, c := range e.Changes {
-		list = append(list, c.Field+c.values())
+		if from, to, kept := c.Values(); kept {
+			list = append(list, c.Field+": "+from+" → "+to)
+		} else {
+			list = append(list, c.Field)
+		}
 	}
 	return strings.Join(list, ", ")
 }
 
-func (c *AuditChange) values() string {
+// Values are the values before and after, as people read them; kept is false where they are not kept.
+func (c *AuditChange) Values() (from, to string, kept bool) {
 	show := func(v json.RawMessage) string {
 		if s := text(v); s != "" {
 			return s
 		}
 		return cmp.Or(strings.ReplaceAll(string(v), "null", ""), "–")
 	}
-	switch {
-	case c.To == nil:
-		return ""
-	case c.From == nil:
-		return ": " + show(c.To)
-	}
-	return ": " + show(c.From) + " → " + show(c.To)
+	return show(c.From), show(c.To), c.To != nil
 }

@@ -162,6 +162,13 @@ func TestConsoleAlarms(t *testing.T) {
 	if n := eval[int](p, "window.told.length"); n != 1 {
 		t.Errorf("%d notifications, though they are off", n)
 	}
+	s.call(t, "POST", "/automate/conversations/"+conversation+"/enable-ai", nil, nil) // one fewer is no reason to ring
+	p.until("document.querySelector('#waiting').textContent.trim().startsWith('2')")
+	p.do(chromedp.Evaluate[chromedp.Void]("window.quiet = false, navigator.locks.request('parley-ring', () => { window.quiet = true }), undefined"))
+	p.until("window.quiet")
+	if n := eval[int](p, "window.sounds"); n != 3 {
+		t.Errorf("%d sounds, though no conversation has begun to need a person", n)
+	}
 }
 
 // A message in the test chat appears at once, and as the server stored it before the model's first word. Taking over

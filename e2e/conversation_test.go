@@ -79,6 +79,7 @@ func (p *program) balance(t *testing.T) float64 {
 
 // What a misbehaving model server can do, and what the customer gets.
 func TestModelServersMisbehave(t *testing.T) {
+	t.Parallel()
 	p, model := thinking(t, "PARLEY_OPENAI_STALL=2s")
 	id := p.converse(t)
 	for _, c := range []struct {
@@ -182,6 +183,7 @@ func TestToolsInConversation(t *testing.T) {
 
 // A program that is killed in the middle of a reply answers once after its restart, and charges once.
 func TestKilledInMidReply(t *testing.T) {
+	t.Parallel()
 	p, model := thinking(t)
 	gate := make(chan struct{})
 	defer close(gate)

@@ -235,6 +235,7 @@ func said(r reply) string {
 
 // A program that is killed while it processes a document finishes it after its restart, with no passage stored twice.
 func TestKilledWhileProcessing(t *testing.T) {
+	t.Parallel()
 	p := start(t, "PARLEY_SECRET_KEY="+secretKey)
 	base := p.knowledgebase(t, "function_call")
 	var book strings.Builder

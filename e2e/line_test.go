@@ -98,6 +98,7 @@ func (p *program) total(t *testing.T, path string) (n int) {
 // collected finishes all of it after its restart: every message is sent once, every number is rented once, and
 // everything is charged once.
 func TestLineKilled(t *testing.T) {
+	t.Parallel()
 	const due, messages = 3000, 12
 	carrier := carriertest.NewServer(t)
 	prices := filepath.Join(t.TempDir(), "prices.yaml")
@@ -317,6 +318,7 @@ func TestTwilioWebhooks(t *testing.T) {
 
 // The doctor checks the account at Twilio, and never prints its secret.
 func TestDoctorAsksTwilio(t *testing.T) {
+	t.Parallel()
 	carrier := carriertest.NewServer(t)
 	doctor := func(env ...string) string {
 		t.Helper()
@@ -338,7 +340,7 @@ func TestDoctorAsksTwilio(t *testing.T) {
 		"ok " + carriertest.AccountSID:        append(twilio(carrier), "PARLEY_PUBLIC_URL=https://voice.example.com"),
 		"FAIL refuses":                        append(twilio(carrier), "PARLEY_TWILIO_AUTH_TOKEN=wrong-token"),
 		"FAIL needs PARLEY_TWILIO_AUTH_TOKEN": {"PARLEY_TWILIO_ACCOUNT_SID=AC1"},
-		"FAIL can't be asked":                 append(twilio(carrier), "PARLEY_TWILIO_BASE_URL=http://127.0.0.1:1"),
+		"FAIL can't be reached":               append(twilio(carrier), "PARLEY_TWILIO_BASE_URL=http://127.0.0.1:1"),
 	} {
 		state, text, _ := strings.Cut(want, " ")
 		if got := doctor(env...); !strings.HasPrefix(got, state+" ") || !strings.Contains(got, text) ||

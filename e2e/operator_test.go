@@ -23,6 +23,7 @@ func (p *program) operate(t *testing.T, args ...string) (string, bool) {
 
 // The operator's commands work while the server runs on the same data, and take effect at once.
 func TestOperator(t *testing.T) {
+	t.Parallel()
 	p := start(t)
 	must := func(args ...string) string {
 		t.Helper()

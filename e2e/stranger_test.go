@@ -29,6 +29,7 @@ func dripping(t *testing.T, p *program) {
 
 // A server that stops does not wait for clients that have sent half a request, however long its drain is.
 func TestStopDoesNotWaitForHalfARequest(t *testing.T) {
+	t.Parallel()
 	p := start(t, "PARLEY_DRAIN=1h")
 	dripping(t, p)
 	p.call(t, "GET", "/user/me", nil, nil) // what was sent before has arrived by now

@@ -219,6 +219,7 @@ func TestSupervisorInConsole(t *testing.T) {
 // A supervisor looks after a call from another node than the one that has it: their browser's sound goes straight to
 // that node, and what they do reaches it within a second.
 func TestSupervisorOnAnotherNode(t *testing.T) {
+	t.Parallel()
 	l, v := bakeryLine(t, nil, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0", "PARLEY_DATABASE="+storetest.Postgres(t),
 		"PARLEY_SECRET_KEY=the same on all nodes")
 	l.env = append(l.env, "PARLEY_SIP_LISTEN=off") // for the node that joins

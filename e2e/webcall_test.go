@@ -139,6 +139,7 @@ func TestWebCallFromTheWidget(t *testing.T) {
 }
 
 func TestWebCallThatCantBe(t *testing.T) {
+	t.Parallel()
 	s, _ := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
 	s.assistant(t, map[string]any{"widget_settings": map[string]any{"mode": "voice"}})
 	site := website(t, s, "")
@@ -214,6 +215,7 @@ func TestWebCallThatCantBe(t *testing.T) {
 // The network fails in the middle of a call: the visitor sees that the widget reconnects, and then that the call is
 // lost.
 func TestWebCallIsLost(t *testing.T) {
+	t.Parallel()
 	s, _ := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
 	s.assistant(t, map[string]any{"initial_message": "Hello.", "widget_settings": map[string]any{"mode": "voice"}})
 	p := browse(t, fakeMicrophone(microphone(t, 60))...)

@@ -58,7 +58,7 @@ func checkCarrier(ctx context.Context, s *Settings) finding {
 		e.Status == http.StatusNotFound):
 		return finding{"FAIL", what, "Twilio refuses PARLEY_TWILIO_ACCOUNT_SID and PARLEY_TWILIO_AUTH_TOKEN"}
 	case err != nil:
-		return finding{"FAIL", what, fmt.Sprintf("Twilio (%s) can't be reached: %v", t.BaseURL, err)}
+		return finding{"FAIL", what, fmt.Sprintf("Twilio (%s): %v", t.BaseURL, err)}
 	case s.PublicURL == "":
 		return finding{"note", what, "Twilio " + s.TwilioAccountSID +
 			", but without PARLEY_PUBLIC_URL it can't report incoming messages and deliveries"}
