@@ -130,23 +130,20 @@ func (r *reader) varint() int64 {
 	return v
 }
 
-// text is a text that was written with its length; the same one again takes no new memory.
-func (r *reader) text(before string) string {
+// text is a text that was written with its length, as it stands in what is read.
+func (r *reader) text() []byte {
 	n := r.uvarint()
 	if n < 0 || n > len(r.b) {
 		r.take(0)
-		return ""
+		return nil
 	}
 	t := r.b[:n]
 	r.b = r.b[n:]
-	if string(t) == before {
-		return before
-	}
-	return string(t)
+	return t
 }
 
-// openPack reads the beginning of what pack wrote: the names, and how many cells follow.
-func openPack(b []byte) (r *reader, names []string, cells int, err error) {
+// openPack reads the beginning of what pack wrote: the names, as text makes them, and how many cells follow.
+func openPack(b []byte, text func([]byte) string) (r *reader, names []string, cells int, err error) {
 	r = &reader{b: b}
 	if len(b) == 0 {
 		return r, nil, 0, nil
@@ -156,21 +153,23 @@ func openPack(b []byte) (r *reader, names []string, cells int, err error) {
 	}
 	r.b = b[1:]
 	for n := r.uvarint(); n > 0 && r.err == nil; n-- {
-		names = append(names, r.text(""))
+		names = append(names, text(r.text()))
 	}
 	return r, names, r.uvarint(), r.err
 }
 
 // key reads the next cell's key, and how many counts it has.
 func (r *reader) key(k *parley.ActivityKey) (counts int64) {
-	k.Channel = r.text(k.Channel)
+	if t := r.text(); string(t) != k.Channel { // the same one again takes no new memory
+		k.Channel = string(t)
+	}
 	k.Quarter, k.AssistantID, k.NumberID, k.CampaignID = r.varint(), r.varint(), r.varint(), r.varint()
 	return r.varint()
 }
 
 // unpack reads what pack wrote.
 func unpack(b []byte) (*activity, error) {
-	r, names, cells, err := openPack(b)
+	r, names, cells, err := openPack(b, func(t []byte) string { return string(t) })
 	if err != nil {
 		return nil, err
 	}
@@ -376,6 +375,14 @@ func newSummary(f *ActivityFilter) *summary {
 	return s
 }
 
+// text is a name, without new memory for one that is known.
+func (s *summary) text(t []byte) string {
+	if at, ok := s.places[string(t)]; ok {
+		return s.names[at]
+	}
+	return string(t)
+}
+
 // known is a name's place among all, and the measure that it is.
 type known struct{ place, measure int }
 
@@ -408,7 +415,7 @@ func sumsOf[K comparable](m map[K]*parley.Sums, k K) *parley.Sums {
 
 // add adds a row, as it is read: there may be hundreds of thousands of counts.
 func (s *summary) add(b []byte, from, to int64) error {
-	r, names, cells, err := openPack(b)
+	r, names, cells, err := openPack(b, s.text)
 	if err != nil {
 		return err
 	}
@@ -423,8 +430,7 @@ func (s *summary) add(b []byte, from, to int64) error {
 			continue
 		}
 		s.turnTo(k.Quarter)
-		var sums parley.Sums
-		totals := s.totals[s.day]
+		totals, ofAssistant, ofChannel := s.totals[s.day], sumsOf(s.out.Assistants, k.AssistantID), sumsOf(s.out.Channels, k.Channel)
 		for ; n > 0 && r.err == nil; n-- {
 			name, v := r.uvarint(), r.varint()
 			if name < 0 || name >= len(known) {
@@ -432,10 +438,10 @@ func (s *summary) add(b []byte, from, to int64) error {
 			}
 			totals[known[name].place] += v
 			if m := known[name].measure; m >= 0 {
-				sums[m] += v
+				ofAssistant[m] += v
+				ofChannel[m] += v
 			}
 		}
-		s.sum(&k, &sums)
 	}
 	return r.err
 }
@@ -450,21 +456,15 @@ func (s *summary) turnTo(quarter int64) {
 	}
 }
 
-// sum adds a cell's measures to those of all that it belongs to.
-func (s *summary) sum(k *parley.ActivityKey, sums *parley.Sums) {
-	for _, to := range [4]*parley.Sums{&s.out.Total, &s.out.Days[s.day], sumsOf(s.out.Assistants, k.AssistantID),
-		sumsOf(s.out.Channels, k.Channel)} {
-		for i, n := range sums {
-			to[i] += n
-		}
-	}
-}
-
 func (s *summary) analytics() *parley.Analytics {
 	for day, totals := range s.totals {
 		s.out.DayCounts[day] = parley.Counts{}
 		for i, n := range totals {
 			s.out.Counts[s.names[i]] += n
+			if m := parley.Sum(s.names[i]); m >= 0 {
+				s.out.Days[day][m] += n
+				s.out.Total[m] += n
+			}
 			if n != 0 {
 				s.out.DayCounts[day][s.names[i]] = n
 			}
