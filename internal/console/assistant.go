@@ -36,7 +36,7 @@ func address(path string, filters url.Values, n int) string {
 
 // assistantFilter are the choices of a list's filter by assistant, and the first assistant, nil when there is none.
 func (c *Console) assistantFilter(r *request) (list []option, first *parley.Assistant, err error) {
-	some, _, err := c.DB.AssistantPage(r.Context(), r.UserID(), store.Page{Number: 1, Size: maxOthers})
+	some, err := c.DB.AssistantChoices(r.Context(), r.UserID(), maxOthers)
 	list = []option{{value: "", label: "All assistants"}}
 	for _, a := range some {
 		list = append(list, option{value: strconv.FormatInt(a.ID, 10), label: a.Name})

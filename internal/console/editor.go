@@ -234,7 +234,7 @@ func (c *Console) ownChoices(r *request, a *parley.Assistant, e *editor) error {
 		return cmp.Compare(e.place("tool_ids", a.ID), e.place("tool_ids", b.ID))
 	})
 	e.others = []option{{value: "", label: "Choose an assistant"}}
-	some, _, err := c.DB.AssistantPage(r.Context(), r.UserID(), store.Page{Number: 1, Size: maxOthers})
+	some, err := c.DB.AssistantChoices(r.Context(), r.UserID(), maxOthers)
 	for _, o := range some {
 		if o.ID != a.ID {
 			e.others = append(e.others, option{value: strconv.FormatInt(o.ID, 10), label: o.Name})

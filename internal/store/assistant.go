@@ -118,6 +118,13 @@ func (q Query) AssistantPage(ctx context.Context, userID int64, p Page) ([]parle
 	return list, total, err
 }
 
+// AssistantChoices are the user's oldest assistants, to choose one from: their ids, UUIDs and names alone.
+func (q Query) AssistantChoices(ctx context.Context, userID int64, most int) (list []parley.Assistant, err error) {
+	err = q.q.NewSelect().Model(&list).Column("id", "uuid", "name").Where("user_id = ?", userID).Where(alive).Order("id").
+		Limit(int64(most)).Scan(ctx)
+	return list, err
+}
+
 // AssistantRows is a page of the user's assistants, newest first, without what belongs to them elsewhere.
 func (q Query) AssistantRows(ctx context.Context, userID int64, p Page) ([]parley.Assistant, int, error) {
 	list := []parley.Assistant{}
