@@ -115,13 +115,17 @@ func TestAuditOfCustomers(t *testing.T) {
 	if e := h.entries("")[0]; e.Kind != parley.AuditLead || e.ThingID != fmt.Sprint(lead) || e.Summary() != "variables" {
 		t.Errorf("%+v", e)
 	}
+	h.put(fmt.Sprint("/user/leads/", lead), map[string]any{"phone_number": "+12025550124"}, status(200))
+	if e := h.entries("")[0]; e.Summary() != "phone_number" {
+		t.Errorf("%+v", e)
+	}
 	h.post("/user/blacklist", map[string]any{"phone_number": "+12025550123", "name": "Carla"}, status(201))
 	h.delete("/user/customers/+12025550123", status(200))
 	if e := h.entries("")[0]; e.Kind != parley.AuditCustomer || e.Action != parley.AuditDeleted {
 		t.Errorf("%+v", e)
 	}
 	raw := h.get("/user/audit?per_page=100", status(200)).body
-	for _, text := range []string{"Carla", "2025550123"} {
+	for _, text := range []string{"Carla", "2025550123", "2025550124"} {
 		if strings.Contains(string(raw), text) {
 			t.Errorf("%s is in the log: %s", text, raw)
 		}
