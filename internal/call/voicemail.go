@@ -94,9 +94,6 @@ func atRate(pcm []int16, from, to int) ([]int16, error) {
 // DropVoicemail removes the recorded message of one of the user's assistants.
 func (d *Center) DropVoicemail(ctx context.Context, userID, assistantID int64) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if _, err := tx.Assistant(ctx, userID, assistantID); err != nil {
-			return err
-		}
 		name, err := tx.DropVoicemailRecording(ctx, userID, assistantID)
 		if err != nil {
 			return err

@@ -17,7 +17,7 @@ func (q Query) VoicemailRecording(ctx context.Context, userID, assistantID int64
 // KeepVoicemailRecording stores the recorded message of one of the user's assistants, and gives the blob of the former
 // one, "" where there was none.
 func (tx *Tx) KeepVoicemailRecording(ctx context.Context, userID int64, v *parley.VoicemailRecording) (former string, err error) {
-	a, err := tx.Assistant(ctx, userID, v.AssistantID)
+	a, err := tx.AssistantForUpdate(ctx, userID, v.AssistantID) // two uploads at once replace one another
 	if err != nil {
 		return "", err
 	}
@@ -29,14 +29,25 @@ func (tx *Tx) KeepVoicemailRecording(ctx context.Context, userID int64, v *parle
 	if _, err = tx.q.NewInsert().Model(v).Exec(ctx); err != nil {
 		return "", err
 	}
-	tx.enter(userID, parley.AuditCreated, thing{parley.AuditVoicemail, strconv.FormatInt(a.ID, 10)}, a.Name, []parley.AuditChange{})
+	tx.enterVoicemail(parley.AuditCreated, a)
 	return former, nil
 }
 
 // DropVoicemailRecording removes the recorded message of one of the user's assistants, and gives its blob.
 func (tx *Tx) DropVoicemailRecording(ctx context.Context, userID, assistantID int64) (blob string, err error) {
-	blob, err = tx.dropVoicemailRecording(ctx, userID, assistantID)
-	return blob, tx.note(userID, parley.AuditDeleted, parley.AuditVoicemail, assistantID, nil, err)
+	a, err := tx.AssistantForUpdate(ctx, userID, assistantID)
+	if err == nil {
+		blob, err = tx.dropVoicemailRecording(ctx, userID, assistantID)
+	}
+	if err == nil {
+		tx.enterVoicemail(parley.AuditDeleted, a)
+	}
+	return blob, err
+}
+
+// enterVoicemail names the assistant whose recorded message is changed in the audit log.
+func (tx *Tx) enterVoicemail(action parley.AuditAction, a *parley.Assistant) {
+	tx.enter(a.UserID, action, thing{parley.AuditVoicemail, strconv.FormatInt(a.ID, 10)}, a.Name, []parley.AuditChange{})
 }
 
 func (tx *Tx) dropVoicemailRecording(ctx context.Context, userID, assistantID int64) (blob string, err error) {
