@@ -150,23 +150,19 @@ func browserSeed(ctx context.Context, db *store.DB, u *parley.User, data string)
 	return assistants[0], search.IndexTranscripts(ctx, db)
 }
 
-// spread gives what is stored times over the past days: the store itself knows no time but now.
+// spread gives calls and charges times over the past days: the store itself knows no time but now.
 func spread(data string) error {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(data, "parley.db")+"?_pragma=busy_timeout(60000)")
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	for table, times := range map[string]string{"calls": "created_at, updated_at", "ledger": "created_at", "conversations": "created_at"} {
-		of := "id"
-		if table == "conversations" {
-			of = "seq"
-		}
-		var set []string
-		for _, t := range strings.Split(times, ", ") {
-			set = append(set, fmt.Sprintf("%s = %s - (%s * 7919 %% %d) * 1000000", t, t, of, storedDays*24*3600))
-		}
-		if _, err := db.Exec("UPDATE " + table + " SET " + strings.Join(set, ", ")); err != nil {
+	for _, statement := range []string{
+		"UPDATE calls SET created_at = created_at - %[1]s, updated_at = updated_at - %[1]s",
+		"UPDATE ledger SET created_at = created_at - %[1]s",
+	} {
+		ago := fmt.Sprintf("(id * 7919 %% %d) * 1000000", storedDays*24*3600)
+		if _, err := db.Exec(fmt.Sprintf(statement, ago)); err != nil {
 			return err
 		}
 	}
