@@ -21,7 +21,7 @@ const (
 	resetPrefix = "reset-"
 )
 
-var errReset = parley.Errorf(parley.NotFound, "This link is not valid any more. Ask whoever sent it for a new one.")
+var errReset = parley.Errorf(parley.NotFound, "This link is no longer valid. Ask whoever sent it for a new one.")
 
 // Reset says what came of a link for a new password.
 type Reset struct {

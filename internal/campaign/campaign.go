@@ -193,7 +193,7 @@ func (d *Roster) ready(ctx context.Context, q store.Query, userID int64, c *parl
 	case err != nil:
 		return err
 	case a.Type != "outbound":
-		return refuse("The campaign's assistant is not outbound any more: choose another.")
+		return refuse("The campaign's assistant is no longer outbound: choose another.")
 	case a.Status != "active":
 		return refuse("The campaign's assistant is inactive: activate it first.")
 	case len(c.PhoneNumberIDs) == 0 && a.PhoneNumberID == nil:

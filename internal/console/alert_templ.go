@@ -447,7 +447,7 @@ func alertEditor(f *alertForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = confirm("ask-delete", "Delete", "Delete "+isolated(f.alert.Name)+"?", "Nobody is told of it any more. This can't be undone.", f.path("/delete"), "Delete alert").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = confirm("ask-delete", "Delete", "Delete "+isolated(f.alert.Name)+"?", "It no longer notifies anybody. This can't be undone.", f.path("/delete"), "Delete alert").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

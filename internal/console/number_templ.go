@@ -413,7 +413,7 @@ func numberPage(n *numberForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			case n.Type == parley.NumberCallerID:
-				templ_7745c5c3_Err = confirm("ask-release", "Delete", "Delete "+parley.FormatPhone(n.PhoneNumber)+"?", "It is not shown on outgoing calls any more, from now on. To have it back it must be verified again.", n.path("/delete"), "Delete caller id").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = confirm("ask-release", "Delete", "Delete "+parley.FormatPhone(n.PhoneNumber)+"?", "It is no longer shown on outgoing calls, from now on. To have it back it must be verified again.", n.path("/delete"), "Delete caller id").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

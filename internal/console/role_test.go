@@ -251,7 +251,7 @@ func TestForgottenPassword(t *testing.T) {
 	old := link()
 	fresh := link()
 	lost := h.visitor(t)
-	lost.get(old).is(404).says("not valid any more")
+	lost.get(old).is(404).says("no longer valid")
 	lost.get("/reset/reset-1-x").is(404)
 	lost.get(fresh).is(200).says(who.Email())
 	v.get("/").is(200) // nothing has changed yet

@@ -48,7 +48,7 @@ func shareList(v *shareView) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if len(v.links) > 0 {
-				templ_7745c5c3_Err = confirm("ask-revoke", "Revoke all", "Revoke all links?", "Whoever has one can't talk to the draft any more, from the next message on.", assistantPath(v.ID, "/share/revoke"), "Revoke all").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = confirm("ask-revoke", "Revoke all", "Revoke all links?", "Whoever has one can no longer talk to the draft, from their next message on.", assistantPath(v.ID, "/share/revoke"), "Revoke all").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
