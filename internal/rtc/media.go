@@ -4,18 +4,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pion/opus"
 	pion "github.com/pion/rtp"
 	"github.com/pion/webrtc/v4"
 
 	"parley/internal/audio"
+	"parley/internal/audio/opus"
 	"parley/internal/rtp"
 )
 
 const (
 	mostPacket = 1500
 	opusClock  = 48000 // of RTP timestamps (RFC 7587, section 4.1)
-	longest    = 120   // ms of sound in an Opus packet (RFC 6716, section 3.2.5)
 
 	mostAhead = 2 * time.Second       // of sound that comes faster than it is spoken, after a network that stood still
 	keyTime   = 50 * time.Millisecond // nobody presses keys faster for long
@@ -34,7 +33,7 @@ type media struct {
 
 	// Receiving.
 	header   pion.Header
-	decoder  opus.Decoder
+	decoder  *opus.Decoder
 	receiver *rtp.Receiver
 	pcm      []int16
 
@@ -72,12 +71,7 @@ func (b *bucket) add(at, lasts, most time.Duration) bool {
 }
 
 func newMedia(out *voice, p audio.Peer) *media {
-	decoder, err := opus.NewDecoderWithOutput(int(audio.Wide), 1)
-	if err != nil {
-		panic("rtc: " + err.Error()) // of constants
-	}
-	m := &media{begun: time.Now(), out: out, decoder: decoder, pcm: make([]int16, longest*int(audio.Wide)/1000),
-		sender: rtp.NewSender(audio.Wide)}
+	m := &media{begun: time.Now(), out: out, decoder: opus.NewDecoder(), sender: rtp.NewSender(audio.Wide)}
 	m.peer = rtp.NewTeller(&m.mu, audio.Wide, p, m.pull, m.push)
 	m.receiver = rtp.NewReceiver(audio.Wide, opusClock, m.peer.Hear)
 	m.sender.Speak(rtp.Codec{Format: audio.G722})
@@ -165,13 +159,11 @@ func (m *media) take(data []byte, at time.Duration) {
 	if len(payload) == 0 || !m.sound.add(at, 0, mostAhead) {
 		return
 	}
-	samples, err := m.decoder.DecodeToInt16(payload, m.pcm)
-	if err != nil || samples == 0 {
+	if m.pcm = m.decoder.Decode(m.pcm[:0], payload); len(m.pcm) == 0 {
 		return // what can't be decoded is as good as lost
 	}
-	pcm := m.pcm[:samples]
-	m.sound.full += time.Duration(samples) * time.Second / time.Duration(audio.Wide)
-	m.receiver.Put(at, h.SequenceNumber, h.Timestamp, h.SSRC, pcm)
+	m.sound.full += time.Duration(len(m.pcm)) * time.Second / time.Duration(audio.Wide)
+	m.receiver.Put(at, h.SequenceNumber, h.Timestamp, h.SSRC, m.pcm)
 }
 
 // digit takes a key that was pressed.
