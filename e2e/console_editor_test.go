@@ -4,10 +4,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"parley/internal/audio"
 )
 
 // The editor as a new user meets it: the prompt is there at once, each section is one click away, and a draft is saved
@@ -51,6 +56,9 @@ func TestConsoleEditor(t *testing.T) {
 	p.see("#notice", "The draft is saved.")
 	p.see(fold+" .set", "0.7")
 
+	p.recordsMessage()
+	p.open(one)
+
 	// A variable without a value is marked where it stands.
 	p.fill("#f-initial_message", "Hello {{company}}, {{nobody}}.")
 	p.until("[...document.querySelectorAll('.copy-of mark.missing')].map(m => m.textContent).join() === '{{nobody}}'")
@@ -75,6 +83,39 @@ func TestConsoleEditor(t *testing.T) {
 			}
 		}
 	}
+}
+
+// recordsMessage uploads a message for voicemails from the editor, hears it, and removes it.
+func (p *page) recordsMessage() {
+	file := filepath.Join(p.t.TempDir(), "message.wav")
+	wav := append(audio.AppendWAVHeader(nil, 8000, 1, 32000), make([]byte, 32000)...)
+	if err := os.WriteFile(file, wav, 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	p.click("#manners .fold:has(#recorded) summary")
+	link := chromedp.CSS("#recorded a")
+	p.do(chromedp.Focus(link, chromedp.NodeVisible), chromedp.KeyEvent(kb.Enter))
+	p.see("h1", "Recorded voicemail message")
+	p.do(chromedp.SetUploadFiles(chromedp.CSS("#f-file"), []string{file}))
+	p.click("main form button[type=submit]")
+	p.see("#notice", "The recording is saved.")
+	p.see("#recorded", "0:02")
+	p.until("document.querySelector('#recorded audio').duration === 2")
+	for _, scheme := range []string{"light", "dark"} {
+		p.scheme(scheme)
+		p.size(1280, 844)
+		p.shot("voicemail-"+scheme, false)
+		p.size(390, 844)
+		p.accessible("voicemail on a phone, " + scheme)
+		p.shot("voicemail-phone-"+scheme, false)
+		if over := eval[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+			p.t.Errorf("the page of the recorded message is %d px too wide", over)
+		}
+	}
+	p.size(1280, 844)
+	p.click("[popovertarget=ask-remove]")
+	p.click("#ask-remove button[type=submit]")
+	p.see("#notice", "The recording is removed.")
 }
 
 // A tool is tried from its page: open it, type, one click.

@@ -9,13 +9,10 @@ import (
 	"parley/internal/web"
 )
 
-// voicemailLimit is a minute of stereo at 48 kHz, and the form around it.
-const voicemailLimit = 12 << 20
-
 func (a *API) voicemailRoutes() {
 	const tag, path, missing = "Assistants", "/user/assistant/{id}/voicemail-recording", "This assistant has no recorded message"
 	handle(a, op{Method: "PUT", Path: path, Name: "keepVoicemailRecording", Tag: tag, NotFound: "Assistant not found",
-		Upload: voicemailLimit, File: "file", Body: none{},
+		Upload: parley.VoicemailUpload, File: "file", Body: none{},
 		Summary: "Have a WAV file (16-bit, at most 60 s) left on voicemails in place of voice_mail_message"}, a.keepVoicemail)
 	handle(a, op{Method: "GET", Path: path, Name: "getVoicemailRecording", Tag: tag, NotFound: missing, Stream: "audio/wav",
 		Summary: "The recorded message for voicemails, as WAV"}, a.getVoicemail)

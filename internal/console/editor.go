@@ -28,9 +28,10 @@ type editor struct {
 	active   bool // as it is stored
 	// the number whose calls it does not answer because it is inactive, "" when there is none
 	unanswered string
-	warnings   []string   // what was saved and can't work on this server
-	talk       *beginning // of a test chat with it, as it is stored
-	base       string     // this server's address
+	recorded   *parley.VoicemailRecording // what is played on voicemails in place of its words; nil: nothing
+	warnings   []string                   // what was saved and can't work on this server
+	talk       *beginning                 // of a test chat with it, as it is stored
+	base       string                     // this server's address
 
 	modes, languages, voices, llms, multimodals, synthesizers, transcribers, numbers []option
 	bases                                                                            []option // knowledgebases
@@ -179,6 +180,10 @@ func (c *Console) editor(r *request, of *edited, tree map[string]any, wrong parl
 		e.text("synthesizer_provider_id"))
 	e.transcribers = providerOptions("The best for the language", cat.Transcribers(language),
 		cat.Transcriber, e.text("transcriber_provider_id"))
+	var err error
+	if e.recorded, err = c.recordedMessage(r, a.ID); err != nil {
+		return nil, err
+	}
 	return e, c.ownChoices(r, a, e)
 }
 

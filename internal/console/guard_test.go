@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -76,6 +77,9 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 	}
 	c := h.called(t, u, a, over(parley.CustomerHangup))
 	h.record(t, c)
+	if _, err := h.Calls.KeepVoicemail(t.Context(), u.ID, a.ID, bytes.NewReader(message(1))); err != nil {
+		t.Fatal(err)
+	}
 	leg := &parley.CallLeg{CallID: c.ID, Kind: parley.LegGuest, Status: parley.LegEnded, PhoneNumber: "+4930901821"}
 	h.write(t, func(ctx context.Context, tx *store.Tx) error {
 		if err := tx.CreateLeg(ctx, u.ID, leg); err != nil {

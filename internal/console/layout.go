@@ -53,6 +53,8 @@ var notices = map[string]string{
 	"saved":       "Saved.",
 	"watched":     "Created. It is checked every minute.",
 	"drafted":     "The draft is saved. What is live stays as it is until you publish.",
+	"recorded":    "The recording is saved. It is played on voicemails from the next call on.",
+	"unrecorded":  "The recording is removed.",
 	"copied":      "This is the copy. It is inactive and has no phone number.",
 	"unshared":    "All links are revoked.",
 	"same":        "Nothing differs from what is live, so there is no draft.",

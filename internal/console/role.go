@@ -39,6 +39,8 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		GET /assistants/{id}
 		GET /assistants/{id}/widget
 		POST /assistants/{id}/widget
+		GET /assistants/{id}/voicemail
+		GET /assistants/{id}/voicemail/recording
 		GET /assistants/{id}/tests
 		GET /assistants/{id}/tests/live
 		GET /assistants/{id}/tests/{test}
@@ -125,6 +127,8 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		POST /assistants/{id}
 		POST /assistants/{id}/choices
 		POST /assistants/{id}/delete
+		POST /assistants/{id}/voicemail
+		POST /assistants/{id}/voicemail/delete
 		GET /assistants/{id}/share
 		POST /assistants/{id}/share
 		POST /assistants/{id}/share/revoke
