@@ -1,7 +1,8 @@
 // Package lang holds what we know of languages: the words that turn-taking relies on, fixed sentences, and how a text
 // becomes sentences that can be spoken. Whatever differs between languages is data, one file each in data; the rest is
 // pure functions. A language without a file, or without a part of it, falls back: on the sounds of listening alone, on
-// English phrases and signs, on one filler; nothing but such sounds tells its listeners from those who interrupt.
+// English phrases and signs, on one filler; nothing but such sounds tells its listeners from those who interrupt at
+// length, and a few words those who interrupt briefly.
 // Whether a sentence is complete is judged by a model that has learned all languages of the catalog (Over).
 package lang
 
@@ -29,6 +30,8 @@ type Language struct {
 	Answering  Answering `json:"answering"`
 	Consent    Consent   `json:"consent"`
 	Dictation  Dictation `json:"dictation"`
+
+	Interrupting Set `json:"interrupting"` // said, however briefly, by who wants the other to stop
 
 	English bool `json:"-"` // its phrases are English, for want of its own where it isn't
 }

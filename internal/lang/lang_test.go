@@ -89,6 +89,27 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// Every language of the catalog has words that interrupt, none of which is a word of listening.
+func TestInterrupting(t *testing.T) {
+	for _, l := range catalog.New("", provider.All()).Languages() {
+		of := Of(l.ISO2)
+		if len(of.Interrupting) < 5 {
+			t.Errorf("%s (%s) has %d words that interrupt", l.Name, l.ISO2, len(of.Interrupting))
+		}
+		for w := range of.Interrupting {
+			if of.Words.Listening[w] || !IsInterruption(w, l.ISO2) || !IsInterruption(w+", "+w+"!", l.ISO2) {
+				t.Errorf("%s: %q doesn't interrupt", l.ISO2, w)
+			}
+		}
+	}
+	for text, want := range map[string]bool{"Wait!": true, "uh no": true, "no no no": true, "okay hold on": true,
+		"okay": false, "": false, "no problem": false, "wait for": false, "don't stop": false} {
+		if IsInterruption(text, "en") != want {
+			t.Errorf("%q interrupts: %v", text, !want)
+		}
+	}
+}
+
 // A language that is unknown, or only partly supported, falls back.
 func TestFallback(t *testing.T) {
 	english, unknown, estonian, swedish := Of("en"), Of("xx"), Of("et"), Of("sv")

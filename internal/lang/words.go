@@ -115,6 +115,12 @@ func IsBackchannel(text, language string, open bool) bool {
 	return allOf(text, open, l.Listening)
 }
 
+// IsInterruption says whether a text, however short, asks the other to stop: "wait", "no", "okay stop".
+func IsInterruption(text, language string) bool {
+	l := Of(language)
+	return allOf(text, false, l.Words.Listening, l.Interrupting) && !allOf(text, false, l.Words.Listening)
+}
+
 // IsNod says whether a text is words of listening, and not sounds alone, with which many words begin.
 func IsNod(text, language string) bool {
 	return IsBackchannel(text, language, false) && !allOf(text, false, known().Sounds)

@@ -275,6 +275,7 @@ func (m *Machine) overlap() {
 	// lost meanwhile, as the assistant is silent already.
 	told := text != "" && !small && (pending == 0 || longest >= m.sure())
 	sounds := text == "" && m.sounds(r, longest, pending)
+	enough := longest >= m.manner.Confirm || gist.halting && m.certain()
 	switch {
 	case (told || sounds) && m.tentative(r):
 		m.rejoin(r)
@@ -282,7 +283,7 @@ func (m *Machine) overlap() {
 	case sounds && m.cuttable(r):
 		m.stop(false)
 		return
-	case told && m.cuttable(r) && longest >= m.manner.Confirm && gist.words >= m.manner.MinWords:
+	case told && m.cuttable(r) && enough && gist.words >= m.manner.MinWords:
 		m.stop(false)
 		return
 	}
@@ -327,6 +328,11 @@ func (m *Machine) overlap() {
 
 // sure is how much speech is certainly neither a cough nor an "mm-hm", whatever the ear makes of it so far.
 func (m *Machine) sure() time.Duration { return max(m.manner.Confirm, sureTime) }
+
+// certain reports whether any of what was said since the reply began was certainly speech.
+func (m *Machine) certain() bool {
+	return slices.ContainsFunc(m.turn, func(s segment) bool { return !s.queued && s.sure })
+}
 
 // wavered reports whether the ear took something for a backchannel and has since changed its mind.
 func (m *Machine) wavered() bool {

@@ -389,6 +389,7 @@ type gist struct {
 	words                          int
 	backchannel, greeting, goodbye bool
 	hollow                         bool // words that mean nothing by themselves: what recognizers make of noise
+	halting                        bool // "stop", "wait", "no"
 	finished                       lang.Completion
 }
 
@@ -397,7 +398,8 @@ func (m *Machine) gistOf(text string, open bool) gist {
 	return gist{
 		words: lang.Count(text), backchannel: lang.IsBackchannel(text, l, open),
 		greeting: lang.IsGreeting(text, l, open),
-		goodbye:  lang.IsFarewell(text, l, open), hollow: lang.IsHollow(text, l), finished: lang.Completeness(text, l),
+		goodbye:  lang.IsFarewell(text, l, open), hollow: lang.IsHollow(text, l), halting: lang.IsInterruption(text, l),
+		finished: lang.Completeness(text, l),
 	}
 }
 

@@ -270,6 +270,39 @@ func TestNod(t *testing.T) {
 	}
 }
 
+// TestHalt: "stop", "wait" and "no" cut a reply off however short they are, once their text is known; other words as
+// short don't, and neither do these where the sound was hardly speech, or where more words are asked for.
+func TestHalt(t *testing.T) {
+	for _, c := range []struct {
+		language, text string
+		sound          string
+		words          int
+		cut            bool
+	}{
+		{"en", "Stop.", "vvvvvvvv", 0, true}, {"en", "no", "vvvv", 0, true}, {"en", "no no wait", "vvvvvvvvvv", 0, true},
+		{"en", "okay stop", "vvvvvvvvvv", 0, true}, {"de", "Moment mal!", "vvvvvvvvvv", 0, true}, {"ja", "待って", "vvvvvvvv", 0, true},
+		{"en", "cat", "vvvvvvvv", 0, false}, {"en", "okay", "vvvvvvvv", 0, false}, {"en", "no problem", "vvvvvvvvvv", 0, false},
+		{"en", "stop", "v.v", 0, false}, {"en", "stop", "vvvvvvvv", 2, false}, {"de", "stop it", "vvvvvvvv", 0, false},
+		{"xx", "stop", "vvvvvvvv", 0, false},
+	} {
+		manner := manners(0)
+		manner.Language, manner.MinWords = c.language, c.words
+		w := newWorld(t, manner)
+		w.op('S')
+		w.at += time.Second
+		for _, op := range c.sound + "............" {
+			w.op(byte(op))
+		}
+		if w.dead[1] || w.held {
+			t.Errorf("%q: before its text is known: cut off %v, held %v", c.text, w.dead[1], w.held)
+		}
+		w.send(Event{Kind: Text, N: 0, Text: c.text, Final: true})
+		if w.dead[1] != c.cut || w.held {
+			t.Errorf("%s %q (%s): cut off %v, held %v", c.language, c.text, c.sound, w.dead[1], w.held)
+		}
+	}
+}
+
 // TestSlowEar: a text that is not final is used when nothing was added to it for three seconds, and after eight
 // seconds in any case.
 func TestSlowEar(t *testing.T) {
