@@ -34,6 +34,7 @@ type NumberRoute struct {
 	Lines        *int64    `json:"lines" minimum:"1" maximum:"1000" doc:"How many calls of this number the assistants may hold at once. Null: as many as the plan allows."`
 	QueuePlaces  int64     `json:"queue_places" default:"10" minimum:"1" maximum:"100" doc:"How many callers may wait."`
 	QueueSeconds int64     `json:"queue_seconds" default:"300" minimum:"10" maximum:"3600" doc:"How long a caller waits at most."`
+	EarlyMedia   bool      `json:"early_media" default:"false" doc:"Callers hear the queue, and that nobody can take the call, before the call is answered (183 Session Progress), so that most networks charge them nothing for it; they hear the words where refuse, or an inactive assistant, would turn them away. After two minutes a waiting call is answered. A line that can't do it is answered as usual."`
 	AfterQueue   RouteStep `json:"after_queue" default:"words" enum:"words,telephone,voicemail" doc:"What happens to a caller who has waited for queue_seconds."`
 
 	BlockedCallers []string `json:"blocked_callers" maxItems:"1000" maxLength:"32" doc:"Numbers whose calls are rejected (603), in international format; one that ends in * is a prefix."`

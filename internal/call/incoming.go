@@ -1,6 +1,7 @@
 package call
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -26,6 +27,12 @@ type Ringer interface {
 	Refuse(code int) error
 	// Done is closed when the caller has given up.
 	Done() <-chan struct{}
+}
+
+// progresser is a Ringer whose caller can hear something before the answer. The leg must be run, and is the one that
+// Answer returns.
+type progresser interface {
+	Progress(ctx context.Context) (audio.Leg, error)
 }
 
 // Arrival is an incoming call: over a user's trunk, over the carrier's, or from a softphone on the server's own
@@ -199,11 +206,14 @@ func (d *Center) routed(ctx context.Context, r *reception, route *parley.NumberR
 	r.route, r.open = route, route.Open(time.Now())
 	r.step = route.First(r.open)
 	a, err := d.inCharge(ctx, r)
-	switch {
-	case err != nil:
-		return err
-	case a == nil, r.step == parley.RouteRefuse, r.step == parley.RouteAssistant && a.Status != "active":
-		return errAsleep
+	if err != nil || a == nil {
+		return cmp.Or(err, error(errAsleep))
+	}
+	if r.step == parley.RouteRefuse || r.step == parley.RouteAssistant && a.Status != "active" {
+		if !r.canSound() {
+			return errAsleep
+		}
+		r.step = parley.RouteWords
 	}
 	r.to = a
 	return nil

@@ -17,6 +17,10 @@ const (
 	lineLook  = 500 * time.Millisecond
 )
 
+// mostEarly is how long a caller hears the queue before the call is answered: exchanges cut calls that ring for three
+// minutes (RFC 3261, section 13.3.1.1).
+const mostEarly = 2 * time.Minute
+
 // queue has the caller wait until an assistant has a line.
 func (r *reception) queue() error {
 	ring := r.ring()
@@ -27,12 +31,13 @@ func (r *reception) queue() error {
 	}
 	ring()
 	stop()
-	if err := r.pickUp(); err != nil {
+	if err := r.sound(); err != nil {
 		return err
 	}
 	defer r.watch()()
 	r.waiting.Music()
 	over := time.After(time.Duration(r.route.QueueSeconds) * time.Second)
+	answer := time.After(mostEarly)
 	look := time.NewTicker(lineLook)
 	defer look.Stop()
 	place, told := 0, time.Time{}
@@ -58,6 +63,10 @@ func (r *reception) queue() error {
 		}
 		select {
 		case <-look.C:
+		case <-answer:
+			if err := r.pickUp(); err != nil {
+				return err
+			}
 		case <-over:
 			return errNext
 		case <-r.ctx.Done():

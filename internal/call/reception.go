@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley"
@@ -25,7 +26,8 @@ type reception struct {
 	step   parley.RouteStep
 	done   []parley.RouteStep // the present step and those before it
 
-	line    *patch         // the answered leg; nil before that
+	line    *patch         // the leg that the caller hears; nil before that
+	early   atomic.Bool    // it is heard, and not answered yet
 	waiting *voice.Waiting // what is heard on it meanwhile
 	ringing sync.WaitGroup // telephones that nobody waits for any more
 }
@@ -179,6 +181,9 @@ func (r *reception) converse() error {
 	case <-r.ctx.Done():
 		return context.Cause(r.ctx)
 	}
+	if err := r.pickUp(); err != nil {
+		return err
+	}
 	return r.talk(s, r.seat())
 }
 
@@ -232,7 +237,7 @@ func (r *reception) watch() (stop func()) {
 		case <-gone:
 			cause := parley.CustomerHangup
 			if r.line != nil && r.line.err != nil {
-				_, cause = parley.Disposition(r.line.err, true)
+				_, cause = parley.Disposition(r.line.err, !r.early.Load())
 			}
 			r.cancel(cause)
 		case <-done:
@@ -243,27 +248,55 @@ func (r *reception) watch() (stop func()) {
 
 // pickUp answers the call, if it is not answered yet. The leg runs by itself from then on.
 func (r *reception) pickUp() error {
-	if r.line != nil {
+	if r.line != nil && !r.early.Load() {
 		return nil
 	}
 	leg, err := r.in.Answer(r.ctx)
 	if err != nil {
-		if cause := context.Cause(r.ctx); cause != nil {
-			return cause
-		}
-		return err
+		return causeOr(r.ctx, err)
 	}
-	r.known(leg)
+	r.early.Store(false)
 	r.answered(func(*parley.Call) {})
+	if r.line == nil {
+		r.runs(leg)
+	}
+	return nil
+}
+
+// runs has the caller hear the leg.
+func (r *reception) runs(leg audio.Leg) {
+	r.known(leg)
 	r.waiting = voice.NewWaiting(leg.Rate())
 	r.line = runPatch(r.ctx, leg, nil)
 	r.line.Connect(r.waiting)
-	return nil
+}
+
+// canSound reports whether the caller is to hear something before the answer, and can.
+func (r *reception) canSound() bool {
+	_, ok := r.in.Ringer.(progresser)
+	return ok && r.route.EarlyMedia
+}
+
+// sound lets the caller hear what comes before anybody talks with them: ahead of the answer where the route says so.
+func (r *reception) sound() error {
+	if r.line == nil && r.canSound() {
+		leg, err := r.in.Ringer.(progresser).Progress(r.ctx)
+		if err == nil {
+			r.early.Store(true)
+			r.runs(leg)
+			return nil
+		}
+		slog.Debug("a caller can't hear anything before the answer", "call", r.id, "error", err)
+	}
+	if r.line != nil {
+		return nil
+	}
+	return r.pickUp()
 }
 
 // turnAway refuses a call that was not answered.
 func (r *reception) turnAway(code int) {
-	if r.line == nil {
+	if r.line == nil || r.early.Load() {
 		refuse(r.in, code)
 	}
 }

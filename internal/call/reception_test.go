@@ -23,6 +23,7 @@ import (
 type guest struct {
 	gone chan struct{}
 	hung chan struct{} // closed when they hang up
+	took chan struct{} // closed when the call is answered
 	over chan struct{} // closed when their leg is over
 
 	mu      sync.Mutex
@@ -35,7 +36,7 @@ type guest struct {
 }
 
 func newGuest() *guest {
-	return &guest{gone: make(chan struct{}), hung: make(chan struct{}), over: make(chan struct{})}
+	return &guest{gone: make(chan struct{}), hung: make(chan struct{}), over: make(chan struct{}), took: make(chan struct{})}
 }
 
 func (g *guest) Ring() error { g.mu.Lock(); defer g.mu.Unlock(); g.rang++; return nil }
@@ -47,7 +48,29 @@ func (g *guest) Refuse(code int) error {
 }
 func (g *guest) Done() <-chan struct{} { return g.gone }
 func (g *guest) Answer(context.Context) (audio.Leg, error) {
+	close(g.took) // at most once
 	return g, nil
+}
+
+// answered reports whether the call was answered.
+func (g *guest) answered() bool {
+	select {
+	case <-g.took:
+		return true
+	default:
+		return false
+	}
+}
+
+// eager is a caller whose line can be heard before the answer.
+type eager struct{ *guest }
+
+func (e eager) Progress(context.Context) (audio.Leg, error) { return e.guest, nil }
+
+// comesEager has a call come in over a line that can be heard before the answer.
+func (b *inbox) comesEager() (g *guest, over chan struct{}) {
+	g = newGuest()
+	return g, b.node.take(call.Arrival{Ringer: eager{g}, From: "+12025550177", To: "+12025550100"})
 }
 func (*guest) Rate() audio.Rate { return audio.Narrow }
 func (*guest) Hangup()          {}
@@ -508,6 +531,102 @@ func TestQueue(t *testing.T) {
 			t.Errorf("the hasty: %+v", c)
 		}
 	})
+}
+
+// Where the route says so, the queue is heard before the call is answered, and costs nothing until an assistant has a line;
+// who hangs up meanwhile was never answered. A call that waits for two minutes is answered.
+func TestQueueBeforeAnswer(t *testing.T) {
+	receive(t, func(r *parley.NumberRoute) {
+		one := int64(1)
+		r.ClosedDates, r.Lines, r.WhenFull, r.QueueSeconds, r.EarlyMedia = nil, &one, parley.RouteQueue, 150, true
+	}, func(b *inbox) {
+		talk, talkOver := b.comesEager()
+		time.Sleep(3 * time.Second)
+		hasty, hastyOver := b.comesEager()
+		time.Sleep(4 * time.Second)
+		left := b.newest().ID
+		next, nextOver := b.comesEager()
+		time.Sleep(5 * time.Second)
+		waits := b.newest()
+		if !talk.answered() || next.answered() || waits.Status != parley.CallRinging || waits.TakenBy != parley.TakenByQueue ||
+			next.sounds() < 3*time.Second {
+			t.Errorf("answered: %t, %t; %s by %s, heard for %s", talk.answered(), next.answered(), waits.Status, waits.TakenBy, next.sounds())
+		}
+		close(hasty.hung)
+		<-hastyOver
+		close(talk.hung)
+		<-talkOver
+		time.Sleep(4 * time.Second)
+		if c := b.call(waits.ID); !next.answered() || c.TakenBy != parley.TakenByAssistant || c.Status != parley.CallInProgress || len(c.Turns) == 0 {
+			t.Errorf("answered: %t, %s by %s: %q", next.answered(), c.Status, c.TakenBy, texts(c))
+		}
+		close(next.hung)
+		<-nextOver
+		c := b.reported(left)
+		if hasty.answered() || c.Status != parley.CallCanceled || c.CarrierCost != 0 || c.Duration != 0 {
+			t.Errorf("the hasty: answered %t, %s, %s", hasty.answered(), c.Status, c.CarrierCost)
+		}
+		if c := b.reported(waits.ID); c.CarrierCost == 0 || c.Duration > 150 {
+			t.Errorf("%s for %d seconds", c.CarrierCost, c.Duration)
+		}
+	})
+}
+
+// A call that has waited for two minutes is answered: exchanges cut those that ring for three.
+func TestLongQueueIsAnswered(t *testing.T) {
+	receive(t, func(r *parley.NumberRoute) {
+		one := int64(1)
+		r.ClosedDates, r.Lines, r.WhenFull, r.QueueSeconds, r.EarlyMedia = nil, &one, parley.RouteQueue, 150, true
+	}, func(b *inbox) {
+		b.write(func(ctx context.Context, tx *store.Tx) error { // the line is taken
+			return tx.CreateCall(ctx, b.user.ID, &parley.Call{AssistantID: b.desk.ID, Type: parley.CallInbound, Status: parley.CallInProgress,
+				TakenBy: parley.TakenByAssistant, NumberID: &b.number.ID, AnsweredAt: parley.DateTime(parley.Now()), Node: "another"})
+		})
+		g, over := b.comesEager()
+		time.Sleep(110 * time.Second)
+		if g.answered() {
+			t.Error("a caller who has waited for less than two minutes was answered")
+		}
+		time.Sleep(15 * time.Second)
+		if c := b.newest(); !g.answered() || c.Status != parley.CallInProgress || c.TakenBy != parley.TakenByQueue {
+			t.Errorf("after two minutes: answered %t, %s by %s", g.answered(), c.Status, c.TakenBy)
+		}
+		<-over
+		if c := b.ended(); c.EndedReason != parley.NoAnswer || c.CarrierCost == 0 {
+			t.Errorf("%s for %s", c.EndedReason, c.CarrierCost)
+		}
+	})
+}
+
+// Who can't be helped is told so before the call is refused, and neither is charged: when the hours are over, and when the
+// assistant is inactive. A line that can't be heard before the answer refuses as ever.
+func TestWordsBeforeRefusal(t *testing.T) {
+	for name, prepare := range map[string]func(b *inbox){"closed": func(*inbox) {}, "inactive": func(b *inbox) {
+		r := parley.NewRoute("UTC")
+		r.EarlyMedia = true
+		b.write(func(ctx context.Context, tx *store.Tx) error { return tx.SaveRoute(ctx, b.user.ID, b.number.ID, r) })
+		b.change(b.desk, `{"status":"inactive"}`)
+	}} {
+		t.Run(name, func(t *testing.T) {
+			receive(t, func(r *parley.NumberRoute) { r.EarlyMedia = true }, func(b *inbox) {
+				prepare(b)
+				g, over := b.comesEager()
+				<-over
+				c := b.ended()
+				if g.answered() || g.refused != 480 || g.sounds() < time.Second/2 || c.Status != parley.CallNoAnswer || c.EndedReason != parley.NoAnswer ||
+					c.TakenBy != parley.TakenByNobody || c.CarrierCost != 0 || c.AssistantCost != 0 {
+					t.Errorf("answered %t, refused with %d, heard for %s; %s, %s by %s for %s", g.answered(), g.refused, g.sounds(),
+						c.Status, c.EndedReason, c.TakenBy, c.CarrierCost)
+				}
+				deaf, over := b.comes()
+				<-over
+				if deaf.answered() || deaf.refused != 480 || deaf.sounds() != 0 {
+					t.Errorf("without sound: answered %t, refused with %d", deaf.answered(), deaf.refused)
+				}
+				synctest.Wait()
+			})
+		})
+	}
 }
 
 // If the voice fails, the tone is still played, and ringing telephones needs no voice.

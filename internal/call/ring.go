@@ -14,6 +14,11 @@ import (
 
 // telephones rings the route's telephones, and joins the caller with whoever answers first.
 func (r *reception) telephones() error {
+	if r.line != nil { // a caller who has waited may have to wait for longer than anybody may before the answer
+		if err := r.pickUp(); err != nil {
+			return err
+		}
+	}
 	stop := r.watch()
 	ring := r.ring()
 	line, leg := r.reach()

@@ -69,7 +69,7 @@ func (r *reception) words() error {
 		return causeOr(r.ctx, parley.NoAnswer)
 	}
 	stop()
-	if err := r.pickUp(); err != nil {
+	if err := r.sound(); err != nil {
 		stop = func() {}
 		return err
 	}
@@ -78,6 +78,7 @@ func (r *reception) words() error {
 	case <-r.waiting.Say(r.say(p, sorry)):
 	case <-r.ctx.Done():
 	}
+	r.turnAway(notNow)
 	r.change(func(c *parley.Call) {
 		c.Turns = append(c.Turns, parley.CallTurn{Speaker: parley.SpeakerAssistant, Text: sorry})
 	})

@@ -320,6 +320,7 @@ func TestNumberRoute(t *testing.T) {
 	form.Set("when_full", "queue")
 	form.Set("lines", "2")
 	form.Set("after_queue", "telephone")
+	form.Set("early_media", "1")
 	r = v.post(at, form).is(http.StatusUnprocessableEntity)
 	if r.doc().Find("#e-telephones").Text() == "" {
 		t.Error("nobody is to ring, and nothing says so")
@@ -346,7 +347,7 @@ func TestNumberRoute(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := stored.Route; r == nil || *r.OtherwiseAssistantID != night.ID || len(r.ClosedDates) != 2 || r.BlockAnonymous ||
-		r.WhenFull != parley.RouteQueue || *r.Lines != 2 || r.Telephones[0].Seconds != 20 || r.QueueSeconds != 300 ||
+		r.WhenFull != parley.RouteQueue || !r.EarlyMedia || *r.Lines != 2 || r.Telephones[0].Seconds != 20 || r.QueueSeconds != 300 ||
 		r.VoicemailGreeting != "Leave {{assistant_name}} a message." {
 		t.Errorf("stored: %+v", r)
 	}

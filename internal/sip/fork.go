@@ -197,6 +197,7 @@ func (l *leg) lost(res *sipgo.Response) {
 type reliable struct {
 	rseq  uint32
 	offer *ours         // what it offered, where the PRACK brings the answer
+	sound bool          // it has our answer to their offer (early media)
 	acked chan struct{} // closed when it was acknowledged
 }
 
@@ -238,6 +239,9 @@ func (l *leg) pracked(req *sipgo.Request, tx *sipgo.ServerTx) {
 	}
 	_ = tx.Respond(respond(req, 200))
 }
+
+// settled reports whether both ends know of an answer before the call is answered.
+func (r *reliable) settled() bool { return r != nil && (r.offer != nil || r.sound) && acked(r) }
 
 func acked(r *reliable) bool {
 	select {

@@ -43,7 +43,8 @@ type Invite struct {
 	offer   *description // nil where the caller leaves the offer to us
 	choice  choice       // what we take of it
 	timer   terms
-	insists bool // the caller requires provisional answers to be reliable
+	insists bool        // the caller requires provisional answers to be reliable
+	keep    func() bool // of a leg that is heard before the answer: it outlives the caller's patience from now on
 }
 
 func newInvite(s *Server, from netip.Addr, v route) *Invite {
@@ -98,8 +99,13 @@ func (in *Invite) ringReliably(res *sipgo.Response) error {
 		withSDP(res, in.offerLocked(&r.offer))
 	}
 	l.state.Unlock()
+	return in.reliably(r, res)
+}
+
+// reliably sends a provisional answer until it is acknowledged.
+func (in *Invite) reliably(r *reliable, res *sipgo.Response) error {
 	addHeaders(res, []string{"Require", "100rel", "RSeq", strconv.FormatUint(uint64(r.rseq), 10)})
-	l.add() // PRACK is a request within the call
+	in.leg.add() // PRACK is a request within the call
 	if err := in.respond(res); err != nil {
 		return err
 	}
@@ -164,19 +170,24 @@ func (in *Invite) Answer(ctx context.Context) (audio.Leg, error) {
 	case in.ctx.Err() != nil:
 		return nil, context.Cause(in.ctx)
 	}
+	if in.keep != nil && !in.keep() {
+		return nil, parley.CustomerHangup
+	}
 	in.final = true
 	l := in.leg
 	var offered *ours
 	res := respond(in.req, 200)
 	l.state.Lock()
 	switch r := l.state.reliable; {
+	case in.keep != nil: // as it was sent
+		withSDP(res, l.state.said)
 	case in.offer != nil:
 		withSDP(res, l.answerLocked(in.offer, in.choice))
 	case r != nil && r.offer != nil: // it was answered by PRACK
 	default:
 		withSDP(res, in.offerLocked(&offered)) // to be answered by ACK
 	}
-	l.early = false
+	l.early, l.answered = false, time.Now()
 	l.state.Unlock()
 	addHeaders(res, in.timer.headers)
 	l.session.Store(newSession(in.timer.every, in.timer.least, in.timer.ours, time.Now()))
@@ -188,7 +199,8 @@ func (in *Invite) Answer(ctx context.Context) (audio.Leg, error) {
 	return l, nil
 }
 
-// agree waits for the answer to an offer that the ringing carried: before it, the call can't be answered.
+// agree waits for the answer to an offer that the ringing carried, or until the caller has ours: before that, the call
+// can't be answered.
 func (in *Invite) agree(ctx context.Context) {
 	in.mu.Lock()
 	l := in.leg
@@ -199,9 +211,14 @@ func (in *Invite) agree(ctx context.Context) {
 	l.state.Lock()
 	r := l.state.reliable
 	l.state.Unlock()
-	if r == nil || r.offer == nil {
+	if r == nil || r.offer == nil && !r.sound {
 		return
 	}
+	in.await(ctx, r)
+}
+
+// await waits until a provisional answer is acknowledged.
+func (in *Invite) await(ctx context.Context, r *reliable) {
 	select {
 	case <-r.acked:
 	case <-ctx.Done():

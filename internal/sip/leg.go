@@ -27,6 +27,7 @@ type leg struct {
 	own       local                   // our description
 	round     int                     // how many far ends the call has had before; under the state's lock
 	early     bool                    // not answered yet
+	answered  time.Time               // of an incoming call that was heard before; under the state's lock
 	session   atomic.Pointer[session] // nil: it has no end
 	rate      atomic.Int32            // 0 until the first agreement
 	sound     atomic.Pointer[rtp.Session]
@@ -293,7 +294,14 @@ func (l *leg) watch(m *rtp.Session) {
 		l.end(parley.Explain(fmt.Errorf("%w: %w", parley.MediaTimeout, err), "%s", uncovered), true)
 		return
 	}
+	l.state.Lock()
+	early, answered := l.early, l.answered
+	l.state.Unlock()
+	if early { // most telephones say nothing before the answer
+		return
+	}
 	since, agreed := m.Silence()
+	since = min(since, time.Since(answered))
 	most := l.server.silent
 	if agreed {
 		most = l.server.longest
@@ -340,6 +348,7 @@ func (l *leg) end(cause error, bye bool) {
 		return
 	}
 	st.ended = true
+	bye = bye && !(l.early && l.incoming != nil) // a call that was not answered is refused
 	running := st.running
 	l.cause, l.left = cause, !bye
 	st.Unlock()

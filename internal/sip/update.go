@@ -68,7 +68,7 @@ func (l *leg) updated(req *sipgo.Request, tx *sipgo.ServerTx) {
 		st.reliable != nil && st.reliable.offer != nil && !acked(st.reliable)): // ours is not answered yet
 		_ = tx.Respond(respond(req, 491))
 		return
-	case len(text) > 0 && l.early && (st.reliable == nil || st.reliable.offer == nil): // nor is theirs
+	case len(text) > 0 && l.early && !st.reliable.settled(): // nor is theirs
 		_ = tx.Respond(respond(req, 500, "Retry-After", "1"))
 		return
 	}
