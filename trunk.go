@@ -27,7 +27,7 @@ type Trunk struct {
 	Transport                string   `json:"transport" default:"udp" enum:"udp,tcp,tls" doc:"tls: the trunk's certificate must be valid for the host of sip_address, or of outbound_proxy."`
 	TLSCA                    string   `bun:"tls_ca" json:"tls_ca" maxLength:"65536" doc:"Certificates (PEM) of the authorities that signed the trunk's, or the trunk's own; empty: the system's authorities."`
 	SRTP                     string   `bun:"srtp" json:"srtp" default:"off" enum:"off,optional,required,dtls" doc:"Encryption of sound. optional: SDES is offered; SDES and DTLS-SRTP are accepted. required: calls without encryption are refused, both ways. dtls: required, with DTLS-SRTP only."`
-	Codecs                   []string `bun:"codecs,type:json" json:"codecs" enum:"G722,PCMU,PCMA" maxItems:"3" uniqueItems:"true" doc:"The codecs that calls over the trunk use, the preferred one first; empty: all, G722 first in outgoing calls, and as the trunk prefers in incoming ones."`
+	Codecs                   []string `bun:"codecs,type:json" json:"codecs" enum:"G722,PCMU,PCMA,opus" maxItems:"4" uniqueItems:"true" doc:"The codecs that calls over the trunk use, the preferred one first; empty: G722, PCMU and PCMA in outgoing calls, and as the trunk prefers in incoming ones, opus too."`
 	Register                 bool     `json:"register" default:"false" doc:"Register with the trunk, to receive its calls."`
 	Registered               bool     `bun:"-" json:"registered" readOnly:"true"`
 	InboundAuthorizationType string   `json:"inbound_authorization_type" default:"auth" enum:"auth,ip" doc:"auth: the trunk authenticates with the password; ip: its address is enough."`

@@ -76,7 +76,7 @@ func (p *telephone) trunk(t *parley.Trunk) (sip.Trunk, error) {
 		CA: t.TLSCA, SRTP: t.SRTP, Username: t.SIPUsername, Password: password,
 		Register: t.Register, ByIP: t.InboundAuthorizationType == "ip", Allowed: allowed}
 	for _, name := range t.Codecs {
-		for _, f := range []audio.Format{audio.G722, audio.PCMU, audio.PCMA} {
+		for _, f := range []audio.Format{audio.G722, audio.PCMU, audio.PCMA, audio.Opus} {
 			if f.String() == name {
 				out.Codecs = append(out.Codecs, f)
 			}

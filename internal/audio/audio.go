@@ -10,6 +10,8 @@ package audio
 import (
 	"context"
 	"time"
+
+	"parley/internal/audio/opus"
 )
 
 // Rate is a sampling rate in Hz.
@@ -67,34 +69,46 @@ type Peer interface {
 // Format is how frames travel in RTP.
 type Format uint8
 
-// The formats, all of 64 kbit/s: 160 octets a frame.
+// The formats. All but Opus have 64 kbit/s: 160 octets a frame.
 const (
 	PCMU Format = iota + 1 // ITU-T G.711 µ-law, 8 kHz
 	PCMA                   // ITU-T G.711 A-law, 8 kHz
 	G722                   // ITU-T G.722, 16 kHz
+	Opus                   // RFC 6716, at 16 kHz; at most as many octets, and a packet is a frame
 )
 
-// FrameBytes is how many octets a frame takes in each Format.
+// OpusRate is how many bits a second of Opus are sent, unless the far end wants fewer.
+const OpusRate = 48000
+
+// FrameBytes is how many octets a frame takes at most.
 const FrameBytes = 160
 
 // Rate is that of the frames.
 func (f Format) Rate() Rate {
-	if f == G722 {
+	if f == G722 || f == Opus {
 		return Wide
 	}
 	return Narrow
 }
 
-// ClockRate is that of the RTP timestamps: 8000 for G.722 too, by the well-known mistake of RFC 3551, section 4.5.2.
-func (f Format) ClockRate() int { return 8000 }
+// ClockRate is that of the RTP timestamps: 8000 for G.722 too, by the well-known mistake of RFC 3551, section 4.5.2, and
+// 48000 for all Opus (RFC 7587, section 4.1).
+func (f Format) ClockRate() int {
+	if f == Opus {
+		return 48000
+	}
+	return 8000
+}
 
-// PayloadType is the static one of RFC 3551, table 4.
+// PayloadType is the static one of RFC 3551, table 4; of Opus, which has none, the one that we offer.
 func (f Format) PayloadType() uint8 {
 	switch f {
 	case PCMA:
 		return 8
 	case G722:
 		return 9
+	case Opus:
+		return 96
 	}
 	return 0
 }
@@ -108,6 +122,8 @@ func (f Format) String() string {
 		return "PCMA"
 	case G722:
 		return "G722"
+	case Opus:
+		return "opus"
 	}
 	return "unknown"
 }
@@ -116,24 +132,37 @@ func (f Format) String() string {
 type Encoder struct {
 	format Format
 	g722   *g722Encoder
+	opus   *opus.Encoder
 }
 
 // NewEncoder begins a stream.
 func NewEncoder(f Format) *Encoder {
 	e := &Encoder{format: f}
-	if f == G722 {
+	switch f {
+	case G722:
 		e.g722 = newG722Encoder()
+	case Opus:
+		e.Limit(OpusRate)
 	}
 	return e
 }
 
-// Encode appends pcm to dst. G.722 codes samples in pairs: an odd last one is dropped.
+// Limit begins the stream anew with at most so many bits a second, where the format leaves a choice.
+func (e *Encoder) Limit(rate int) {
+	if e.format == Opus {
+		e.opus = opus.NewEncoder(min(rate, OpusRate))
+	}
+}
+
+// Encode appends pcm to dst. G.722 codes samples in pairs: an odd last one is dropped. Opus takes one whole frame.
 func (e *Encoder) Encode(dst []byte, pcm []int16) []byte {
 	switch e.format {
 	case PCMU:
 		return EncodeULaw(dst, pcm)
 	case PCMA:
 		return EncodeALaw(dst, pcm)
+	case Opus:
+		return e.opus.Encode(dst, pcm)
 	}
 	return e.g722.encode(dst, pcm)
 }
@@ -142,24 +171,30 @@ func (e *Encoder) Encode(dst []byte, pcm []int16) []byte {
 type Decoder struct {
 	format Format
 	g722   *g722Decoder
+	opus   *opus.Decoder
 }
 
 // NewDecoder begins a stream.
 func NewDecoder(f Format) *Decoder {
 	d := &Decoder{format: f}
-	if f == G722 {
+	switch f {
+	case G722:
 		d.g722 = newG722Decoder()
+	case Opus:
+		d.opus = opus.NewDecoder()
 	}
 	return d
 }
 
-// Decode appends the samples of data to dst.
+// Decode appends the samples of data to dst. Opus takes the data of one packet, and packets in their order.
 func (d *Decoder) Decode(dst []int16, data []byte) []int16 {
 	switch d.format {
 	case PCMU:
 		return DecodeULaw(dst, data)
 	case PCMA:
 		return DecodeALaw(dst, data)
+	case Opus:
+		return d.opus.Decode(dst, data)
 	}
 	return d.g722.decode(dst, data)
 }

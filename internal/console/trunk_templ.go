@@ -576,7 +576,7 @@ func trunkEditor(t *trunkForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = t.Lines("codecs", "Codecs", "G722 (wideband), PCMU or PCMA, one per line, the preferred one first. Empty: all of them.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = t.Lines("codecs", "Codecs", "opus or G722 (both wideband), PCMU or PCMA, one per line, the preferred one first. Empty: all of them, but opus only if the other side offers it.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

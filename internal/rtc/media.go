@@ -37,22 +37,12 @@ type media struct {
 	receiver *rtp.Receiver
 	pcm      []int16
 
-	seq     uint16        // whose turn it was last
-	early   [4]early      // packets that overtook others, by the last bits of their sequence numbers
-	waiting int           // how many they are
-	first   time.Duration // when the first of them came
+	queue *rtp.Queue
 
 	sound, keys bucket
 
 	// Sending.
 	sender *rtp.Sender
-}
-
-// early is a packet that overtook others.
-type early struct {
-	at   time.Duration
-	size int // 0: none
-	data [mostPacket]byte
 }
 
 // bucket holds what came faster than it may for long; it runs out as time passes.
@@ -73,78 +63,24 @@ func (b *bucket) add(at, lasts, most time.Duration) bool {
 func newMedia(out *voice, p audio.Peer) *media {
 	m := &media{begun: time.Now(), out: out, decoder: opus.NewDecoder(), sender: rtp.NewSender(audio.Wide)}
 	m.peer = rtp.NewTeller(&m.mu, audio.Wide, p, m.pull, m.push)
+	m.queue = rtp.NewQueue(m.take)
 	m.receiver = rtp.NewReceiver(audio.Wide, opusClock, m.peer.Hear)
 	m.sender.Speak(rtp.Codec{Format: audio.G722})
 	return m
 }
 
-// packet takes what came from the network, at a moment since begun. Opus is decoded in the order in which it was
-// encoded, all else would upset the decoder: a packet that overtook up to three others waits for them, until the
-// first tick that is half a frame's time later.
+// packet takes what came from the network, at a moment since begun.
 func (m *media) packet(data []byte, at time.Duration) {
 	m.mu.Lock()
 	defer m.peer.Tell()
-	m.order(data, at)
-}
-
-func (m *media) order(data []byte, at time.Duration) {
 	h := &m.header
 	if _, err := h.Unmarshal(data); err != nil {
 		return
 	}
 	m.heard = at
-	if !m.out.hears(h.PayloadType) {
-		return
+	if m.out.hears(h.PayloadType) {
+		m.queue.Put(h, data, at)
 	}
-	if !m.receiver.Of(h.SSRC) {
-		m.early, m.waiting = [4]early{}, 0
-		m.take(data, at)
-		return
-	}
-	switch ahead := h.SequenceNumber - m.seq; {
-	case ahead == 0 || ahead > 1<<15: // twice, or its place is taken
-	case ahead == 1:
-		m.take(data, at)
-		m.follow()
-	case ahead > 4 || len(data) > mostPacket:
-		m.release()
-		m.take(data, at)
-	default:
-		if e := &m.early[h.SequenceNumber%4]; e.size == 0 {
-			if m.waiting == 0 {
-				m.first = at
-			}
-			m.waiting++
-			e.at, e.size = at, copy(e.data[:], data)
-		}
-	}
-}
-
-// follow takes what waited for the packet that was taken last.
-func (m *media) follow() {
-	for m.waiting > 0 {
-		e := &m.early[(m.seq+1)%4]
-		if e.size == 0 {
-			return
-		}
-		m.let(e)
-	}
-}
-
-// release takes all that waits: what is missing won't come.
-func (m *media) release() {
-	for from, ahead := m.seq, uint16(2); m.waiting > 0 && ahead <= 4; ahead++ {
-		if e := &m.early[(from+ahead)%4]; e.size > 0 {
-			m.let(e)
-		}
-	}
-}
-
-func (m *media) let(e *early) {
-	size := e.size
-	e.size = 0
-	m.waiting--
-	m.take(e.data[:size], e.at)
 }
 
 // take decodes a packet in its turn.
@@ -155,7 +91,6 @@ func (m *media) take(data []byte, at time.Duration) {
 		return
 	}
 	payload := rtp.Unpad(h, data[n:])
-	m.seq = h.SequenceNumber
 	if len(payload) == 0 || !m.sound.add(at, 0, mostAhead) {
 		return
 	}
@@ -185,9 +120,7 @@ func (m *media) tick(at time.Duration, missed int) {
 // pull is the half of a tick in which the peer hears.
 func (m *media) pull(at time.Duration, missed int, in audio.Frame) bool {
 	m.sender.Pass(missed)
-	if m.waiting > 0 && at-m.first >= audio.FrameTime/2 {
-		m.release()
-	}
+	m.queue.Due(at)
 	m.receiver.Pull(at, in)
 	return true
 }

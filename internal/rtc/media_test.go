@@ -191,8 +191,8 @@ func TestOvertaken(t *testing.T) {
 	}
 	m.packet(list[16], audio.FrameTime)
 	m.packet(list[30], audio.FrameTime) // far ahead: nothing waits any more
-	if p.frames < 8 || m.waiting != 0 {
-		t.Errorf("%d frames heard, %d wait", p.frames, m.waiting)
+	if p.frames < 8 || m.queue.Waiting() != 0 {
+		t.Errorf("%d frames heard, %d wait", p.frames, m.queue.Waiting())
 	}
 }
 

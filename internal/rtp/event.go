@@ -23,6 +23,15 @@ type EventPacket struct {
 	Marker bool // the RTP header's marker bit: a key begins
 }
 
+// In puts the packet into the clock of a stream, and its duration into that of its events; both are 8 kHz before.
+func (p *EventPacket) In(stream, events int) {
+	p.Offset *= uint32(stream / rtpClock)
+	if events > rtpClock {
+		duration := binary.BigEndian.Uint16(p.Payload[2:])
+		binary.BigEndian.PutUint16(p.Payload[2:], duration*uint16(events/rtpClock))
+	}
+}
+
 // EventSender makes the packets of keys, for a clock of 8 kHz: 100 ms each, with 80 ms between them. Its zero value is
 // ready.
 type EventSender struct {

@@ -1,18 +1,20 @@
 package rtp
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/pion/rtcp"
 )
 
-// rtpClock is the rate of all timestamps that a session sends and receives, Hz.
+// rtpClock is the rate of the timestamps of everything but Opus, Hz.
 const rtpClock = 8000
 
 // reception counts received packets (RFC 3550, appendix A), of one source at a time. The first packet already counts:
 // strangers' packets don't get here.
 type reception struct {
 	source
+	clock  int                          // of the timestamps, Hz; 0: rtpClock
 	before struct{ received, lost int } // of sources that are gone, and of what this one sent before it began anew
 }
 
@@ -85,18 +87,28 @@ func (r *reception) leave() {
 }
 
 // measure adds a packet's transit time to the jitter (A.8).
-func (r *source) measure(ts uint32, at time.Duration) {
-	transit := int32(ticks(at) - ts)
+func (r *reception) measure(ts uint32, at time.Duration) {
+	clock := cmp.Or(r.clock, rtpClock)
+	transit := int32(ticks(at, clock) - ts)
 	if d := transit - r.transit; r.timed {
 		if d < 0 {
 			d = -d
 		}
-		r.jitter += min(d, rtpClock) - (r.jitter+8)>>4 // a jump of the timestamps is no jitter of years
+		r.jitter += min(d, int32(clock)) - (r.jitter+8)>>4 // a jump of the timestamps is no jitter of years
 	}
 	r.transit, r.timed = transit, true
 }
 
-func ticks(d time.Duration) uint32 { return uint32(int64(d) * rtpClock / int64(time.Second)) }
+// tell sets the clock of what comes from now on.
+func (r *reception) tell(clock int) {
+	if clock != cmp.Or(r.clock, rtpClock) {
+		r.clock, r.jitter, r.timed = clock, 0, false
+	}
+}
+
+func ticks(d time.Duration, clock int) uint32 {
+	return uint32(int64(d/time.Microsecond) * int64(clock) / int64(time.Second/time.Microsecond))
+}
 
 func (r *source) expected() uint32 { return r.cycles + uint32(r.newest) - uint32(r.first) + 1 }
 

@@ -172,10 +172,13 @@ func (s *Session) Stats() Stats {
 	r := &s.reports
 	in := r.in // with what is counted of the source that is heard now
 	in.leave()
+	clock := s.codec.Format.ClockRate()
 	return Stats{Sent: int(r.sent), Received: in.before.received, Lost: in.before.lost,
-		Jitter:    inTime(uint32(in.jitter >> 4)),
+		Jitter:    inTime(uint32(in.jitter>>4), clock),
 		RoundTrip: r.roundTrip, Reports: r.farCount, FarLost: int(int32(r.far.TotalLost<<8) >> 8),
-		FarJitter: inTime(r.far.Jitter), Suite: s.cover.suite(), Unreadable: s.cover.unreadable}
+		FarJitter: inTime(r.far.Jitter, clock), Suite: s.cover.suite(), Unreadable: s.cover.unreadable}
 }
 
-func inTime(ticks uint32) time.Duration { return time.Duration(ticks) * time.Second / rtpClock }
+func inTime(ticks uint32, clock int) time.Duration {
+	return time.Duration(ticks) * time.Second / time.Duration(clock)
+}

@@ -18,7 +18,7 @@ import (
 
 const (
 	frameTime  = audio.FrameTime
-	frameTicks = 160            // of the RTP clock, which is 8 kHz for all that we send
+	frameTicks = 160            // of an RTP clock of 8 kHz, which all but Opus have
 	headerSize = 12             // of what we send
 	mostSent   = 3 * frameTicks // octets of sound in a packet of ours: 60 ms
 	mostPacket = 2048           // octets of one that comes
@@ -30,9 +30,11 @@ const (
 type Codec struct {
 	Format        audio.Format
 	Send, Receive uint8
+	Bitrate       int // the most bits a second that the far end wants, where the format leaves a choice; 0: as we like
 
 	Event                   bool // telephone-event (RFC 4733) was agreed on
 	SendEvent, ReceiveEvent uint8
+	EventClock              int // of its durations, Hz; 0: 8000
 }
 
 // Direction says which ends send, seen from one of them.

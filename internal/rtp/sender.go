@@ -14,6 +14,7 @@ type Sender struct {
 	Header pion.Header // of the packet that Next or More made
 
 	codec   Codec
+	ticks   uint32 // in a frame
 	encoder *audio.Encoder
 	ts      uint32 // of the frame that is due
 	key     uint32 // of the key that is being sent
@@ -32,16 +33,23 @@ type Sender struct {
 // 3.3.1).
 func NewSender(rate audio.Rate) *Sender {
 	return &Sender{Header: pion.Header{Version: 2, SequenceNumber: uint16(rand.Uint32()) >> 1, SSRC: rand.Uint32()},
-		ts: rand.Uint32(), silent: true, size: audio.FrameBytes,
+		ts: rand.Uint32(), ticks: frameTicks, silent: true, size: audio.FrameBytes,
 		tones: audio.NewDigits(rate)}
 }
 
-// Speak sets what is sent from now on.
+// Speak sets what is sent from now on. Sound of another clock is another source (RFC 7160, section 4.1).
 func (s *Sender) Speak(c Codec) {
-	if s.encoder == nil || c.Format != s.codec.Format {
+	if s.encoder == nil || c.Format != s.codec.Format || c.Bitrate != s.codec.Bitrate {
 		s.encoder, s.waiting = audio.NewEncoder(c.Format), 0
+		if c.Bitrate > 0 {
+			s.encoder.Limit(c.Bitrate)
+		}
 	}
-	s.codec = c
+	ticks := uint32(c.Format.ClockRate() / 50)
+	if s.codec.Format != 0 && ticks != s.ticks {
+		s.Header.SSRC = rand.Uint32()
+	}
+	s.codec, s.ticks = c, ticks
 }
 
 // Fill sets how long packets are, as the far end wants them: 10 to 60 ms, otherwise 20.
@@ -60,7 +68,7 @@ func (s *Sender) Pass(missed int) {
 	if missed > 0 {
 		s.waiting = 0 // the next frame does not follow on it
 	}
-	s.ts += uint32(missed+1) * frameTicks
+	s.ts += uint32(missed+1) * s.ticks
 }
 
 // Pause notes that nothing is sent for the frame that is due: audio after it starts a talkspurt.
@@ -89,23 +97,31 @@ func (s *Sender) Next(f audio.Frame, spoken bool) (payload []byte) {
 	}
 	s.spurt = spoken && s.silent || s.spurt && s.waiting > 0
 	s.silent = !spoken
+	if s.codec.Format == audio.Opus { // whatever length the far end would like, it takes any (RFC 7587, section 6.1)
+		return s.sound(copy(s.packet[headerSize:], s.encoder.Encode(s.audio[:0], f)), s.ts)
+	}
 	s.waiting = len(s.encoder.Encode(s.audio[:s.waiting], f))
 	return s.More()
 }
 
 // More makes another packet of what Next has taken.
 func (s *Sender) More() (payload []byte) {
-	if s.waiting < s.size {
+	if s.waiting < s.size || s.codec.Format == audio.Opus {
 		return nil
 	}
+	// Every other codec of ours has as many octets as ticks.
+	payload = s.sound(copy(s.packet[headerSize:], s.audio[:s.size]), s.ts+frameTicks-uint32(s.waiting))
+	s.waiting = copy(s.audio[:], s.audio[s.size:s.waiting])
+	return payload
+}
+
+// sound makes a packet of the octets that are in its place.
+func (s *Sender) sound(size int, ts uint32) (payload []byte) {
 	h := &s.Header
 	h.SequenceNumber++
-	// Every codec of ours has as many octets as ticks.
-	h.Marker, h.PayloadType, h.Timestamp = s.spurt, s.codec.Send, s.ts+frameTicks-uint32(s.waiting)
-	payload = s.packet[headerSize : headerSize+copy(s.packet[headerSize:], s.audio[:s.size])]
-	s.waiting = copy(s.audio[:], s.audio[s.size:s.waiting])
+	h.Marker, h.PayloadType, h.Timestamp = s.spurt, s.codec.Send, ts
 	s.spurt = false
-	return payload
+	return s.packet[headerSize : headerSize+size]
 }
 
 // event makes the packet of a key that is due.
@@ -115,6 +131,7 @@ func (s *Sender) event() (payload []byte) {
 	if !ok {
 		return nil
 	}
+	e.In(s.codec.Format.ClockRate(), s.codec.EventClock)
 	if e.Marker { // all packets of a key have the time of its beginning, also when frames were missed since
 		s.key = s.ts - e.Offset
 	}

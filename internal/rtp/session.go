@@ -32,6 +32,7 @@ type Session struct {
 	decoder  *audio.Decoder
 	other    *audio.Decoder // of another format at the same rate, which some send although it wasn't agreed on last
 	receiver *Receiver
+	queue    *Queue // before the decoder, where that needs packets in order
 	events   EventReader
 	detector *audio.DigitDetector // where telephone-event wasn't agreed on
 	keys     keys
@@ -88,6 +89,16 @@ func (s *Session) agree(a Agreement, at time.Duration) {
 	s.detector = nil
 	if !c.Event {
 		s.detector = audio.NewDigitDetector(s.rate)
+	}
+	if clock := c.Format.ClockRate(); clock != s.receiver.clock {
+		s.receiver = NewReceiver(s.rate, clock, s.hear)
+		s.reports.in.tell(clock)
+	}
+	switch {
+	case c.Format != audio.Opus:
+		s.queue = nil
+	case s.queue == nil:
+		s.queue = NewQueue(s.decode)
 	}
 	s.codec = c
 	s.secure(&a)
@@ -175,7 +186,8 @@ func (s *Session) take(data []byte, from netip.AddrPort, at time.Duration) {
 	}
 	decoder := s.decoderOf(h.PayloadType)
 	isEvent := s.codec.Event && h.PayloadType == s.codec.ReceiveEvent
-	if decoder == nil && !isEvent && h.PayloadType != noise {
+	isNoise := h.PayloadType == noise && s.codec.Format.ClockRate() == rtpClock
+	if decoder == nil && !isEvent && !isNoise {
 		return
 	}
 	if s.cover.on() {
@@ -194,12 +206,29 @@ func (s *Session) take(data []byte, from netip.AddrPort, at time.Duration) {
 		if key := s.events.Read(payload, h.Timestamp, h.Marker, h.SSRC); key != 0 {
 			s.digit(key, byEvent, at)
 		}
+	case s.queue != nil:
+		if !s.held {
+			s.queue.Put(h, data, at)
+		}
 	case len(payload) == 0 || len(payload) > mostSound || s.held || s.receiver.Twice(h.SequenceNumber, h.SSRC):
 	case decoder == nil: // the far end falls silent, or is
 		s.pcm = s.comfort.fill(s.pcm[:0], s.rate.FrameSize(), payload[0])
 		s.receiver.Put(at, h.SequenceNumber, h.Timestamp, h.SSRC, s.pcm)
 	default:
 		s.pcm = decoder.Decode(s.pcm[:0], payload)
+		s.receiver.Put(at, h.SequenceNumber, h.Timestamp, h.SSRC, s.pcm)
+	}
+}
+
+// decode takes a packet in its turn.
+func (s *Session) decode(data []byte, at time.Duration) {
+	h := &s.header
+	n, err := h.Unmarshal(data)
+	if err != nil {
+		return
+	}
+	// What can't be decoded is as good as lost.
+	if s.pcm = s.decoder.Decode(s.pcm[:0], Unpad(h, data[n:])); len(s.pcm) > 0 {
 		s.receiver.Put(at, h.SequenceNumber, h.Timestamp, h.SSRC, s.pcm)
 	}
 }
@@ -282,6 +311,9 @@ func (s *Session) pull(at time.Duration, missed int, in audio.Frame) bool {
 	if s.held { // nobody is there: the conversation stands still, and what was to be said isn't lost
 		s.sender.Pause()
 		return false
+	}
+	if s.queue != nil {
+		s.queue.Due(at)
 	}
 	s.receiver.Pull(at, in)
 	return true

@@ -43,16 +43,16 @@ func desk(t testing.TB, format audio.Format, event bool, p audio.Peer) (*Session
 }
 
 func TestNoAllocations(t *testing.T) {
-	for _, format := range []audio.Format{audio.PCMU, audio.PCMA, audio.G722} {
+	for _, format := range []audio.Format{audio.PCMU, audio.PCMA, audio.G722, audio.Opus} {
 		for _, event := range []bool{true, false} {
 			m, w := desk(t, format, event, &still{})
 			seq, at := uint16(0), time.Duration(0)
-			data := packet(format.PayloadType(), false, 0, 0, 9, make([]byte, audio.FrameBytes))
+			data := packet(format.PayloadType(), false, 0, 0, 9, audio.NewEncoder(format).Encode(nil, tone(format.Rate(), 500)))
 			receive := func() {
 				seq++
 				at += frameTime
 				data[2], data[3] = byte(seq>>8), byte(seq)
-				ts := uint32(seq) * frameTicks
+				ts := uint32(seq) * uint32(format.ClockRate()/50)
 				data[4], data[5], data[6], data[7] = byte(ts>>24), byte(ts>>16), byte(ts>>8), byte(ts)
 				if seq%10 != 0 { // a lost packet is concealed
 					m.packet(data, w.addr(), at)

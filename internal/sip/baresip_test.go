@@ -26,7 +26,8 @@ func TestBaresip(t *testing.T) {
 		suite   rtp.Suite
 		tls     bool
 	}{"plain": {}, "srtp": {";mediaenc=srtp", rtp.AES80, false}, "srtp-mand": {";mediaenc=srtp-mand", rtp.AES80, false},
-		"srtp-mandf": {";mediaenc=srtp-mandf", rtp.AES80, false}, "dtls": {";mediaenc=dtls_srtp", rtp.AES80, false}, "tls": {";mediaenc=srtp-mand", rtp.AES80, true}} {
+		"srtp-mandf": {";mediaenc=srtp-mandf", rtp.AES80, false}, "dtls": {";mediaenc=dtls_srtp", rtp.AES80, false},
+		"opus": {";audio_codecs=opus/48000/2", "", false}, "opus and srtp": {";audio_codecs=opus/48000/2;mediaenc=srtp", rtp.AES80, false}, "tls": {";mediaenc=srtp-mand", rtp.AES80, true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ca := newAuthority(t)
@@ -46,6 +47,9 @@ func TestBaresip(t *testing.T) {
 			in.phone.hears(t, 440)
 			if got := in.leg.(*leg).Stats(); got.Suite != c.suite || got.Unreadable > 2 {
 				t.Errorf("%+v, want suite %q", got, c.suite)
+			}
+			if got := in.leg.(*leg).Media().Codec; (got == "opus") != strings.Contains(c.account, "opus") {
+				t.Errorf("it speaks %s", got)
 			}
 			in.ends(t, parley.CustomerHangup)
 			if err := get(t, b.over); err != nil {
@@ -68,7 +72,7 @@ func TestBaresipAnswers(t *testing.T) {
 	}{"plain": {"", "udp", "off", ""}, "offered in vain": {"", "udp", "optional", ""},
 		"optional": {";mediaenc=srtp", "udp", "optional", rtp.AES80}, "required": {";mediaenc=srtp-mand", "udp", "required", rtp.AES80},
 		"dtls": {";mediaenc=dtls_srtp", "udp", "dtls", rtp.AES80},
-		"tcp":  {"", "tcp", "off", ""}, "tls": {";mediaenc=srtp-mand", "tls", "required", rtp.AES80}} {
+		"tcp":  {"", "tcp", "off", ""}, "opus": {";audio_codecs=opus/48000/2", "udp", "off", ""}, "tls": {";mediaenc=srtp-mand", "tls", "required", rtp.AES80}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ca := newAuthority(t)
@@ -78,6 +82,9 @@ func TestBaresipAnswers(t *testing.T) {
 			s := start(t, Config{})
 			trunk := Trunk{ID: 7, Number: "+15550002222", Address: fmt.Sprintf("127.0.0.1:%d", port), Transport: c.transport,
 				SRTP: c.srtp, CA: ca.pem}
+			if strings.Contains(c.account, "opus") {
+				trunk.Codecs = []audio.Format{audio.Opus, audio.PCMU}
+			}
 			if c.transport == "tls" {
 				port++ // where it listens for TLS
 				trunk.Address = fmt.Sprintf("127.0.0.1:%d", port)
@@ -93,6 +100,9 @@ func TestBaresipAnswers(t *testing.T) {
 				t.Errorf("%+v, want suite %q", got, c.suite)
 			}
 			r.phone.await(t, "it has heard a second", func() bool { return r.phone.ticks > 75 })
+			if got := l.(*leg).Media().Codec; (got == "opus") != strings.Contains(c.account, "opus") {
+				t.Errorf("it speaks %s", got)
+			}
 			r.hangUp(t)
 			get(t, b.over)
 			b.heard(t, 1000)
@@ -143,7 +153,7 @@ func newBaresip(t *testing.T, ca *authority, accounts, listen string, args ...st
 	}
 	cert, key := ca.pair(t, tomorrow, "127.0.0.1")
 	for name, text := range map[string]string{
-		"config": "module_path " + modules + "\nmodule g722.so\nmodule g711.so\nmodule srtp.so\nmodule dtls_srtp.so\nmodule ausine.so\nmodule sndfile.so\nmodule_app account.so\nmodule_app menu.so\n" +
+		"config": "module_path " + modules + "\nmodule g722.so\nmodule g711.so\nmodule opus.so\nmodule srtp.so\nmodule dtls_srtp.so\nmodule ausine.so\nmodule sndfile.so\nmodule_app account.so\nmodule_app menu.so\n" +
 			"sip_listen " + listen + "\nsip_certificate " + b.dir + "/own.pem\nsip_cafile " + b.dir + "/ca.pem\naudio_source ausine,440\nausrc_srate 48000\nausrc_channels 2\nsnd_path " +
 			b.dir + "\n",
 		"accounts": accounts,
@@ -202,10 +212,16 @@ func (b *baresip) heard(t *testing.T, hz float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pcm := make([]int16, 1<<17)
+	pcm := make([]int16, 1<<19)
 	n, _ := w.Read(pcm)
-	if n < 16000 || share(pcm[n/2:n/2+3200], hz, 16000) < 0.9 {
+	if w.Channels == 2 { // of one sound
+		for i := range n / 2 {
+			pcm[i] = pcm[2*i]
+		}
+		n /= 2
+	}
+	if rate := audio.Rate(w.Rate); n < w.Rate || share(pcm[n/2:n/2+w.Rate/5], hz, rate) < 0.9 {
 		t.Errorf("of %d samples that it heard the middle is no tone of %g Hz: %.2f", n, hz,
-			share(pcm[n/2:n/2+3200], hz, 16000))
+			share(pcm[n/2:n/2+w.Rate/5], hz, rate))
 	}
 }

@@ -259,9 +259,9 @@ func (x *examination) codecs() {
 		}
 		for _, pt := range m.formats {
 			name := m.names[pt]
-			if format, event, known := m.encoding(pt); known && !event {
+			if format, event, known := m.encoding(pt); known && event == 0 {
 				name, common = format.String(), true
-			} else if event {
+			} else if event > 0 {
 				name = "keys (RFC 4733)"
 			}
 			name, _, _ = strings.Cut(cmp.Or(name, "payload type "+pt), "/")

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -187,12 +188,21 @@ func (l *leg) offer(c codecs) *ours {
 	return o
 }
 
+// again are the formats that we offer within the call, with the one that it has. The caller holds the state's lock.
+func (l *leg) again() codecs {
+	c := l.trunk.offered().ofRate(l.Rate())
+	if f := l.state.agreed.Codec.Format; f != 0 && !slices.Contains(c, f) {
+		c = append(c, f)
+	}
+	return c
+}
+
 // answerLocked takes an offer and returns our answer. Our key stays in use if theirs does, and is a new one otherwise,
 // for the same reason.
 func (l *leg) answerLocked(d *description, c choice) []byte {
 	c = l.shake(d, l.keyed(c))
 	l.agreeLocked(d, c)
-	as := ours{codecs: codecs{c.codec.Format}}
+	as := ours{codecs: codecs{c.codec.Format}, took: &c.codec}
 	if c.ours.key.Suite != "" {
 		as.keys = []sdes{c.ours}
 	}

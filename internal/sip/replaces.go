@@ -101,7 +101,7 @@ func (in *Invite) takeOver(l *leg) {
 	res.AppendHeader(l.ownContact())
 	var offered *ours
 	if d == nil {
-		offered = l.offer(allCodecs.ofRate(l.Rate()))
+		offered = l.offer(l.again())
 		withSDP(res, l.offerLocked(offered, directions["sendrecv"]))
 	} else {
 		withSDP(res, l.answerLocked(d, c))

@@ -21,6 +21,9 @@ const (
 	mostStreams = 16
 	mostFormats = 64
 	eventType   = 101 // the payload type that we offer telephone-event with
+	eventWide   = 102 // and for the clock of Opus (RFC 7587, section 4.1; RFC 4733, section 2.1)
+	mostRate    = 510000
+	mostStatic  = 34 // payload types up to this one always mean the same (RFC 3551, section 6)
 )
 
 var directions = map[string]rtp.Direction{"sendrecv": {Send: true, Receive: true}, "sendonly": {Send: true},
@@ -44,6 +47,7 @@ type stream struct {
 	addr        netip.Addr // invalid where it is a name
 	dir         rtp.Direction
 	names       map[string]string // by payload type: NAME/CLOCK
+	rates       map[string]int    // by payload type: the most bits a second that the far end wants of Opus
 	control     netip.AddrPort    // a=rtcp (RFC 3605); port 0: none, and the address may be invalid
 	mux         bool              // a=rtcp-mux (RFC 5761)
 	ptime, most int               // how many ms the far end likes in a packet (a=ptime), and at most; 0: it doesn't say
@@ -109,7 +113,8 @@ func parseMedia(value string) (stream, error) {
 	if err != nil {
 		return stream{}, errSDP
 	}
-	return stream{kind: f[0], port: int(port), proto: f[2], formats: f[3:], names: map[string]string{}}, nil
+	return stream{kind: f[0], port: int(port), proto: f[2], formats: f[3:], names: map[string]string{},
+		rates: map[string]int{}}, nil
 }
 
 func (m *stream) attribute(value string) {
@@ -127,6 +132,11 @@ func (m *stream) attribute(value string) {
 	case name == "rtpmap" && len(m.names) < mostFormats:
 		pt, encoding, _ := strings.Cut(strings.TrimSpace(rest), " ")
 		m.names[pt] = strings.ToUpper(strings.TrimSpace(encoding))
+	case name == "fmtp" && len(m.rates) < mostFormats:
+		pt, list, _ := strings.Cut(strings.TrimSpace(rest), " ")
+		if n := parseRate(list); n > 0 {
+			m.rates[pt] = n
+		}
 	case name == "rtcp-mux":
 		m.mux = true
 	case name == "ptime":
@@ -140,6 +150,18 @@ func (m *stream) attribute(value string) {
 			m.crypto = append(m.crypto, c)
 		}
 	}
+}
+
+// parseRate parses Opus's maxaveragebitrate (RFC 7587, section 6.1); 0 if there is none.
+func parseRate(list string) int {
+	for p := range strings.SplitSeq(list, ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(p), "=")
+		n, err := strconv.Atoi(strings.TrimSpace(value))
+		if strings.EqualFold(strings.TrimSpace(name), "maxaveragebitrate") && err == nil && n >= 6000 && n <= mostRate {
+			return n
+		}
+	}
+	return 0
 }
 
 // parseLength parses the length of a packet in ms; 0 if there is none.
@@ -183,23 +205,29 @@ func (m *stream) mirror() rtp.Direction {
 	return rtp.Direction{Send: m.dir.Receive && !(m.addr.IsValid() && m.addr.IsUnspecified()), Receive: m.dir.Send}
 }
 
-// encoding is the format that a payload type of the stream stands for.
-func (m *stream) encoding(pt string) (format audio.Format, event, ok bool) {
+// encoding is the format that a payload type of the stream stands for, or the clock of its telephone events.
+func (m *stream) encoding(pt string) (format audio.Format, event int, ok bool) {
 	name, mapped := m.names[pt]
 	if !mapped {
 		name = map[string]string{"0": "PCMU/8000", "8": "PCMA/8000", "9": "G722/8000"}[pt]
 	}
 	switch strings.TrimSuffix(name, "/1") {
 	case "PCMU/8000":
-		return audio.PCMU, false, true
+		return audio.PCMU, 0, true
 	case "PCMA/8000":
-		return audio.PCMA, false, true
+		return audio.PCMA, 0, true
 	case "G722/8000", "G722/16000": // the second is wrong, and sent
-		return audio.G722, false, true
+		return audio.G722, 0, true
+	case "OPUS/48000/2", "OPUS/48000": // the second is wrong, and sent
+		if n, err := strconv.Atoi(pt); err == nil && n > mostStatic {
+			return audio.Opus, 0, true
+		}
 	case "TELEPHONE-EVENT/8000":
-		return 0, true, true
+		return 0, 8000, true
+	case "TELEPHONE-EVENT/48000":
+		return 0, 48000, true
 	}
-	return 0, false, false
+	return 0, 0, false
 }
 
 // choose picks the codec of the first format that we have, and so the one that the far end likes most, among those of a
@@ -210,6 +238,7 @@ func (m *stream) choose(rate audio.Rate, own *codecs) (c rtp.Codec, ok bool) {
 	if m.order != nil {
 		formats = m.order
 	}
+	events := map[int]uint8{} // by clock
 	for _, pt := range formats {
 		number, err := strconv.ParseUint(pt, 10, 8)
 		if err != nil || number > 127 {
@@ -218,25 +247,44 @@ func (m *stream) choose(rate audio.Rate, own *codecs) (c rtp.Codec, ok bool) {
 		format, event, known := m.encoding(pt)
 		switch {
 		case !known:
-		case event && !c.Event:
-			c.Event, c.SendEvent, c.ReceiveEvent = true, uint8(number), uint8(number)
-			if own != nil {
-				c.ReceiveEvent = eventType
+		case event > 0:
+			if _, known := events[event]; !known {
+				events[event] = uint8(number)
 			}
-		case !event && !ok && (rate == 0 || format.Rate() == rate) && (own == nil || slices.Contains(*own, format)):
+		case !ok && (rate == 0 || format.Rate() == rate) && (own == nil || slices.Contains(*own, format)):
 			ok, c.Format, c.Send, c.Receive = true, format, uint8(number), uint8(number)
 			if own != nil {
 				c.Receive = format.PayloadType()
 			}
+			if format == audio.Opus {
+				c.Bitrate = m.rates[pt]
+			}
 		}
 	}
+	chooseEvents(&c, events, own != nil)
 	return c, ok
+}
+
+// chooseEvents chooses the telephone events: of the clock of the sound, or of 8 kHz, which is sent beside Opus too.
+func chooseEvents(c *rtp.Codec, events map[int]uint8, offered bool) {
+	if pt, ok := events[48000]; ok && c.Format == audio.Opus {
+		c.Event, c.SendEvent, c.ReceiveEvent, c.EventClock = true, pt, pt, 48000
+		if offered {
+			c.ReceiveEvent = eventWide
+		}
+	} else if pt, ok := events[8000]; ok {
+		c.Event, c.SendEvent, c.ReceiveEvent = true, pt, pt
+		if offered {
+			c.ReceiveEvent = eventType
+		}
+	}
 }
 
 // codecs are formats in our order of preference.
 type codecs []audio.Format
 
 var (
+	// what is offered where the trunk says nothing; Opus, which costs more and sounds no better without losses, isn't
 	allCodecs    = codecs{audio.G722, audio.PCMU, audio.PCMA}
 	narrowCodecs = codecs{audio.PCMU, audio.PCMA}
 )
@@ -250,13 +298,13 @@ func (d *description) prefer(c codecs) {
 		m.order = []string{}
 		for _, want := range c {
 			for _, pt := range m.formats {
-				if f, event, known := m.encoding(pt); known && !event && f == want {
+				if f, event, known := m.encoding(pt); known && event == 0 && f == want {
 					m.order = append(m.order, pt)
 				}
 			}
 		}
 		for _, pt := range m.formats {
-			if _, event, known := m.encoding(pt); known && event {
+			if _, event, known := m.encoding(pt); known && event > 0 {
 				events = append(events, pt)
 			}
 		}
@@ -304,6 +352,7 @@ type choice struct {
 // ours is what we said in an offer that a description answers.
 type ours struct {
 	codecs codecs
+	took   *rtp.Codec // from an offer, whose payload types it has; nil: they are our own
 	keys   []sdes
 	dtls   bool // in place of keys
 }
@@ -339,6 +388,9 @@ func (d *description) audio(rate audio.Rate, own *ours, srtp secrecy) (c choice,
 				}
 			}
 			if c.codec, ok = m.choose(rate, list); ok {
+				if own != nil && own.took != nil {
+					c.codec.Receive, c.codec.ReceiveEvent = own.took.Receive, own.took.ReceiveEvent
+				}
 				return c, true
 			}
 		}
@@ -363,6 +415,20 @@ func (l *local) head(b *strings.Builder) {
 		l.addr.Addr(), family, l.addr.Addr())
 }
 
+// mapSound says what a payload type of sound is. Of Opus nothing beyond 8 kHz and one channel is heard.
+func mapSound(b *strings.Builder, pt uint8, f audio.Format) {
+	fmt.Fprintf(b, "a=rtpmap:%d %s/%d", pt, f, f.ClockRate())
+	if f == audio.Opus {
+		fmt.Fprintf(b, "/2\r\na=fmtp:%d maxplaybackrate=16000;sprop-maxcapturerate=16000;stereo=0;useinbandfec=0", pt)
+	}
+	b.WriteString("\r\n")
+}
+
+// mapEvents says what a codec's payload type of telephone events is.
+func mapEvents(b *strings.Builder, c rtp.Codec) {
+	fmt.Fprintf(b, "a=rtpmap:%d telephone-event/%d\r\na=fmtp:%d 0-15\r\n", c.ReceiveEvent, cmp.Or(c.EventClock, 8000), c.ReceiveEvent)
+}
+
 // offer describes what we would like. Optional encryption is offered the way most PBXs do it, in a plain stream: a far
 // end that doesn't know it ignores it.
 func (l *local) offer(o ours, dir rtp.Direction, srtp secrecy) []byte {
@@ -379,12 +445,24 @@ func (l *local) offer(o ours, dir rtp.Direction, srtp secrecy) []byte {
 	for _, f := range c {
 		fmt.Fprintf(&b, " %d", f.PayloadType())
 	}
-	fmt.Fprintf(&b, " %d\r\n", eventType)
-	for _, f := range c {
-		fmt.Fprintf(&b, "a=rtpmap:%d %s/%d\r\n", f.PayloadType(), f, f.ClockRate())
+	events := []rtp.Codec{}
+	if slices.ContainsFunc(c, func(f audio.Format) bool { return f != audio.Opus }) {
+		events = append(events, rtp.Codec{ReceiveEvent: eventType})
 	}
-	fmt.Fprintf(&b, "a=rtpmap:%d telephone-event/8000\r\na=fmtp:%d 0-15\r\na=ptime:20\r\na=%s\r\n", eventType,
-		eventType, nameOf(dir))
+	if slices.Contains(c, audio.Opus) {
+		events = append(events, rtp.Codec{ReceiveEvent: eventWide, EventClock: 48000})
+	}
+	for _, e := range events {
+		fmt.Fprintf(&b, " %d", e.ReceiveEvent)
+	}
+	b.WriteString("\r\n")
+	for _, f := range c {
+		mapSound(&b, f.PayloadType(), f)
+	}
+	for _, e := range events {
+		mapEvents(&b, e)
+	}
+	fmt.Fprintf(&b, "a=ptime:20\r\na=%s\r\n", nameOf(dir))
 	for _, k := range o.keys {
 		b.WriteString(k.line())
 	}
@@ -409,9 +487,10 @@ func (l *local) answer(d *description, taken choice, dir rtp.Direction) []byte {
 		if c.Event {
 			fmt.Fprintf(&b, " %d", c.ReceiveEvent)
 		}
-		fmt.Fprintf(&b, "\r\na=rtpmap:%d %s/%d\r\n", c.Receive, c.Format, c.Format.ClockRate())
+		b.WriteString("\r\n")
+		mapSound(&b, c.Receive, c.Format)
 		if c.Event {
-			fmt.Fprintf(&b, "a=rtpmap:%d telephone-event/8000\r\na=fmtp:%d 0-15\r\n", c.ReceiveEvent, c.ReceiveEvent)
+			mapEvents(&b, c)
 		}
 		if m.mux {
 			b.WriteString("a=rtcp-mux\r\n")

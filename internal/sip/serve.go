@@ -154,7 +154,7 @@ func (l *leg) reinvite(req *sipgo.Request, tx *sipgo.ServerTx) {
 	res.AppendHeader(l.ownContact())
 	var offered *ours
 	if len(text) == 0 {
-		offered = l.offer(l.trunk.offered().ofRate(l.Rate()))
+		offered = l.offer(l.again())
 		withSDP(res, l.offerLocked(offered, directions["sendrecv"]))
 	} else {
 		d, c, code := l.read(text)

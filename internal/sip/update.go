@@ -114,7 +114,7 @@ func unfit(code int, text []byte) []string {
 	if code != 488 {
 		return nil
 	}
-	number, why := 305, "the call's sound is G.722 or G.711, and keeps its sampling rate"
+	number, why := 305, "the call's sound is G.722, Opus or G.711, and keeps its sampling rate"
 	if d, err := parseSDP(text); err == nil && len(d.streams) > 0 &&
 		!slices.ContainsFunc(d.streams, func(m stream) bool { return m.kind == "audio" && m.port != 0 }) {
 		number, why = 304, "this call carries sound alone"

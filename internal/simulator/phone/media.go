@@ -49,6 +49,9 @@ func (u *Utterance) From() time.Time { u.mu.Lock(); defer u.mu.Unlock(); return 
 // To is when its last packet was sent.
 func (u *Utterance) To() time.Time { u.mu.Lock(); defer u.mu.Unlock(); return u.to }
 
+// opusType is the payload type of Opus here.
+const opusType = 96
+
 // media is the sound of a call.
 type media struct {
 	options Options
@@ -107,9 +110,6 @@ func (m *media) begin(theirs description, o Options) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.to, m.events = theirs.at, 0
-	if !o.NoEvents {
-		m.events = theirs.events
-	}
 	chosen := -1
 	for _, t := range theirs.types {
 		for _, ours := range o.types() {
@@ -118,9 +118,16 @@ func (m *media) begin(theirs description, o Options) string {
 			}
 		}
 	}
-	m.format = map[int]audio.Format{0: audio.PCMU, 8: audio.PCMA, 9: audio.G722}[chosen]
+	m.format = map[int]audio.Format{0: audio.PCMU, 8: audio.PCMA, 9: audio.G722, opusType: audio.Opus}[chosen]
 	if m.format == 0 {
 		m.format, chosen = audio.PCMU, 0
+	}
+	switch {
+	case o.NoEvents:
+	case m.format == audio.Opus:
+		m.events = theirs.wide
+	default:
+		m.events = theirs.events
 	}
 	direction := "sendrecv"
 	switch theirs.direction {
@@ -161,12 +168,12 @@ func (m *media) wait() {
 func (m *media) speak() {
 	m.mu.Lock()
 	encoder := audio.NewEncoder(m.format)
-	n := m.format.Rate().FrameSize()
+	n, clock := m.format.Rate().FrameSize(), m.format.ClockRate()
 	m.mu.Unlock()
 	seq, ts, ssrc, key := uint16(rand.Uint32()), rand.Uint32(), rand.Uint32(), uint32(0)
 	frame, packet := make([]int16, n), make([]byte, 0, 200)
 	rtp.NewClock(time.Now()).Run(m.stopped, func(_ time.Duration, missed int) {
-		ts += 160 * uint32(missed+1)
+		ts += uint32(clock / 50 * (missed + 1))
 		m.mu.Lock()
 		packet = packet[:12]
 		packet[0], packet[1] = 0x80, m.format.PayloadType()
@@ -176,6 +183,7 @@ func (m *media) speak() {
 		case !m.sending:
 		case m.keys.Active():
 			e, ok := m.keys.Next()
+			e.In(clock, clock)
 			packet[1] = byte(m.events)
 			if e.Marker {
 				key = ts - e.Offset
@@ -238,7 +246,7 @@ func (m *media) hear() {
 	m.mu.Unlock()
 	var keys rtp.EventReader
 	buf, control := make([]byte, 2000), make([]byte, stampBytes)
-	pcm := make([]int16, 0, 1000)
+	pcm := make([]int16, 0, 2000)
 	for {
 		n, told, _, _, err := m.conn.ReadMsgUDPAddrPort(buf, control)
 		if err != nil {

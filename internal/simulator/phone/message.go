@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -175,7 +176,7 @@ func authorize(challenge, method, uri, name, password string) string {
 
 // offer is a session description: where we hear, by which codecs, and which way sound goes.
 func offer(at netip.AddrPort, types []int, events int, direction string) string {
-	names := map[int]string{0: "PCMU/8000", 8: "PCMA/8000", 9: "G722/8000"}
+	names := map[int]string{0: "PCMU/8000", 8: "PCMA/8000", 9: "G722/8000", opusType: "opus/48000/2"}
 	list, maps := "", ""
 	for _, t := range types {
 		list += " " + strconv.Itoa(t)
@@ -183,7 +184,11 @@ func offer(at netip.AddrPort, types []int, events int, direction string) string 
 	}
 	if events > 0 {
 		list += " " + strconv.Itoa(events)
-		maps += fmt.Sprintf("a=rtpmap:%d telephone-event/8000\r\na=fmtp:%d 0-15\r\n", events, events)
+		clock := 8000
+		if slices.Contains(types, opusType) {
+			clock = 48000
+		}
+		maps += fmt.Sprintf("a=rtpmap:%d telephone-event/%d\r\na=fmtp:%d 0-15\r\n", events, clock, events)
 	}
 	return fmt.Sprintf("v=0\r\no=phone 1 1 IN IP4 %s\r\ns=-\r\nc=IN IP4 %s\r\nt=0 0\r\nm=audio %d RTP/AVP%s\r\n%sa=ptime:20\r\na=%s\r\n",
 		at.Addr(), at.Addr(), at.Port(), list, maps, direction)
@@ -194,6 +199,7 @@ type description struct {
 	at        netip.AddrPort
 	types     []int
 	events    int // payload type of telephone-event, 0 for none
+	wide      int // the same for the clock of Opus
 	direction string
 }
 
@@ -223,7 +229,12 @@ func describe(sdp string) (d description, err error) {
 			}
 		case strings.HasPrefix(line, "a=rtpmap:") && strings.Contains(line, "telephone-event"):
 			t, _, _ := strings.Cut(line[9:], " ")
-			d.events, _ = strconv.Atoi(t)
+			n, _ := strconv.Atoi(t)
+			if strings.HasSuffix(line, "/48000") {
+				d.wide = n
+			} else {
+				d.events = n
+			}
 		case line == "a=sendonly" || line == "a=recvonly" || line == "a=inactive" || line == "a=sendrecv":
 			d.direction = line[2:]
 		}

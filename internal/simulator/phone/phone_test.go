@@ -35,7 +35,8 @@ func tone(rate audio.Rate, hz float64, frames int) []int16 {
 
 // Two of these phones call each other: the measuring tool itself is tested first.
 func TestPhones(t *testing.T) {
-	for name, o := range map[string]Options{"PCMU": {}, "PCMA": {Types: []int{8}}, "G722": {Types: []int{9}}} {
+	for name, o := range map[string]Options{"PCMU": {}, "PCMA": {Types: []int{8}}, "G722": {Types: []int{9}},
+		"Opus": {Types: []int{96}}} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
@@ -84,7 +85,7 @@ func TestPhones(t *testing.T) {
 			}
 			two.Say(tone(two.Rate(), 440, 5))
 			wait(t, func() bool { return loud(one) >= 5 })
-			if n := loud(two); n < 20 || n > 21 { // the filter of G.722 rings
+			if n := loud(two); n < 20 || n > 21 { // the filters of G.722 and Opus ring
 				t.Errorf("%d loud packets, 20 were said", n)
 			}
 			if err := two.Hangup(); err != nil {
