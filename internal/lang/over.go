@@ -11,32 +11,76 @@ import (
 
 // Over is how likely it is that who has said this, and is silent now, has finished: a probability. A small model of our
 // own looks at the last words and their endings, at how the text began, at its length, and at punctuation if the
-// recognizer writes any. In a language that it has learned nothing of it looks at what languages have in common. Where
-// our words and rules know better, they decide: nobody ends with "my number is", and "yes please" is all. Of no text
-// nothing is known. It is the same on every machine.
+// recognizer writes any. In a language that it has learned nothing of it looks at what languages have in common. Our
+// words and rules are among its inputs. Where they know better, they decide: nobody ends with "my number is", and "yes
+// please" is all. A full stop counts where the words agree with it. Of no text nothing is known. It is the same on every
+// machine.
 //
 // The weights were learned by TestOverTrain, from sentences that were cut where people pause. testdata/turns.tsv lists
 // them with their makers and licences, docs/voice.md what came of it.
 func Over(text, language string) float64 {
-	const finished, unfinished = 0.85, 0.09 // half of the usual silence, and two and a half times
 	tokens := Tokens(text)
 	if len(tokens) == 0 {
 		return 0.5
 	}
+	rule := ruleOf(text, tokens, language)
+	sum := logit(text, tokens, language, rule)
+	switch {
+	case rule == consenting || rule == answering, rule == stopping && sum > stopLogit:
+		sum = max(sum, sureLogit)
+	case rule == breaking && (sum < goesLogit || counts(tokens, &Of(language).Words)):
+		sum = min(sum, breakLogit)
+	}
+	return min(max(1/(1+math.Exp(-sum)), 0.001), 0.999)
+}
+
+// counts reports whether a text ends in the middle of numbers, which are told in groups.
+func counts(tokens []string, l *Words) bool {
+	n := len(tokens)
+	return n > 1 && isNumber(tokens[n-1], l) && isNumber(tokens[n-2], l)
+}
+
+// logit is what the model makes of a text: the logarithm of the odds that it is over.
+func logit(text string, tokens []string, language string, rule rule) float64 {
 	var found [maxClues]uint32
 	shift, sum := 32-bits.Len(uint(len(overWeights)-4-1)), 0
-	for _, clue := range clues(strings.TrimSpace(text), tokens, language, found[:0]) {
+	for _, clue := range clues(strings.TrimSpace(text), tokens, language, rule, found[:0]) {
 		sum += int(int8(overWeights[4+clue>>shift]))
 	}
-	scale := float64(math.Float32frombits(binary.LittleEndian.Uint32(overWeights)))
-	over := min(max(1/(1+math.Exp(-float64(sum)*scale)), 0.001), 0.999)
-	switch known := Completeness(text, language); {
+	return float64(sum) * float64(math.Float32frombits(binary.LittleEndian.Uint32(overWeights)))
+}
+
+// rule is what our words and rules make of a text.
+type rule string
+
+const (
+	undecided  rule = ""
+	consenting rule = "yes"    // it is a plain yes or no
+	answering  rule = "answer" // it is a short answer or a question
+	stopping   rule = "stop"   // it ends like a sentence, for a recognizer that writes punctuation
+	breaking   rule = "break"  // it breaks off
+)
+
+const (
+	sureLogit  = 1.75  // a probability of 0.85: half of the usual silence
+	breakLogit = -2.32 // 0.09: two and a half times
+	stopLogit  = 0.85  // 0.7: the words agree with the full stop
+	goesLogit  = -0.5  // 0.38: the words don't say that the rule is wrong
+)
+
+func ruleOf(text string, tokens []string, language string) rule {
+	known, ends := Completeness(text, language), strings.TrimSpace(text)
+	switch {
 	case known == Unfinished:
-		return min(over, unfinished)
-	case known == Finished, consents(tokens, &Of(language).Consent):
-		return max(over, finished)
+		return breaking
+	case consents(tokens, &Of(language).Consent):
+		return consenting
+	case known == Undecided:
+		return undecided
+	case closed(ends) && !Asks(ends) && Completeness(strings.TrimRight(ends, stops+" "), language) != Finished:
+		return stopping
 	}
-	return over
+	return answering
 }
 
 // overWeights are a scale and a signed octet for each of a power of two of clues, which share them by chance.
@@ -50,7 +94,7 @@ const (
 )
 
 // clues finds what a text tells, as hashes. They are the inputs of the model.
-func clues(text string, tokens []string, language string, out []uint32) []uint32 {
+func clues(text string, tokens []string, language string, rule rule, out []uint32) []uint32 {
 	n := len(tokens)
 	last := func(i int) string { // the i-th from the end
 		if i > n {
@@ -121,12 +165,50 @@ func clues(text string, tokens []string, language string, out []uint32) []uint32
 	add(25, false, mark)
 	add(26, true, mark)
 	inner := "-"
-	if strings.ContainsAny(strings.TrimRight(text, stops), ".!?,。！？，、؟،।") {
+	if strings.ContainsAny(strings.TrimRight(text, stops), inside) {
 		inner = "+" // the recognizer writes punctuation
 	}
 	add(27, false, mark, inner)
 	add(28, true, mark, inner)
+	add(40, true, string(rule))
+	add(41, false, string(rule))
+	add(42, true, string(rule), mark)
+	add(43, true, string(rule), size)
+	add(44, false, string(rule), ending(t1, 3))
+	add(45, false, t1, ending(t2, 2), ending(t3, 1))
+	add(46, false, ending(t1, 3), ending(t2, 2), ending(t3, 2))
+	if mark == "" && inner == "-" {
+		return out
+	}
+	// Recognizers write full stops into pauses, too: what a mark means depends on the words before it.
+	since := string(rune('a' + min(sinceMark(text), 12)))
+	add(29, false, mark, t1)
+	add(30, false, mark, t2, t1)
+	add(31, false, mark, size)
+	add(32, true, mark, size)
+	add(33, false, mark, ending(t1, 2))
+	add(34, false, mark, ending(t1, 3))
+	add(35, true, mark, ending(t1, 3))
+	add(36, true, mark, since)
+	add(37, false, mark, since)
+	add(38, false, mark, first)
+	add(39, false, mark, t2)
 	return out
+}
+
+// sinceMark is how many words a text has behind its last mark but the one that ends it.
+func sinceMark(text string) int {
+	text = strings.TrimRight(text, stops+" ")
+	if i := strings.LastIndexAny(text, inside); i >= 0 {
+		text = text[i:]
+	}
+	n := 0
+	for _, r := range text {
+		if r == ' ' || spaceless(r) {
+			n++
+		}
+	}
+	return n
 }
 
 // numeral makes all numbers that are written in digits alike.
@@ -149,6 +231,8 @@ func ending(word string, n int) string {
 	}
 	return word[i:]
 }
+
+const inside = ".!?,。！？，、؟،।" // a text that has one of them is of a recognizer that writes punctuation
 
 const stops = ".!?…。！？؟।,،，、;:-–—"
 

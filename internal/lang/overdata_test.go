@@ -48,15 +48,16 @@ func sources(t *testing.T) (dir string, rows []source) {
 	return dir, rows
 }
 
-// saidIn reads the sentences of a language, at most so many of each source: those for training, or those held out.
-func saidIn(t *testing.T, language string, held bool, most int) *sentences {
+// saidIn reads the sentences of a language, at most so many of each source, that are for one part: to "train", to
+// "choose" between models and policies, or to "test" what was chosen.
+func saidIn(t *testing.T, language, part string, most int) *sentences {
 	t.Helper()
 	dir, rows := sources(t)
 	r := rand.New(rand.NewPCG(1, uint64(len(language))))
 	s := &sentences{language: language, frequent: map[string]bool{}}
 	seen := map[string]bool{}
 	for _, row := range rows {
-		if row.language != language || held && row.use == "train" || !held && row.use == "held" {
+		if row.language != language || row.use != part && row.use != "some" {
 			continue
 		}
 		files, err := filepath.Glob(filepath.Join(dir, row.path))
@@ -77,7 +78,7 @@ func saidIn(t *testing.T, language string, held bool, most int) *sentences {
 			text = strings.Trim(text, `"“”„»«- `)
 			h := fnv.New32a()
 			h.Write([]byte(strings.ToLower(text)))
-			if row.use == "some" && held != (h.Sum32()%8 == 0) || seen[text] || !utf8.ValidString(text) ||
+			if row.use == "some" && partOf(h.Sum32()) != part || seen[text] || !utf8.ValidString(text) ||
 				strings.ContainsAny(text, "{}[]<>|=\\/@#") || len(text) > 400 {
 				continue
 			}
@@ -120,6 +121,17 @@ func saidIn(t *testing.T, language string, held bool, most int) *sentences {
 		s.frequent[w] = true
 	}
 	return s
+}
+
+// partOf is the part of a sentence of a source of which each part has some.
+func partOf(hash uint32) string {
+	switch hash % 8 {
+	case 0:
+		return "choose"
+	case 1:
+		return "test"
+	}
+	return "train"
 }
 
 // readers find the sentences in a file, by its kind.

@@ -416,7 +416,7 @@ func (m *Machine) longEnough(text string, quiet time.Duration) bool {
 	case told == lang.ToldWhole:
 		return quiet >= max(m.manner.Endpoint/2, shortest)
 	}
-	return quiet >= Pause(m.manner.Endpoint, m.overs.of(text, false, m.findOver))
+	return quiet >= Patience(m.manner.Endpoint, m.overs.of(text, false, m.findOver))
 }
 
 // speaks judges words by another language from here on. A reply that was begun early to words of the former one is

@@ -61,3 +61,18 @@ func Pause(usual time.Duration, over float64) time.Duration {
 	wait := millis(float64(usual.Milliseconds()) * min(max(factor, 1./3), 4))
 	return min(max(wait, shortest), slowest)
 }
+
+// brokenOff is how unlikely a turn's end is where the words clearly break off.
+const brokenOff = 0.1
+
+// Patience is how much silence ends a turn that is over with this probability. It is Pause, but those who clearly break
+// off ("my number is") are waited for as long as the odds say, up to what the rest of a number is waited for: three and
+// a half seconds. No doubtful text waits longer than Pause.
+func Patience(usual time.Duration, over float64) time.Duration {
+	wait := Pause(usual, over)
+	if over >= brokenOff {
+		return wait
+	}
+	longer := float64(usual.Milliseconds()) * math.Pow((1-over)/over, 1/pauseRarity)
+	return max(wait, millis(min(longer, float64(partTime.Milliseconds()))))
+}

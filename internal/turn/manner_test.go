@@ -61,3 +61,22 @@ func TestPause(t *testing.T) {
 		}
 	}
 }
+
+// Only what clearly breaks off is waited for longer than Pause says, and never longer than the rest of a number.
+func TestPatience(t *testing.T) {
+	for over, want := range map[float64]time.Duration{0.001: 3500, 0.02: 2938, 0.05: 1996, 0.09: 1543, 0.101: 1464, 0.5: 600, 0.99: 200} {
+		if got := Patience(600*time.Millisecond, over); got != want*time.Millisecond {
+			t.Errorf("over with %v: waits %v, want %d ms", over, got, want)
+		}
+	}
+	for ms := time.Duration(200); ms <= 1200; ms += 50 {
+		last := time.Duration(1 << 62)
+		for over := 0.001; over < 1; over += 0.001 {
+			got, usual := Patience(ms*time.Millisecond, over), Pause(ms*time.Millisecond, over)
+			if got < usual || got > last || over > 0.1 && got != usual || got > 3500*time.Millisecond {
+				t.Fatalf("usually %d ms, over with %.3f: waits %v, elsewhere %v, with less %v", ms, over, got, usual, last)
+			}
+			last = got
+		}
+	}
+}
