@@ -190,3 +190,39 @@ func TestOpusSaid(t *testing.T) {
 		}
 	}
 }
+
+// TestOpusLeft: a call that is moved to a telephone without Opus, and back, is heard on, and its timestamps and jitter
+// have the clock of what is spoken.
+func TestOpusLeft(t *testing.T) {
+	e := &ear{}
+	m, w := desk(t, audio.Opus, true, e)
+	at, seq := time.Duration(0), uint16(0)
+	former := uint32(0)
+	for round, format := range []audio.Format{audio.Opus, audio.G722, audio.Opus} {
+		m.agree(Agreement{Codec: codecOf(format, true), Direction: both, Told: w.addr(), Signal: w.addr().Addr()}, at)
+		enc, before, step := audio.NewEncoder(format), len(e.played), uint32(format.ClockRate()/50)
+		var ssrc, ts uint32
+		for i, f := range tones(audio.Wide, 500, 100) {
+			seq++
+			late := time.Duration(i%2) * 4 * time.Millisecond
+			m.packet(packet(format.PayloadType(), i == 0, seq, uint32(i)*step, uint32(round), enc.Encode(nil, f)), w.addr(), at+late)
+			m.tick(at+10*time.Millisecond, 0)
+			at += frameTime
+			p, _ := w.listen(hang)
+			if p == nil || p.PayloadType != format.PayloadType() || i > 0 && (p.SSRC != ssrc || p.Timestamp-ts != step) {
+				t.Fatalf("round %d: packet %d is %+v after the time %d", round, i, p, ts)
+			}
+			ssrc, ts = p.SSRC, p.Timestamp
+		}
+		if ssrc == former {
+			t.Errorf("round %d: another clock has the same source", round)
+		}
+		former = ssrc
+		if got := share(e.played[before+16000:], 500, audio.Wide); got < 0.99 {
+			t.Errorf("round %d: the tone is %.3f of what is heard", round, got)
+		}
+		if got := m.Stats().Jitter; got < 2*time.Millisecond || got > 5*time.Millisecond {
+			t.Errorf("round %d: the jitter is %s", round, got)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"parley"
 	"parley/internal/audio"
@@ -162,6 +163,51 @@ func TestOpusCall(t *testing.T) {
 		t.Error(err)
 	}
 	in.ends(t, parley.CustomerHangup)
+}
+
+// TestOpusJoined joins a leg of Opus with one of PCMU: each telephone hears the other.
+func TestOpusJoined(t *testing.T) {
+	t.Parallel()
+	a := newAnswerer(0)
+	s := start(t, Config{Softphone: true, Answer: a.answer})
+	pair := audio.NewPair(audio.Wide, audio.Narrow)
+	one, two := pair.Ends()
+	var calls []*handset.Call
+	for _, c := range []struct {
+		types int
+		end   *audio.End
+	}{{96, one}, {0, two}} {
+		p, err := handset.Listen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Options = handset.Options{Types: []int{c.types}}
+		t.Cleanup(p.Close)
+		call, err := p.Call(soon(t), "visitor", "7", s.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := a.next(t)
+		in.phone.mu.Lock()
+		in.phone.through = c.end.Tick
+		in.phone.mu.Unlock()
+		calls = append(calls, call)
+	}
+	for i, c := range calls {
+		c.Say(toneOf(c.Rate(), 440+float64(i)*400, 200))
+	}
+	for i, c := range calls {
+		n := c.Rate().FrameSize()
+		for end := time.Now().Add(hang); ; time.Sleep(20 * time.Millisecond) {
+			heard := c.Sound()
+			if len(heard) > 100*n && share(heard[len(heard)-20*n:], 440+float64(1-i)*400, c.Rate()) > 0.95 {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("telephone %d does not hear the other: %d samples", i, len(heard))
+			}
+		}
+	}
 }
 
 // FuzzDescription: no description breaks us, and what is chosen from one can be said.
