@@ -206,19 +206,29 @@ type telephone struct {
 
 func receive(t *testing.T, change func(r *parley.NumberRoute), test func(b *inbox)) {
 	t.Helper()
-	slowly(t, func(t *testing.T, h *harness) {
-		b := &inbox{harness: h, t: t, speech: &speech{}, phones: map[string]*telephone{}}
-		b.desk = h.assistant(`{"type":"inbound","phone_number_id":%d,"name":"Desk","inbound_webhook_url":"http://127.0.0.1:9/in","post_call_evaluation":false,"post_call_schema":[]}`, h.number.ID)
-		b.node = h.node(func(c *call.Config) {
-			c.Converse, c.Speech, c.Beat, c.Lost, c.Dial = nil, b.speech, time.Second, time.Hour, b.dial
-		})
-		now := time.Now().UTC()
-		r := parley.NewRoute("UTC")
-		r.ClosedDates = []string{now.Format(time.DateOnly), now.AddDate(0, 0, 1).Format(time.DateOnly)}
-		change(r)
-		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.SaveRoute(ctx, h.user.ID, h.number.ID, r) })
-		test(b)
+	slowly(t, func(t *testing.T, h *harness) { test(furnished(t, h, change)) })
+}
+
+// furnished gives a number a route, which is that of a closed day until change says otherwise.
+func furnished(t *testing.T, h *harness, change func(r *parley.NumberRoute)) *inbox {
+	t.Helper()
+	b := &inbox{harness: h, t: t, speech: &speech{}, phones: map[string]*telephone{}}
+	b.desk = h.assistant(`{"type":"inbound","phone_number_id":%d,"name":"Desk","inbound_webhook_url":"http://127.0.0.1:9/in","post_call_evaluation":false,"post_call_schema":[]}`, h.number.ID)
+	b.node = h.node(func(c *call.Config) {
+		c.Converse, c.Speech, c.Beat, c.Lost, c.Dial = nil, b.speech, time.Second, time.Hour, b.dial
 	})
+	b.route(change)
+	return b
+}
+
+// route sets the number's route.
+func (b *inbox) route(change func(r *parley.NumberRoute)) {
+	b.t.Helper()
+	now := time.Now().UTC()
+	r := parley.NewRoute("UTC")
+	r.ClosedDates = []string{now.Format(time.DateOnly), now.AddDate(0, 0, 1).Format(time.DateOnly)}
+	change(r)
+	b.write(func(ctx context.Context, tx *store.Tx) error { return tx.SaveRoute(ctx, b.user.ID, b.number.ID, r) })
 }
 
 func (b *inbox) phone(number string, after time.Duration, err error) *telephone {
@@ -529,6 +539,65 @@ func TestQueue(t *testing.T) {
 		}
 		if c := b.call(calls[len(calls)-2].ID); c.TakenBy != parley.TakenByQueue || c.AssistantCost != 0 || c.CarrierCost == 0 {
 			t.Errorf("the hasty: %+v", c)
+		}
+	})
+}
+
+// The steps of a route on both databases, in real time: who waits takes the line that becomes free, a telephone takes a call
+// outside the hours, and a message is left where it is not answered.
+func TestRouteOnBothDatabases(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		one := int64(1)
+		b := furnished(t, h, func(r *parley.NumberRoute) {
+			r.ClosedDates, r.Lines, r.WhenFull, r.EarlyMedia = nil, &one, parley.RouteQueue, true
+		})
+		was := h.newest()
+		arrives := func(from func() (*guest, chan struct{}), what string, ok func(c *parley.Call) bool) (*guest, chan struct{}, *parley.Call) {
+			g, over := from()
+			for give := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+				if c := h.newest(); c != nil && (was == nil || c.ID != was.ID) {
+					was = c
+					return g, over, h.until(c.ID, what, ok)
+				} else if time.Now().After(give) {
+					t.Fatalf("no call is %s", what)
+				}
+			}
+		}
+		by := func(taker parley.CallTaker, s parley.CallStatus) func(c *parley.Call) bool {
+			return func(c *parley.Call) bool { return c.TakenBy == taker && c.Status == s }
+		}
+		talk, talkOver, _ := arrives(b.comes, "with the assistant", by(parley.TakenByAssistant, parley.CallInProgress))
+		next, nextOver, waits := arrives(b.comesEager, "in the queue", by(parley.TakenByQueue, parley.CallRinging))
+		close(talk.hung)
+		<-talkOver
+		h.until(waits.ID, "with the assistant", by(parley.TakenByAssistant, parley.CallInProgress))
+		if !next.answered() {
+			t.Error("an assistant speaks with a caller who was not answered")
+		}
+		close(next.hung)
+		<-nextOver
+		if c := h.reported(waits.ID); c.EndedReason != parley.CustomerHangup || c.CarrierCost == 0 {
+			t.Errorf("who waited: %s for %s", c.EndedReason, c.CarrierCost)
+		}
+
+		b.route(func(r *parley.NumberRoute) {
+			r.Otherwise, r.Telephones = parley.RouteTelephone, []parley.RingTarget{{PhoneNumber: "+12025550188", Seconds: 5}}
+			r.Unanswered, r.VoicemailSilence = parley.RouteVoicemail, 2
+		})
+		p := b.phone("+12025550188", 100*time.Millisecond, nil)
+		caller, callerOver, taken := arrives(b.comes, "with a telephone", by(parley.TakenByTelephone, parley.CallInProgress))
+		close(p.hung)
+		<-callerOver
+		legs, err := h.db.CallLegs(context.Background(), h.user.ID, taken.ID)
+		h.must(err)
+		if c := h.reported(taken.ID); len(legs) != 1 || c.EndedReason == "" || !caller.answered() {
+			t.Errorf("%d legs, %s", len(legs), c.EndedReason)
+		}
+		p.err = parley.LineBusy
+		g, over, message := arrives(b.comes, "a message", by(parley.TakenByVoicemail, parley.CallInProgress))
+		<-over
+		if c := h.reported(message.ID); c.EndedReason != parley.Voicemail || g.hears(1000) < 300*time.Millisecond {
+			t.Errorf("%s, tone for %s", c.EndedReason, g.hears(1000))
 		}
 	})
 }
