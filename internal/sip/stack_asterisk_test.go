@@ -169,7 +169,7 @@ func TestStackAsterisk(t *testing.T) {
 		{"TLS", "0001", "tls", "off", "", audio.Narrow},
 		{"SRTP optional", "0005", "udp", "optional", rtp.AES80, audio.Narrow},
 		{"SRTP required, over TLS", "0006", "tls", "required", rtp.AES80, audio.Narrow},
-		{"DTLS-SRTP", "0012", "udp", "required", rtp.AES80, audio.Narrow},
+		{"DTLS-SRTP", "0012", "udp", "dtls", rtp.AES80, audio.Narrow},
 		{"session timer", "0007", "udp", "off", "", audio.Narrow},
 		{"reliable ringing (100rel)", "0008", "udp", "off", "", audio.Narrow},
 		{"RTCP on the port of the sound", "0014", "udp", "off", "", audio.Narrow},
