@@ -124,7 +124,9 @@ func TestProgressRefused(t *testing.T) {
 				heard <- e
 				select {
 				case <-refuse:
-				case <-ctx.Done():
+				case <-ctx.Done(): // the leg ends by itself
+					over <- get(t, e.over)
+					return
 				}
 				if how == "answered late" {
 					if _, err := e.in.Answer(ctx); err != nil {
