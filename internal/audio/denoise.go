@@ -40,7 +40,7 @@ const (
 	denoisePause = 0.6    // the gain of pauses, besides that of their bands: -4 dB
 	denoiseHang  = 12     // steps after a voiced frame that are no pause yet
 	denoiseOther = 0.25   // the least gain of what the network takes for other sounds: -12 dB
-	denoiseMine  = 0.5    // the share of speech from which on a band is left alone
+	denoiseMine  = 0.4    // the share of speech from which on a band is left alone
 	denoiseLeast = 0.1    // all of it together: -20 dB
 )
 

@@ -11,19 +11,18 @@ import (
 	"testing"
 )
 
-// recording is a recording of people or of noises. Its row in testdata/real.tsv says what it is for (training, or held
-// out), its kind, its path, its licence and who made it.
+// recording is a recording of people or of noises. Its row in testdata/real.tsv says what it is for ("train", "choose" or
+// "held" out), its kind, its path, its licence and who made it.
 type recording struct {
-	held bool
 	kind string
-	who  string  // the directory; for LibriSpeech, the reader
+	who  string  // the directory, and of LibriSpeech the reader
 	pcm  []int16 // at 16 kHz
 }
 
 // recordings reads those that are wanted (of some kinds, or of all) from the directory that PARLEY_RECORDINGS names: it
 // holds the repositories of the list, each as owner/name. What is missing there is left out; none at all, and the test
 // is skipped.
-func recordings(t *testing.T, held bool, kinds ...string) (all []recording) {
+func recordings(t *testing.T, use string, kinds ...string) (all []recording) {
 	t.Helper()
 	dir := os.Getenv("PARLEY_RECORDINGS")
 	if dir == "" {
@@ -31,7 +30,7 @@ func recordings(t *testing.T, held bool, kinds ...string) (all []recording) {
 		t.Skip("PARLEY_RECORDINGS names no directory with the recordings of testdata/real.tsv")
 	}
 	for _, row := range listed(t) {
-		if held != (row[0] == "held") || len(kinds) > 0 && !slices.Contains(kinds, row[1]) {
+		if row[0] != use || len(kinds) > 0 && !slices.Contains(kinds, row[1]) {
 			continue
 		}
 		files, err := filepath.Glob(filepath.Join(dir, row[2]))
@@ -40,7 +39,8 @@ func recordings(t *testing.T, held bool, kinds ...string) (all []recording) {
 		}
 		for _, f := range files {
 			if pcm := decoded(t, f); len(pcm) > 16000/4 {
-				all = append(all, recording{held: held, kind: row[1], who: filepath.Dir(f), pcm: pcm})
+				reader, _, _ := strings.Cut(filepath.Base(f), "-")
+				all = append(all, recording{kind: row[1], who: filepath.Join(filepath.Dir(f), reader), pcm: pcm})
 			}
 		}
 	}

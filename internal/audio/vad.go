@@ -4,7 +4,8 @@ import "math"
 
 // VAD says which frames hold speech. It compares the power in 14 bands with what each falls to (its minima over the
 // last seconds), with what it usually is and with that of the other bands, looks how these differences are spread
-// lately, how clear a pitch the sound has and how suddenly it came, and has a small recurrent neural network infer
+// lately, how clear a pitch the sound has, how suddenly it came, how much fainter it is than who speaks nearest, and
+// whether its tones stay where they were, as those of music do, and has a small recurrent neural network infer
 // (vad_net.go): so it hears how a sound goes on, and gets less sensitive in noise that is itself restless, as that of
 // other people. The network learned from recordings of people and of noises, which testdata/real.tsv lists. Sound that
 // it takes for speech must soon show a pitch, which breath and rustling paper don't have. On a line with noise one
@@ -36,33 +37,55 @@ type VAD struct {
 	run  int       // voiced frames of it
 	hint bool      // the last frame was one, were it certain that there is speech
 	sure float32   // evidence that there is
+	tone int       // frames of it that have a pitch
 	bare int       // frames that the network took for speech since one had a pitch
 	wave []float32 // for the pitch, at 4 kHz
+	near float64   // dB: how loud the nearest speaker is, or what else is loudest
+	fine [vadLater + 1]lines
+}
+
+// lines are what sticks out of the spectrum of a frame; -127 to 127, as the memory of calls is counted in kilobytes.
+type lines [vadFine]int8
+
+// like is how alike two are, from -1 to 1.
+func (a *lines) like(b *lines) float32 {
+	var both, one, other int32
+	for i := range a {
+		x, y := int32(a[i]), int32(b[i])
+		both, one, other = both+x*y, one+x*x, other+y*y
+	}
+	return min(float32(both)/float32(math.Sqrt(max(float64(one)*float64(other), 1))), 0.7)
 }
 
 const (
 	vadBands   = 14
-	vadInputs  = 3*vadBands + 14 // the last three are always 0: rows of 96 weights are multiplied fastest
-	vadHang    = 12              // frames, 240 ms: bridges the pauses within words and between them,
-	vadBrief   = 4               // and so many after a single frame
-	vadStretch = 60              // frames
+	vadInputs  = 3*vadBands + 14
+	vadHang    = 12 // frames, 240 ms: bridges the pauses within words and between them,
+	vadBrief   = 4  // and so many after a single frame
+	vadStretch = 60 // frames
+
+	vadFine  = 120   // values of the spectrum that are compared with those of
+	vadSoon  = 6     // so many frames before,
+	vadLater = 12    // and of so many
+	vadFade  = 0.005 // dB a frame, 0.25 a second: so slowly it is forgotten how loud the nearest speaker was
+	vadCome  = 0.15  // and so fast it is learned: a click is no speaker
 
 	vadBare    = 10 // frames, 200 ms: so long may speech be without a pitch
 	vadWhisper = 60 // and what goes on for longer than that is a whisper, or on a line that hides the pitch
 	vadPitch   = 0.5
 	vadAlike   = 3*vadBands + 7 // the input that it is compared with
 
-	vadThreshold = 0.2 // logit
-	vadDoubt     = 1.2 // in the first frames of a stream, when a noise that was always there seems new
-	vadNew       = 8   // frames
-	vadSilent    = -2  // on a line without any noise,
-	vadStill     = 13  // dB: whose silence is below -70 dBFS
-	vadQuiet     = 23  // dB: a frame at -60 dBFS; nothing below is taken for speech
-	vadClear     = 1   // logit above the threshold, of a frame that begins speech alone
+	vadThreshold = -0.2 // logit
+	vadDoubt     = 1.2  // in the first frames of a stream, when a noise that was always there seems new
+	vadNew       = 8    // frames
+	vadSilent    = -4   // on a line without any noise,
+	vadStill     = 13   // dB: whose silence is below -70 dBFS
+	vadQuiet     = 23   // dB: a frame at -60 dBFS; nothing below is taken for speech
+	vadClear     = 1    // logit above the threshold, of a frame that begins speech alone
 
-	vadSure     = -1  // logit of the second opinion, above which a frame adds to the evidence
-	vadSureMost = 1.4 // a frame adds no more than that,
-	vadSureSum  = 4   // and so much is enough: 60 ms of what can't be anything else
+	vadTones    = 2 // frames, as one may have a pitch by chance: what slams and hisses has none
+	vadSureMost = 3 // so much of the second opinion's logit counts of a frame,
+	vadSureSum  = 9 // and so much is enough: 400 to 1 by the sum, which takes two frames of what can't be anything else
 )
 
 // NewVAD begins a stream.
@@ -125,14 +148,19 @@ func (v *VAD) decide(voiced bool) {
 		v.hang = max(v.hang-1, 0)
 	}
 	if v.hang == 0 {
-		v.run, v.sure = 0, 0
+		v.run, v.sure, v.tone = 0, 0, 0
 		return
 	}
-	v.sure = max(0, min(v.sure+min(v.mind.value(headSure)-vadSure, vadSureMost), 2*vadSureSum))
+	if v.mind.x[vadAlike] > vadPitch {
+		v.tone++
+	}
+	v.sure = max(0, min(v.sure+min(v.mind.value(headSure), vadSureMost), 2*vadSureSum))
 }
 
 // Sure reports whether it is certain, by now, that this is somebody's speech: neither a click nor a cough.
-func (v *VAD) Sure() bool { return v.sure >= vadSureSum }
+func (v *VAD) Sure() bool {
+	return v.sure >= vadSureSum && (v.tone >= vadTones || v.bare > vadWhisper)
+}
 
 // pitch says how much the sound repeats itself as voices do, 65 to 400 times a second, and how often it does: from 0 at
 // the lowest to 1. Only sound below 2 kHz counts.
@@ -210,7 +238,44 @@ func (v *VAD) listen(f Frame) {
 	}
 	rest[9] = float32(math.Log2(float64(1+sudden*float32(len(f))/sum)))/4 - 0.5
 	rest[10] = float32(v.loud/20 - 3)
+	rest[11] = float32(1 - v.far()/10)
+	rest[12], rest[13] = v.steady()
 	v.last = score
+}
+
+// steady says how much of the spectrum's fine lines is where it was 120 and 240 ms before: the tones of music stay for
+// a while, and the pitch of a voice glides.
+func (v *VAD) steady() (soon, later float32) {
+	const first = 5
+	var m [vadFine + 4]float32
+	var out [vadFine]float32
+	for i := range m {
+		m[i] = float32(math.Sqrt(math.Sqrt(float64(power(v.spectrum[first-2+i])))))
+	}
+	most := float32(1e-3)
+	for i := range out {
+		out[i] = m[i+2] - 0.5*(m[i]+m[i+4])
+		most = max(most, out[i], -out[i])
+	}
+	n := len(v.fine)
+	now := &v.fine[v.frames%n]
+	for i, x := range out {
+		now[i] = int8(x / most * 127)
+	}
+	return 2 * now.like(&v.fine[(v.frames+n-vadSoon)%n]), 2 * now.like(&v.fine[(v.frames+n-vadLater)%n])
+}
+
+// far is by how many dB a frame is fainter than who speaks nearest, up to 30.
+func (v *VAD) far() float64 {
+	switch {
+	case v.frames == 1:
+		v.near = v.loud
+	case v.loud > v.near:
+		v.near += vadCome * (v.loud - v.near)
+	default:
+		v.near -= vadFade
+	}
+	return min(v.near-v.loud, 30)
 }
 
 // spectral takes a frame's power in each band.

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/cmplx"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -43,7 +44,7 @@ var sentences = map[string]string{
 func TestVADTrain(t *testing.T) {
 	tr := &trainer{t: t, rand: rand.New(rand.NewPCG(1, 1)), people: map[Rate][][]int16{}, voices: map[Rate][][]int16{},
 		noises: map[string]map[Rate][][]int16{}}
-	for _, r := range recordings(t, false) {
+	for _, r := range recordings(t, "train") {
 		switch {
 		case r.kind != "speech":
 			if tr.noises[r.kind] == nil {
@@ -67,7 +68,15 @@ func TestVADTrain(t *testing.T) {
 		}
 		tr.add(tr.noises["machines"], a.loop)
 	}
-	t.Logf("%d recordings of people", len(tr.people[Wide]))
+	tr.noises["tune"] = map[Rate][][]int16{}
+	for range 40 {
+		tune := make([]int16, 20*int(Wide))
+		for i, v := range unit(tr.tune(Wide, len(tune))) {
+			tune[i] = clip(3000 * v)
+		}
+		tr.add(tr.noises["tune"], tune)
+	}
+	fmt.Printf("%d recordings of people\n", len(tr.people[Wide]))
 	tr.learn()
 }
 
@@ -109,6 +118,13 @@ func (tr *trainer) converse() lesson {
 	}
 	clean := make([]int16, int(float64(rate)*4*r.Float64())*min(r.IntN(3), 1))
 	length, sudden := (8+12*r.IntN(2))*int(rate), r.IntN(3) == 0
+	snr := 20 * r.Float64()
+	switch {
+	case sudden:
+		snr = 40 + 40*r.Float64()
+	case r.IntN(3) == 0:
+		snr = 20 + 50*r.Float64()
+	}
 	silent := r.IntN(7) == 0 || sudden && r.IntN(3) == 0
 	voice := tr.voices[rate]
 	if r.IntN(8) > 0 {
@@ -118,6 +134,9 @@ func (tr *trainer) converse() lesson {
 	for len(clean) < length {
 		part := tr.excerpt(voice, rate, 0.4+5*r.Float64()*r.Float64())
 		begin, gain := len(clean), loud*(0.7+0.6*r.Float64())*0.1/(activeLevel(part, rate)+1e-4)
+		if snr > 25 && r.IntN(5) == 0 { // on a quiet line one may turn away and is heard
+			gain *= Gain(-6 - 6*r.Float64())
+		}
 		clean = append(clean, part...)
 		Fade(clean[begin:], gain, gain)
 		if r.IntN(5) > 0 {
@@ -140,7 +159,7 @@ func (tr *trainer) converse() lesson {
 		clear(clean)
 		clear(marks)
 	}
-	noise := tr.disturb(rate, len(clean), active, sudden)
+	noise := tr.disturb(rate, len(clean), active, snr, sudden, silent)
 	mixed := make([]int16, len(clean))
 	for i, s := range clean {
 		mixed[i] = clip(float64(s) + noise[i])
@@ -222,19 +241,22 @@ func (tr *trainer) lesson(rate Rate, clean, mixed []int16, noise []float64, mark
 }
 
 // disturb makes the noise of a conversation in which the speech is so loud.
-func (tr *trainer) disturb(rate Rate, n int, active float64, sudden bool) []float64 {
+func (tr *trainer) disturb(rate Rate, n int, active, snr float64, sudden, silent bool) []float64 {
 	r := tr.rand
 	x := make([]float64, n)
-	snr, often := 20*r.Float64(), []float64{0, 0.15, 0.3, 0.5}[r.IntN(4)]
-	if r.IntN(3) == 0 {
-		snr = 20 + 50*r.Float64()
-	}
+	often := []float64{0, 0.15, 0.3, 0.5}[r.IntN(4)]
 	if sudden {
-		snr, often = 40+40*r.Float64(), 0.6
+		often = 0.6
 	}
 	if r.IntN(12) > 0 {
+		talkers := 3 + r.IntN(7)
+		if silent {
+			talkers += 2
+		} else if talkers < 5 { // a few others are told from who calls by their level alone
+			snr = max(snr, 7)
+		}
 		k := active * Gain(-snr)
-		for i, s := range tr.noise(rate, uint64(r.Int64()), n) {
+		for i, s := range tr.noise(rate, uint64(r.Int64()), n, talkers) {
 			x[i] = k * s
 		}
 	}
@@ -261,8 +283,8 @@ func (tr *trainer) disturb(rate Rate, n int, active float64, sudden bool) []floa
 	return x
 }
 
-// noise is a lasting noise; its rms is 1.
-func (tr *trainer) noise(rate Rate, seed uint64, n int) []float64 {
+// noise is a lasting noise; its rms is 1. If it is that of people, so many of them talk.
+func (tr *trainer) noise(rate Rate, seed uint64, n, talkers int) []float64 {
 	r := tr.rand
 	x := make([]float64, n)
 	fill := func(from [][]int16, gain float64) {
@@ -279,28 +301,31 @@ func (tr *trainer) noise(rate Rate, seed uint64, n int) []float64 {
 	switch kind := r.IntN(20); {
 	case kind == 0:
 		return noises["white"](tr.t, seed, rate, n)
-	case kind < 3:
+	case kind == 1:
 		return pink(seed, n)
 	case kind < 7:
 		from := tr.people[rate]
 		if r.IntN(5) == 0 {
 			from = tr.voices[rate]
 		}
-		for range 4 + r.IntN(8) {
+		for range talkers {
 			fill(from, 0.5+r.Float64())
+		}
+		if r.IntN(3) == 0 { // most of it comes from the walls
+			x = tr.echoed(x, rate)
 		}
 	case kind < 9:
 		fill(tr.noises["machines"][rate], 1)
 	case kind < 11:
 		fill(tr.noises["typing"][rate], 1)
-	case kind < 13:
-		fill(tr.noises["music"][rate], 1)
 	case kind < 14:
+		fill(tr.noises["music"][rate], 1)
+	case kind < 15:
 		fill(tr.noises["clip"][rate], 1)
 	case kind < 16:
 		return unit(tr.keys(rate, n))
 	case kind < 18:
-		return unit(tr.tune(rate, n))
+		fill(tr.noises["tune"][rate], 1)
 	case kind < 19: // a place with several noises
 		fill(tr.noises["machines"][rate], 0.7)
 		fill(tr.noises[[]string{"typing", "clip", "music"}[r.IntN(3)]][rate], 0.7)
@@ -313,6 +338,23 @@ func (tr *trainer) noise(rate Rate, seed uint64, n int) []float64 {
 		}
 	}
 	return unit(x)
+}
+
+// echoed is a sound in a large room, far from the microphone.
+func (tr *trainer) echoed(x []float64, rate Rate) []float64 {
+	r, out := tr.rand, make([]float64, len(x))
+	decay := 0.1 + 0.5*r.Float64()
+	for range 24 {
+		s := 0.4 * r.Float64()
+		k, late := math.Exp(-s/decay), int(s*float64(rate))
+		if r.IntN(2) == 0 {
+			k = -k
+		}
+		for i := late; i < len(x); i++ {
+			out[i] += k * x[i-late]
+		}
+	}
+	return out
 }
 
 // keys is typing: presses and releases on a keyboard whose keys each ring in their own way.
@@ -381,22 +423,35 @@ func (tr *trainer) tune(rate Rate, n int) []float64 {
 	beat, key := 0.25+0.5*r.Float64(), 110*math.Pow(2, 2*r.Float64())
 	bright, hold, drum := 0.6+1.5*r.Float64(), 0.1+1.5*r.Float64(), r.IntN(2)
 	waver := 0.004 * r.Float64() * float64(r.IntN(2))
+	attack, strings := 100.0, 1+2*r.IntN(2) // a few strings together are never quite in tune
+	if r.IntN(3) == 0 {
+		attack, hold = 4+10*r.Float64(), hold+1
+	}
 	note := func(at, hz, gain float64) {
 		begin := int(at * float64(rate))
+		hz *= 1 + 0.003*r.NormFloat64()
 		for h := 1.0; h <= 8 && h*hz < float64(rate)*0.45; h++ {
-			amp, phase := gain/math.Pow(h, bright)*(0.5+r.Float64()), 6*r.Float64()
+			amp := gain / math.Pow(h, bright) * (0.5 + r.Float64())
 			fade := hold / math.Sqrt(h)
+			less, loud := math.Exp(-1/(fade*float64(rate))), 1.0
+			at, turn := cmplx.Rect(1, 6*r.Float64()), 2*math.Pi*h*hz/float64(rate)
+			step := cmplx.Rect(1, turn)
 			for i := 0; i < int(2.5*fade*float64(rate)) && begin+i < n; i++ {
 				s := float64(i) / float64(rate)
-				x[begin+i] += amp * min(1, s*100) * math.Exp(-s/fade) *
-					math.Sin(phase+2*math.Pi*h*hz*(s+waver/5*math.Sin(2*math.Pi*5*s)))
+				if waver > 0 && i%64 == 0 {
+					step = cmplx.Rect(1, turn*(1+2*math.Pi*waver*math.Cos(2*math.Pi*5*s)))
+				}
+				at, loud = at*step, loud*less
+				x[begin+i] += amp * min(1, s*attack) * loud * imag(at)
 			}
 		}
 	}
 	scale := []float64{0, 2, 4, 5, 7, 9, 11}
 	for at := 0.0; at < float64(n)/float64(rate); at += beat {
-		if r.IntN(4) > 0 {
-			note(at, key*math.Pow(2, scale[r.IntN(7)]/12+float64(r.IntN(2))), 1)
+		if melody := key * math.Pow(2, scale[r.IntN(7)]/12+float64(r.IntN(2))); r.IntN(4) > 0 {
+			for range strings {
+				note(at, melody, 1/float64(strings))
+			}
 		}
 		if r.IntN(3) == 0 {
 			root := r.IntN(5)
@@ -433,7 +488,7 @@ const (
 
 // learn is gradient descent with Adam through 1.6 s of time on the logarithmic loss. Of the first opinion, a false alarm
 // counts as 1.3 misses (2 in a loud noise) and the first 100 ms of speech as 4; of the second, a false alarm in a loud
-// noise as 6 and the first 100 ms as 3.
+// noise as 6 and the first 100 ms as 5.
 func (tr *trainer) learn() {
 	n, r := vadNetwork, tr.rand
 	if os.Getenv("PARLEY_TRAIN_ON") == "" {
@@ -481,7 +536,7 @@ func (tr *trainer) learn() {
 			}
 			scale := 1 / float64(count) / max(1, math.Sqrt(norm)/0.5)
 			steps++
-			rate := 0.003 * min(1, steps/50) * (0.02 + 0.98*0.5*(1+math.Cos(math.Pi*done)))
+			rate := 0.002 * min(1, steps/50) * (0.02 + 0.98*0.5*(1+math.Cos(math.Pi*done)))
 			for i, d := range g.all {
 				x := float64(d) * scale
 				mean[i] += 0.1 * (x - mean[i])
@@ -503,8 +558,8 @@ func (tr *trainer) learn() {
 
 // next is a lesson: a new one, or one that was used before, so that making lessons takes less time than learning.
 func (tr *trainer) next() lesson {
-	const most = 500
-	if len(tr.shelf) < 16 || tr.rand.IntN(4) == 0 {
+	const most = 2000
+	if len(tr.shelf) < 16 || tr.rand.IntN(5) == 0 {
 		l := tr.converse()
 		if len(tr.shelf) < most {
 			tr.shelf = append(tr.shelf, l)
@@ -524,11 +579,11 @@ func study(n, g *gru, l lesson, from, to int, units [vadUnits]float32) (loss flo
 		copy(p.x[:vadInputs], l.x[from+i][:])
 		copy(p.x[vadInputs:], units[:])
 		for u := range vadUnits {
-			p.update[u] = squash(*n.bias[0][u] + dot(p.x[:], n.gate[0][u]))
-			p.reset[u] = squash(*n.bias[1][u] + dot(p.x[:], n.gate[1][u]))
+			p.update[u] = squash(*n.bias[0][u] + inner(p.x[:], n.gate[0][u]))
+			p.reset[u] = squash(*n.bias[1][u] + inner(p.x[:], n.gate[1][u]))
 			w := n.gate[2][u]
-			p.under[u] = *n.bias[3][u] + dot(p.x[vadInputs:], w[vadInputs:])
-			p.fresh[u] = tanh(*n.bias[2][u] + dot(p.x[:vadInputs], w[:vadInputs]) + p.reset[u]*p.under[u])
+			p.under[u] = *n.bias[3][u] + inner(p.x[vadInputs:], w[vadInputs:])
+			p.fresh[u] = tanh(*n.bias[2][u] + inner(p.x[:vadInputs], w[:vadInputs]) + p.reset[u]*p.under[u])
 			units[u] = p.fresh[u] + p.update[u]*(p.x[vadInputs+u]-p.fresh[u])
 		}
 		p.units = units
@@ -545,7 +600,7 @@ func study(n, g *gru, l lesson, from, to int, units [vadUnits]float32) (loss flo
 func (p *pass) judge(n *gru, l lesson, at int) (loss float64) {
 	say := func(h int) float32 {
 		w := n.head[h]
-		return squash(w[vadUnits] + dot(p.units[:], w[:vadUnits]))
+		return squash(w[vadUnits] + inner(p.units[:], w[:vadUnits]))
 	}
 	if y := l.marks[at]; y >= 0 {
 		counts := [2]float32{1, 1}
@@ -555,7 +610,7 @@ func (p *pass) judge(n *gru, l lesson, at int) (loss float64) {
 		case y == 0:
 			counts = [2]float32{1.3, 1.3}
 		case l.fresh[at]:
-			counts = [2]float32{4, 3}
+			counts = [2]float32{4, 5}
 		}
 		for h, k := range counts {
 			said := say(h)
@@ -602,22 +657,6 @@ func (p *pass) back(n, g *gru, d *[vadUnits]float32) {
 		along(before[:], n.gate[2][u][vadInputs:], fresh*r)
 	}
 	*d = before
-}
-
-// along adds k times b to a.
-func along(a, b []float32, k float32) {
-	b = b[:len(a)]
-	for len(a) >= 4 && len(b) >= 4 {
-		x, y := (*[4]float32)(a), (*[4]float32)(b)
-		x[0] += k * y[0]
-		x[1] += k * y[1]
-		x[2] += k * y[2]
-		x[3] += k * y[3]
-		a, b = a[4:], b[4:]
-	}
-	for i := range a {
-		a[i] += k * b[i]
-	}
 }
 
 func (tr *trainer) write(file string) {

@@ -275,7 +275,9 @@ func (m *Machine) overlap() {
 	// lost meanwhile, as the assistant is silent already.
 	told := text != "" && !small && (pending == 0 || longest >= m.sure())
 	sounds := text == "" && m.sounds(r, longest, pending)
-	enough := longest >= m.manner.Confirm || gist.halting && m.certain()
+	// "Wait" is enough however short it is; but not where much is asked of an interruption, nor is a "no" to the question.
+	enough := longest >= m.manner.Confirm ||
+		gist.halting && m.certain() && m.manner.Confirm <= usualConfirm && !(gist.consents && r.asking())
 	switch {
 	case (told || sounds) && m.tentative(r):
 		m.rejoin(r)
@@ -309,7 +311,7 @@ func (m *Machine) overlap() {
 	}
 	// A yes or a no to the question being asked, however short; but not the word with which people pick up a call.
 	greets := r.purpose == Greeting && (opening || gist.greeting && !gist.backchannel)
-	answers := r.sounded && r.question && !r.thinking && r.spoken-r.played <= 1 && !greets &&
+	answers := r.asking() && !greets &&
 		(gist.isSmall(r) || gist.finished == lang.Finished)
 	m.turn = slices.DeleteFunc(m.turn, func(s segment) bool {
 		if s.queued || s.keypad {
@@ -373,6 +375,11 @@ func (m *Machine) sum() (longest time.Duration, pending int, closed time.Duratio
 		}
 	}
 	return longest, pending, closed
+}
+
+// asking reports whether a question is being asked: the end of the reply.
+func (r *reply) asking() bool {
+	return r.sounded && r.question && !r.thinking && r.spoken-r.played <= 1
 }
 
 // isSmall reports whether it is too little to cut a reply off.

@@ -118,6 +118,7 @@ const (
 	onsetTime = 40 * time.Millisecond // about how much was said before a detector noticed
 	// ends an utterance: its text is recognized while the end of the turn is awaited
 	segmentSilence = 200 * time.Millisecond
+	usualConfirm   = 300 * time.Millisecond // of an assistant that doesn't say how easily it is interrupted
 	sureTime       = 900 * time.Millisecond // so much speech is no cough and no "mm-hm"
 	briefTime      = 700 * time.Millisecond // who says less than that says it in few words
 	soundTime      = 500 * time.Millisecond // a sound of that length is taken for speech before its text is known
@@ -390,16 +391,18 @@ type gist struct {
 	backchannel, greeting, goodbye bool
 	hollow                         bool // words that mean nothing by themselves: what recognizers make of noise
 	halting                        bool // "stop", "wait", "no"
+	consents                       bool // yes or no
 	finished                       lang.Completion
 }
 
 func (m *Machine) gistOf(text string, open bool) gist {
 	l := m.manner.Language
+	yes, no := lang.Consents(text, l)
 	return gist{
 		words: lang.Count(text), backchannel: lang.IsBackchannel(text, l, open),
 		greeting: lang.IsGreeting(text, l, open),
 		goodbye:  lang.IsFarewell(text, l, open), hollow: lang.IsHollow(text, l), halting: lang.IsInterruption(text, l),
-		finished: lang.Completeness(text, l),
+		consents: yes || no, finished: lang.Completeness(text, l),
 	}
 }
 

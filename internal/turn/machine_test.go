@@ -286,7 +286,7 @@ func TestHalt(t *testing.T) {
 		{"xx", "stop", "vvvvvvvv", 0, false},
 	} {
 		manner := manners(0)
-		manner.Language, manner.MinWords = c.language, c.words
+		manner.Language, manner.MinWords, manner.Initial = c.language, c.words, "Hello. I am calling about your order."
 		w := newWorld(t, manner)
 		w.op('S')
 		w.at += time.Second

@@ -71,6 +71,7 @@ type overlap struct {
 	whole bool          // the reply was heard to its end, with all its frames in order
 	late  time.Duration // from the end of the sound to the end of a reply that was cut off
 	more  int           // replies after it
+	pause time.Duration // the longest in the reply
 }
 
 // overlaps draws samples: kinds of noise and of listening, or interruptions. heldOut selects the voices and the seeds.
@@ -180,6 +181,9 @@ func (o *overlap) perform(t *testing.T, sphinx ai.Recognizer, talk []float64) {
 			p.Hear(in)
 			p.Tick(in, out)
 			if number := int(out[3*n/4]); number == next && next <= replyFrames {
+				if next > 1 {
+					o.pause = max(o.pause, at-last-audio.FrameTime)
+				}
 				next, last = next+1, at
 			}
 			o.more, o.whole = int(asked.Load())-1, next > replyFrames
@@ -369,6 +373,16 @@ func TestOverlaps(t *testing.T) {
 		}
 		for _, k := range slices.Sorted(maps.Keys(kinds)) {
 			t.Logf("%s: of %d %s, %d resumed", name, kinds[k][0], k, kinds[k][1])
+		}
+		var pauses []time.Duration
+		for _, o := range lists[0] {
+			if o.whole && o.pause > 0 {
+				pauses = append(pauses, o.pause)
+			}
+		}
+		if slices.Sort(pauses); len(pauses) > 0 {
+			t.Logf("quality: %s: %d noises and words of listening silenced a reply for a moment, half of them for at most %v (goal 250ms), nine in ten for at most %v",
+				name, len(pauses), pauses[len(pauses)/2], pauses[len(pauses)*9/10])
 		}
 		share := func(n int) float64 { return 100 * float64(n) / float64(count) }
 		if !whole(t) && (resumed < count-3 || missed > 2) { // there are too few for percentages
