@@ -12,7 +12,8 @@ import "math"
 // doubtful frame begins no speech.
 //
 // What may be speech is to be heard from its first frame on, but little of that is certain. The network has a second
-// opinion, of which coughs, doors and dogs were to be kept out at any price: Sure adds it up.
+// opinion, of which coughs, doors and dogs were to be kept out at any price: Sure adds up its logits until the odds are
+// enough, once there was a pitch.
 type VAD struct {
 	fft      *fft
 	window   []float32
@@ -47,7 +48,7 @@ type VAD struct {
 // lines are what sticks out of the spectrum of a frame; -127 to 127, as the memory of calls is counted in kilobytes.
 type lines [vadFine]int8
 
-// like is how alike two are, from -1 to 1.
+// like is how alike two are, from -1 to 0.7: what is more alike than most music says no more.
 func (a *lines) like(b *lines) float32 {
 	var both, one, other int32
 	for i := range a {
@@ -73,19 +74,20 @@ const (
 	vadBare    = 10 // frames, 200 ms: so long may speech be without a pitch
 	vadWhisper = 60 // and what goes on for longer than that is a whisper, or on a line that hides the pitch
 	vadPitch   = 0.5
+	vadVoice   = 0.8            // and with such a pitch a sound on a quiet line may be a voice
 	vadAlike   = 3*vadBands + 7 // the input that it is compared with
 
 	vadThreshold = -0.2 // logit
 	vadDoubt     = 1.2  // in the first frames of a stream, when a noise that was always there seems new
 	vadNew       = 8    // frames
-	vadSilent    = -4   // on a line without any noise,
+	vadSilent    = -2   // on a line without any noise,
 	vadStill     = 13   // dB: whose silence is below -70 dBFS
 	vadQuiet     = 23   // dB: a frame at -60 dBFS; nothing below is taken for speech
 	vadClear     = 1    // logit above the threshold, of a frame that begins speech alone
 
 	vadTones    = 2 // frames, as one may have a pitch by chance: what slams and hisses has none
 	vadSureMost = 3 // so much of the second opinion's logit counts of a frame,
-	vadSureSum  = 9 // and so much is enough: 400 to 1 by the sum, which takes two frames of what can't be anything else
+	vadSureSum  = 6 // and so much is enough, with so many frames that have a pitch: 400 to 1
 )
 
 // NewVAD begins a stream.
@@ -120,7 +122,8 @@ func (v *VAD) Detect(f Frame) (speech, voiced bool) {
 	case v.frames < vadNew:
 		least = vadDoubt
 	}
-	voiced = v.loud > vadQuiet && logit > least
+	clear := v.floor < vadStill && v.mind.x[vadAlike] > vadVoice
+	voiced = v.loud > vadQuiet && (logit > least || clear)
 	switch {
 	case !voiced:
 		v.bare = max(v.bare-1, 0)
