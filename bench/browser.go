@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -152,7 +153,11 @@ func browserSeed(ctx context.Context, db *store.DB, u *parley.User, data string)
 
 // spread gives calls and charges times over the past days: the store itself knows no time but now.
 func spread(data string) error {
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(data, "parley.db")+"?_pragma=busy_timeout(60000)")
+	driver, place := "sqlite", "file:"+filepath.Join(data, "parley.db")+"?_pragma=busy_timeout(60000)"
+	if postgres := os.Getenv("PARLEY_DATABASE"); postgres != "" {
+		driver, place = "pgx", postgres
+	}
+	db, err := sql.Open(driver, place)
 	if err != nil {
 		return err
 	}

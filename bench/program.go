@@ -130,10 +130,12 @@ func (b *bench) seed(data string, seed func(ctx context.Context, db *store.DB, u
 	return seed(ctx, db, u, data)
 }
 
-// open opens the database of a program under test, beside it.
+// open opens the database of a program under test, beside it: an empty PostgreSQL if PARLEY_DATABASE names one, which
+// the program is given with the rest of the environment, and otherwise SQLite.
 func open(data string) (*store.DB, error) {
 	key := sha256.Sum256([]byte(secret)) // as the setting is read
-	return store.Open(context.Background(), store.Options{Path: filepath.Join(data, "parley.db"), Secret: key[:]})
+	return store.Open(context.Background(), store.Options{Path: filepath.Join(data, "parley.db"),
+		Postgres: os.Getenv("PARLEY_DATABASE"), Secret: key[:]})
 }
 
 // load asks a server from conns connections for a while and reports how fast it answers. request writes the n-th

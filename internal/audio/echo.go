@@ -108,6 +108,9 @@ func (e *Echo) align(n int) {
 func (e *Echo) look(at int, f Frame) (alone, doubt bool) {
 	if e.search == nil {
 		e.search = &echoSearch{}
+		if e.said >= echoSaid { // nothing came back of so much: if this is an echo, it is one that has begun meanwhile
+			e.search.tries = searchTries
+		}
 	}
 	delay, found, doubt := e.search.add(e, at)
 	doubt = doubt && e.said < echoSaid

@@ -267,3 +267,21 @@ func BenchmarkEcho(b *testing.B) {
 		}
 	}
 }
+
+// TestEchoLooksSeldom: a caller who interrupts after much was said and nothing came back is looked at in one frame of
+// ten alone. A search costs more than all else that is done with a frame, and many calls may be interrupted at once.
+func TestEchoLooksSeldom(t *testing.T) {
+	e, n := NewEcho(Narrow), Narrow.FrameSize()
+	sent, near := whiteNoise(1, 3000, 150*n), whiteNoise(2, 3000, 150*n)
+	for i := range 150 {
+		e.Sent(sent[i*n : (i+1)*n])
+		f := make(Frame, n)
+		if i >= 100 {
+			copy(f, near[i*n:])
+		}
+		e.Clean(f)
+	}
+	if e.search == nil || e.search.frames < 1 || e.search.frames > 6 {
+		t.Errorf("of 50 frames of an interruption these were looked at: %+v", e.search)
+	}
+}

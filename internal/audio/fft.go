@@ -3,25 +3,41 @@ package audio
 import (
 	"math"
 	"math/bits"
+	"sync"
 )
 
 // fft is the discrete Fourier transform of real signals of one length, a power of two. It works on half as many
 // complex values, the even samples being the real parts and the odd ones the imaginary.
 type fft struct {
-	n    int
-	rev  []int32     // of the half-length transform
-	turn []complex64 // e^(-2πik/n)
+	*turns
 	work []complex64
 }
 
+// turns are what all transforms of a length share.
+type turns struct {
+	n    int
+	rev  []int32     // of the half-length transform
+	turn []complex64 // e^(-2πik/n)
+}
+
+var turnsOf sync.Map // by length: every call has several transforms
+
 func newFFT(n int) *fft {
-	f := &fft{n: n, rev: make([]int32, n/2), turn: make([]complex64, n/2), work: make([]complex64, n/2)}
-	for i := range f.rev {
-		f.rev[i] = int32(bits.Reverse32(uint32(i)) >> (33 - bits.Len32(uint32(n/2))))
-		s, c := math.Sincos(-2 * math.Pi * float64(i) / float64(n))
-		f.turn[i] = complex(float32(c), float32(s))
+	t, ok := turnsOf.Load(n)
+	if !ok {
+		t, _ = turnsOf.LoadOrStore(n, newTurns(n))
 	}
-	return f
+	return &fft{turns: t.(*turns), work: make([]complex64, n/2)}
+}
+
+func newTurns(n int) *turns {
+	t := &turns{n: n, rev: make([]int32, n/2), turn: make([]complex64, n/2)}
+	for i := range t.rev {
+		t.rev[i] = int32(bits.Reverse32(uint32(i)) >> (33 - bits.Len32(uint32(n/2))))
+		s, c := math.Sincos(-2 * math.Pi * float64(i) / float64(n))
+		t.turn[i] = complex(float32(c), float32(s))
+	}
+	return t
 }
 
 // forward gives the n/2+1 values of x's spectrum.
@@ -31,14 +47,11 @@ func (f *fft) forward(spectrum []complex64, x []float32) {
 		w[r] = complex(x[2*i], x[2*i+1])
 	}
 	f.butterflies(w)
-	for k := 0; k <= h; k++ {
-		a, b := w[k%h], conj(w[(h-k)%h])
+	spectrum[0], spectrum[h] = complex(real(w[0])+imag(w[0]), 0), complex(real(w[0])-imag(w[0]), 0)
+	for k := 1; k < h; k++ {
+		a, b := w[k], conj(w[h-k])
 		even, odd := (a+b)*0.5, (a-b)*complex(0, -0.5)
-		t := complex64(-1)
-		if k < h {
-			t = f.turn[k]
-		}
-		spectrum[k] = even + t*odd
+		spectrum[k] = even + f.turn[k]*odd
 	}
 }
 

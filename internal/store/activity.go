@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"errors"
 	"maps"
@@ -340,16 +341,23 @@ func (q Query) Analytics(ctx context.Context, userID int64, f ActivityFilter) (*
 			split = append(split, quarter/span)
 		}
 	}
-	var packs [][]byte
-	err := q.q.NewRaw(`SELECT CASE WHEN span IN (?) THEN quarters ELSE pack END AS pack FROM activity
-		WHERE user_id = ? AND span >= ? AND span <= ? ORDER BY span`, bun.List(split), userID, from/span, to/span).Scan(ctx, &packs)
+	rows, err := q.q.QueryContext(ctx, `SELECT CASE WHEN span IN (?) THEN quarters ELSE pack END AS pack FROM activity
+		WHERE user_id = ? AND span >= ? AND span <= ? ORDER BY span`, bun.List(split), userID, from/span, to/span)
 	if err != nil {
 		return nil, err
 	}
-	for _, b := range packs {
-		if err := s.add(b, from, to); err != nil {
+	defer rows.Close()
+	for rows.Next() {
+		var pack sql.RawBytes // as the driver has it: a page of 90 days reads megabytes
+		if err := rows.Scan(&pack); err != nil {
 			return nil, err
 		}
+		if err := s.add(pack, from, to); err != nil {
+			return nil, err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
 	}
 	return s.analytics(), nil
 }
