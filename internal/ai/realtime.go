@@ -23,6 +23,7 @@ type RealtimeSetup struct {
 	Voice    string     // the vendor's own name of it; "" where it writes
 	Speed    float64    // 1 is the voice's own; 0 counts as 1
 	Language string     // ISO 639-1, of what is heard; "": the model finds it
+	Others   []string   // further languages that may be spoken: the model finds which
 	Rate     audio.Rate // of what is heard and what is spoken
 	Keywords []string   // words to be heard better, where the vendor knows how
 	Reads    bool       // it hears nothing, and says only the texts that it is given to Say
@@ -67,6 +68,7 @@ type RealtimeEvent struct {
 	Kind      RealtimeKind
 	N         int // of the utterance, or the response
 	Text      string
+	Language  string // in which an utterance was said, ISO 639-1, where Others were asked for and the model's ear tells; else ""
 	Final     bool
 	PCM       []int16 // the receiver's
 	Call      *ToolCall

@@ -45,7 +45,7 @@ func (d *Studio) tongues(a *parley.Assistant, s *Speech) (list []Tongue, silent 
 	add := func(id int64, v *parley.Voice) {
 		switch l := c.Language(id); {
 		case l == nil:
-		case s.Model != "": // the model follows by itself, with the voice that it has
+		case a.Mode == "multimodal": // the model follows by itself, with the voice that it has
 			list = append(list, Tongue{Language: l.ISO2, Name: l.Name, Voice: s.Voice, Synthesizer: s.Synthesizer, voice: s.voice})
 		case v == nil || v.SynthesizerProviderID == nil || c.Synthesizer(*v.SynthesizerProviderID) == nil:
 			silent = append(silent, l.Name)
@@ -89,7 +89,7 @@ func (d *Studio) foreign(a *parley.Assistant, s *Speech) (list []string) {
 	}
 	if s.Model == "" && len(tongues) > 1 && !d.Catalog.TellsLanguages(s.Recognizer, isos(tongues)) {
 		list = append(list, "The transcription provider can't tell these languages apart in a call, so the assistant keeps to its first: "+
-			"choose Deepgram or AssemblyAI, which can, for languages that they support.")
+			"choose Deepgram, ElevenLabs or AssemblyAI, which can, for languages that they support.")
 	}
 	return list
 }

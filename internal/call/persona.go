@@ -35,7 +35,7 @@ func (d *Center) persona(a *parley.Assistant, o assistant.Occasion) (voice.Perso
 			return voice.Persona{}, ai.TheVoice.Of(err)
 		}
 	}
-	if p.Tongues, err = d.tongues(speech, p.Synthesizer, vendors.Synthesizer); err != nil {
+	if p.Tongues, err = d.tongues(speech, a.Mode, p.Synthesizer, vendors.Synthesizer); err != nil {
 		return voice.Persona{}, ai.TheVoice.Of(err)
 	}
 	if speech.Model != "" {
@@ -57,12 +57,12 @@ func (d *Center) persona(a *parley.Assistant, o assistant.Occasion) (voice.Perso
 	return p, ai.TheRecognizer.Of(err)
 }
 
-// tongues opens the voices of an assistant's languages; own is that of its first.
-func (d *Center) tongues(speech assistant.Speech, own ai.Synthesizer, open func(string) (ai.Synthesizer, error)) (
-	list []voice.Tongue, err error) {
+// tongues opens the voices of an assistant's languages; own is that of its first. A model that speaks has one for all.
+func (d *Center) tongues(speech assistant.Speech, mode string, own ai.Synthesizer,
+	open func(string) (ai.Synthesizer, error)) (list []voice.Tongue, err error) {
 	for _, t := range speech.Tongues {
 		one := voice.Tongue{Language: t.Language, Name: t.Name, Voice: t.Voice, Synthesizer: own}
-		if t.Language != speech.Language && speech.Model == "" {
+		if t.Language != speech.Language && mode != "multimodal" {
 			if one.Synthesizer, err = d.Assistants.Speaker(d.Assistants.In(speech, t), open); err != nil {
 				return nil, err
 			}

@@ -32,6 +32,7 @@ type Language struct {
 	Dictation  Dictation `json:"dictation"`
 
 	Interrupting Set `json:"interrupting"` // said, however briefly, by who wants the other to stop
+	Frequent     Set `json:"frequent"`     // by which texts are known, where Words.Dangling doesn't list them
 
 	English bool `json:"-"` // its phrases are English, for want of its own where it isn't
 }

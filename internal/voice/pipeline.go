@@ -11,10 +11,9 @@ import (
 // pipeline is the driver that hears with a recognizer, thinks with a model, and speaks with a synthesizer: hear.go,
 // think.go, speak.go.
 type pipeline struct {
-	*mouth          // in the language that is spoken at present; the owner's
-	home    Persona // as it was engaged
-	doubted string  // another language, in which the customer may have said a word
-	ear     *hearing
+	*mouth   // in the language that is spoken at present; the owner's
+	follower // the owner's
+	ear      *hearing
 }
 
 // newPipeline opens the persona's ear.
@@ -22,7 +21,7 @@ func newPipeline(r *run, p Persona) (*pipeline, error) {
 	if !p.complete() {
 		return nil, errIncomplete
 	}
-	d := &pipeline{mouth: newMouth(r, p, r.rate), home: p}
+	d := &pipeline{mouth: newMouth(r, p, r.rate), follower: follower{home: p}}
 	var err error
 	d.ear, err = d.listen()
 	return d, err

@@ -20,6 +20,7 @@ type part struct {
 	text    string // as it is read; the texts of a reply's parts are the reply
 	speak   string // as it is said
 	again   bool   // it has failed once
+	mouth   *mouth // whose voice says it
 
 	tape // guarded by the playout's lock once it is there
 }

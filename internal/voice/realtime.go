@@ -18,12 +18,13 @@ import (
 //
 // realtime_link.go has its sessions, realtime_reply.go what the model says, realtime_sound.go its sound.
 type realtime struct {
-	r *run
-	Persona
+	r     *run
 	setup ai.RealtimeSetup
-	mouth *mouth // speaks fixed sentences, and all that a model writes
 
 	// Everything below belongs to the owner.
+	Persona        // in the language that is spoken at present
+	mouth   *mouth // likewise: it speaks fixed sentences, and all that a model writes
+	follower
 	link     *link // nil while there is no session
 	spare    ai.RealtimeSession
 	tries    int  // sessions that were lost, one after the other
@@ -60,14 +61,12 @@ func newRealtime(r *run, p Persona) (*realtime, error) {
 	if !p.complete() {
 		return nil, errIncomplete
 	}
-	d := &realtime{r: r, Persona: p, mouth: newMouth(r, p, r.rate), asked: map[int]*asking{},
+	d := &realtime{r: r, Persona: p, mouth: newMouth(r, p, r.rate), follower: follower{home: p}, asked: map[int]*asking{},
 		texts: map[*part]*written{}}
 	t := p.Think(nil, nil)
 	d.setup = ai.RealtimeSetup{System: t.System + p.polyglot(""), Writes: p.Writes, Voice: p.Voice,
-		Speed: p.Assistant.SpeechSpeed.Float(), Language: p.Language, Rate: r.rate, Keywords: p.Assistant.Keywords}
-	if len(p.Tongues) > 1 {
-		d.setup.Language = "" // the model finds it
-	}
+		Speed: p.Assistant.SpeechSpeed.Float(), Language: p.Language, Others: p.others(), Rate: r.rate,
+		Keywords: p.Assistant.Keywords}
 	for _, tool := range append(slices.Clone(t.Tools), r.builtIn(&answer{}, &d.Persona)...) {
 		d.setup.Tools = append(d.setup.Tools, tool.Tool)
 	}
@@ -157,7 +156,9 @@ func (d *realtime) heard(n int, e ai.RealtimeEvent) {
 			}
 		}
 	}
-	d.r.understood(0, ai.Transcript{Utterance: n, Text: e.Text, Final: e.Final, Err: e.Err})
+	t := ai.Transcript{Utterance: n, Text: e.Text, Language: e.Language, Final: e.Final, Err: e.Err}
+	d.follows(t)
+	d.r.understood(0, t)
 }
 
 // think implements driver.

@@ -118,8 +118,14 @@ func (d *realtime) write(q *asking, text string) {
 		return
 	}
 	for _, sentence := range q.split.Push(text) {
-		d.r.sentence(q.a, sentence)
+		d.sentence(q, sentence)
 	}
+}
+
+// sentence has a sentence of a response spoken, in its own language.
+func (d *realtime) sentence(q *asking, text string) {
+	d.writes(text)
+	d.r.sentence(q.a, text)
 }
 
 // done ends a response: its calls are made, or the reply is complete.
@@ -129,7 +135,7 @@ func (d *realtime) done(q *asking, used ai.Usage, err error) {
 	delete(d.asked, q.n)
 	d.finish(q)
 	if d.Writes {
-		r.sentence(a, q.split.Flush())
+		d.sentence(q, q.split.Flush())
 	}
 	if len(q.calls) > 0 && err == nil {
 		r.usage.Add(used)

@@ -60,6 +60,17 @@ func TestRealtimeDialogues(t *testing.T) {
 	}
 }
 
+// Dialogues about what a synthesizer makes of the texts of a model that hears.
+func TestDualplexDialogues(t *testing.T) {
+	files, err := filepath.Glob("testdata/dualplex/*.dialogue")
+	if err != nil || len(files) == 0 {
+		t.Fatal("there are no dialogues", err)
+	}
+	for _, f := range files {
+		t.Run(filepath.Base(f), func(t *testing.T) { voicetest.PlayIn(t, f, "dualplex") })
+	}
+}
+
 // A thousand interruptions at random moments in each mode, on fake time; each call's name is its random seed.
 func TestInterruptions(t *testing.T) {
 	for _, mode := range []string{"pipeline", "multimodal", "dualplex"} {

@@ -45,7 +45,7 @@ func (m *mouth) spoken(text string) string { return lang.Speakable(text, m.Langu
 // is from.
 func (m *mouth) speak(a *answer, p *part) {
 	r := m.r
-	p.speak = m.spoken(p.text)
+	p.mouth, p.speak = m, m.spoken(p.text)
 	if p.speak == "" {
 		p.whole = true // nothing to be said
 		r.out.add(p)
@@ -82,9 +82,9 @@ const (
 )
 
 // speech makes the audio for a reply's parts. One request to the synthesizer takes all of them as they come; another is
-// made when it has ended or failed and there is more to say.
+// made when it has ended or failed and there is more to say, or when another voice says what follows.
 type speech struct {
-	m      *mouth
+	m      *mouth // whose turn it is
 	a      *answer
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -141,6 +141,7 @@ func (s *speech) wait(ctx context.Context, forever bool) bool {
 func (s *speech) run() {
 	defer s.cancel(nil)
 	for s.wait(s.ctx, true) {
+		s.m = s.first().mouth
 		t := &stream{speech: s, flight: s.flying()}
 		err := t.run()
 		if s.ctx.Err() != nil || !s.goOn(t.given[t.done:], err) {
@@ -149,11 +150,16 @@ func (s *speech) run() {
 	}
 }
 
-// flying is the sound of the next part, if somebody is making it already.
-func (s *speech) flying() *flight {
+// first is the next part.
+func (s *speech) first() *part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := s.queue[0]; p.keep && !p.again {
+	return s.queue[0]
+}
+
+// flying is the sound of the next part, if somebody is making it already.
+func (s *speech) flying() *flight {
+	if p := s.first(); p.keep && !p.again {
 		if key, ok := s.m.key(p.speak); ok {
 			return s.m.r.Cache.flying(key)
 		}
@@ -229,8 +235,11 @@ func (t *stream) run() error {
 // feed gives the parts to the synthesizer as they come.
 func (t *stream) feed(ctx context.Context, texts chan<- string) {
 	for t.wait(ctx, false) {
+		p := t.first()
+		if p.mouth != t.m {
+			break
+		}
 		t.speech.mu.Lock()
-		p := t.queue[0]
 		t.queue = t.queue[1:]
 		t.speech.mu.Unlock()
 		if t.m.r.out.gone(p) {

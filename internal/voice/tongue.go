@@ -69,29 +69,83 @@ func (p *Persona) polyglot(now string) string {
 		", and may change from one to another." + current + " Always answer in the language that they spoke last."
 }
 
+// follower finds out when somebody goes over to another of a persona's languages.
+type follower struct {
+	home    Persona // as it is by itself
+	doubted string  // the language of a single word that was said last, where it was another one
+}
+
+// after is the persona in the language in which the customer has just spoken, if that is another one from here on.
+func (f *follower) after(t ai.Transcript, now string) (next Persona, changes bool) {
+	settled := t.Final || t.Turn == ai.TurnEager || t.Turn == ai.TurnEnded
+	if t.Language == "" || t.Err != nil || !settled {
+		return next, false
+	}
+	if t.Language == now {
+		f.doubted = ""
+		return next, false
+	}
+	if next, changes = f.home.in(t.Language); !changes {
+		return next, false
+	}
+	if lang.Count(t.Text) < sureWords && f.doubted != t.Language {
+		if t.Final {
+			f.doubted = t.Language
+		}
+		return next, false
+	}
+	f.doubted = ""
+	return next, true
+}
+
+// answering is the persona in the language of what a model has written, likewise. The model heard the customer, and
+// answers in their language.
+func (f *follower) answering(text, now string) (next Persona, changes bool) {
+	if len(f.home.Tongues) < 2 {
+		return next, false
+	}
+	all := append([]string{f.home.Language}, f.home.others()...)
+	if language := lang.Which(text, all); language != "" && language != now {
+		f.doubted = ""
+		return f.home.in(language)
+	}
+	return next, false
+}
+
 // follows changes to the language in which the customer has just spoken, before what they said is answered: the
 // machine's words, the fixed sentences, the voice and the model's instruction are of that language from here on.
 func (d *pipeline) follows(t ai.Transcript) {
-	settled := t.Final || t.Turn == ai.TurnEager || t.Turn == ai.TurnEnded
-	if t.Language == "" || t.Err != nil || !settled {
+	if next, changes := d.after(t, d.Language); changes {
+		d.mouth = newMouth(d.r, next, d.r.rate)
+		d.r.speaks(next)
+	}
+}
+
+// speaks has the conversation go on in a persona's language.
+func (r *run) speaks(p Persona) {
+	r.cast.Persona = p
+	r.step(turn.Event{Kind: turn.Language, Text: p.Language})
+}
+
+// follows does the same when the model's ear tells the language, which may be after the reply has begun. The model itself
+// follows without being told.
+func (d *realtime) follows(t ai.Transcript) {
+	if next, changes := d.after(t, d.Language); changes {
+		d.speaks(next)
+	}
+}
+
+// writes changes to the language of a sentence that the model has written, before it is spoken.
+func (d *realtime) writes(sentence string) {
+	if next, changes := d.answering(sentence, d.Language); changes {
+		d.speaks(next)
+	}
+}
+
+func (d *realtime) speaks(next Persona) {
+	if d.r.cast.driver != driver(d) {
 		return
 	}
-	if t.Language == d.Language {
-		d.doubted = ""
-		return
-	}
-	next, ok := d.home.in(t.Language)
-	if !ok {
-		return
-	}
-	if lang.Count(t.Text) < sureWords && d.doubted != t.Language {
-		if t.Final {
-			d.doubted = t.Language
-		}
-		return
-	}
-	d.doubted = ""
-	d.mouth = newMouth(d.r, next, d.r.rate)
-	d.r.cast.Persona = next
-	d.r.step(turn.Event{Kind: turn.Language, Text: t.Language})
+	d.Persona, d.mouth = next, newMouth(d.r, next, d.r.rate)
+	d.r.speaks(next)
 }

@@ -57,7 +57,8 @@ type Persona struct {
 	Voice       string // the vendor's own name of the voice
 	Language    string // ISO 639-1
 	// Tongues are all languages that the customer may speak, where there are several, the assistant's own first. The
-	// persona follows the customer from one to another if its ear tells in which they spoke.
+	// persona follows the customer from one to another if its ear tells in which they spoke, or a model that heard them
+	// writes in it.
 	Tongues    []Tongue
 	Recognizer ai.Recognizer // beside Realtime: of others than the customer; nil: nobody understands these
 

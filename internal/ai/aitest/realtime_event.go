@@ -134,6 +134,11 @@ func (c *realtimeConn) update(e *clientEvent, bad func(code, format string, args
 		c.terms[name] = v
 	}
 	c.mu.Unlock()
+	hears, _ := c.term("audio", "input", "transcription", "model").(string)
+	if c.term("audio", "input", "transcription", "languages") != nil && hears != DetectingModel {
+		bad("unknown_parameter", "Unknown parameter: 'session.audio.input.transcription.languages'.")
+		return
+	}
 	if v, ok := c.term("audio", "output", "voice").(string); ok && !slices.Contains(Voices, v) {
 		bad("invalid_value", "Invalid value: '%s'.", v)
 		return
@@ -215,6 +220,11 @@ func (c *realtimeConn) commit(bad func(code, format string, args ...any)) {
 			c.emit("conversation.item.input_audio_transcription.delta",
 				map[string]any{"item_id": it.ID, "content_index": 0, "delta": w.Text})
 		}
+		model, _ := c.term("audio", "input", "transcription", "model").(string)
+		for name, v := range c.s.found(model, text) {
+			at[name] = v
+		}
+		delete(at, "text")
 		at["transcript"] = text
 		at["usage"] = map[string]any{"type": "tokens", "input_tokens": 12, "output_tokens": 3, "total_tokens": 15,
 			"input_token_details": map[string]any{"text_tokens": 2, "audio_tokens": 10}}

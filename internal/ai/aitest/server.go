@@ -35,6 +35,8 @@ type Server struct {
 	Voice *Synthesizer
 	// Transcribe returns the text of an utterance for which no Text is scripted; nil means the text whose tone it is.
 	Transcribe func(Utterance) string
+	// Detect returns the languages that the DetectingModel finds in a text; nil means none.
+	Detect func(text string) []string
 	// WholeTranscripts sends whole transcripts even to clients that ask for a stream, like servers that don't support
 	// streaming.
 	WholeTranscripts bool
@@ -124,7 +126,7 @@ func Serve() (*Server, error) {
 		return nil, fmt.Errorf("serve test model: %w", err)
 	}
 	s := &Server{URL: "http://" + ln.Addr().String() + "/v1", Models: []string{ModelName}, stop: make(chan struct{}),
-		SpeechModels: []string{SpeechModel}, TranscriptionModels: []string{TranscriptionModel},
+		SpeechModels: []string{SpeechModel}, TranscriptionModels: []string{TranscriptionModel, DetectingModel},
 		EmbeddingModels: []string{EmbeddingModel}, Voice: &Synthesizer{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", s.chat)

@@ -21,7 +21,9 @@ import (
 const (
 	SpeechModel        = "test-tts"
 	TranscriptionModel = "test-stt"
-	EmbeddingModel     = "test-embedding"
+	// DetectingModel is a transcription model that takes several languages, and says which ones it found.
+	DetectingModel = "gpt-transcribe"
+	EmbeddingModel = "test-embedding"
 )
 
 // Voices are those that a Server speaks with: OpenAI's.
@@ -40,6 +42,7 @@ type SpeechRequest struct {
 // Utterance is a request for a transcript that the server got.
 type Utterance struct {
 	Model, Language, Prompt string
+	Languages               []string
 	Stream                  bool
 	PCM                     []int16 // of one channel
 	Rate                    audio.Rate
@@ -288,7 +291,7 @@ func (s *Server) transcribe(w http.ResponseWriter, r *http.Request) {
 	}
 	a := &answer{Behaviour: b, w: w, ctx: r.Context(), stop: s.stop}
 	if in.Stream && !s.WholeTranscripts {
-		a.streamTranscript()
+		a.streamTranscript(s.found(in.Model, b.Text))
 		return
 	}
 	if a.sleep(b.FirstDelay) && (b.Gate == nil || a.hold(b.Gate)) {
@@ -296,8 +299,23 @@ func (s *Server) transcribe(w http.ResponseWriter, r *http.Request) {
 			a.fault()
 			return
 		}
-		reply(w, http.StatusOK, map[string]any{"text": b.Text})
+		reply(w, http.StatusOK, s.found(in.Model, b.Text))
 	}
+}
+
+// found is what a model found in an utterance.
+func (s *Server) found(model, text string) map[string]any {
+	out := map[string]any{"text": text}
+	if model == DetectingModel {
+		list := []map[string]string{}
+		if s.Detect != nil {
+			for _, code := range s.Detect(text) {
+				list = append(list, map[string]string{"code": code})
+			}
+		}
+		out["languages"] = list
+	}
+	return out
 }
 
 func (s *Server) readUtterance(r *http.Request) (in Utterance, bad *refusal) {
@@ -307,7 +325,11 @@ func (s *Server) readUtterance(r *http.Request) (in Utterance, bad *refusal) {
 	}
 	defer file.Close()
 	in = Utterance{Model: r.FormValue("model"), Language: r.FormValue("language"), Prompt: r.FormValue("prompt"),
-		Stream: r.FormValue("stream") == "true"}
+		Languages: r.Form["languages[]"], Stream: r.FormValue("stream") == "true"}
+	if len(in.Languages) > 0 && in.Model != DetectingModel {
+		return in, refuse("languages", "unsupported_parameter",
+			"Unsupported parameter: 'languages' is not supported with this model.")
+	}
 	for _, name := range s.Refuses {
 		if r.Form.Has(name) {
 			return in, refuse(name, "unsupported_parameter",
@@ -335,7 +357,7 @@ func (s *Server) readUtterance(r *http.Request) (in Utterance, bad *refusal) {
 	return in, nil
 }
 
-func (a *answer) streamTranscript() {
+func (a *answer) streamTranscript(found map[string]any) {
 	a.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	a.w.WriteHeader(http.StatusOK)
 	if !a.sleep(a.FirstDelay) {
@@ -361,7 +383,8 @@ func (a *answer) streamTranscript() {
 		a.fault()
 		return
 	}
-	if say(map[string]any{"type": "transcript.text.done", "text": a.Text}) {
+	found["type"] = "transcript.text.done"
+	if say(found) {
 		a.write([]byte("data: [DONE]\n\n"))
 	}
 }

@@ -318,6 +318,54 @@ func TestEarModels(t *testing.T) {
 	}
 }
 
+// Where several languages may be spoken, the model that tells them apart says which one it was: the likeliest. Those that
+// it doesn't have are left to the other model, which doesn't tell.
+func TestEarTellsLanguages(t *testing.T) {
+	s := cartesiatest.New(t)
+	s.Detect = func(text string) map[string]float64 {
+		if strings.HasPrefix(text, "hola") {
+			return map[string]float64{"en": 0.6, "es": 0.9}
+		}
+		return map[string]float64{"en": 1}
+	}
+	preview := func(s *Settings) { s.STTModel = "ink-preview" }
+	for _, c := range []struct {
+		others []string
+		query  string
+		want   []string
+	}{
+		{[]string{"es"}, "language_hint=en&language_hint=es&model=ink-preview", []string{"en", "es", "en"}},
+		{nil, "language_hint=en&model=ink-preview", []string{"", "", ""}},
+		{[]string{"es", "is"}, "language=en&model=ink-whisper", []string{"", "", ""}},
+	} {
+		e, err := earOf(t, s, preview).Listen(t.Context(), ai.Hearing{Language: "en", Others: c.others, Rate: audio.Narrow})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, text := range []string{"hello there", "hola a todos", "goodbye"} {
+			e.Write(sound(t, s, text, audio.Narrow))
+			e.End()
+			if e.Continuous() {
+				e.Write(make([]int16, 4000))
+			}
+			got := finals(t, e, 1)
+			if len(got) != 1 || got[0].Text != text || got[0].Language != c.want[i] {
+				t.Errorf("%v: got %+v, not %q in %q", c.others, got, text, c.want[i])
+			}
+		}
+		e.Close()
+		q := s.Queries()
+		if last := q[len(q)-1]; !strings.Contains(last, c.query) {
+			t.Errorf("%v: asked with %s, not %s", c.others, last, c.query)
+		}
+	}
+	for model, tells := range map[string]bool{"ink-preview": true, "ink-2": false, "ink-whisper": false} {
+		if got := Declare(&Settings{STTModel: model}).Listeners[0].Mixed != ""; got != tells {
+			t.Errorf("%s tells languages: %v", model, got)
+		}
+	}
+}
+
 func TestDoctor(t *testing.T) {
 	s := cartesiatest.New(t)
 	for name, c := range map[string]struct {

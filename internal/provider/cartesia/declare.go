@@ -15,7 +15,7 @@ type Settings struct {
 	APIKey   string `name:"cartesia-api-key" help:"API key of Cartesia, for text-to-speech and speech-to-text."`
 	BaseURL  string `name:"cartesia-base-url" help:"Base URL of Cartesia (https://api.cartesia.ai)."`
 	TTSModel string `name:"cartesia-tts-model" default:"sonic-3" help:"Text-to-speech model of Cartesia."`
-	STTModel string `name:"cartesia-stt-model" default:"ink-whisper" help:"Speech-to-text model of Cartesia, for English; other languages always use ink-whisper."`
+	STTModel string `name:"cartesia-stt-model" default:"ink-whisper" help:"Speech-to-text model of Cartesia. ink-2 is for English, ink-preview for 22 languages, which it tells apart; what they don't know is left to ink-whisper."`
 }
 
 func (s *Settings) configured() bool { return s.APIKey != "" }
@@ -30,7 +30,7 @@ func Declare(s *Settings) *ai.Vendor {
 		Settings: s,
 		Speakers: []ai.Speaker{{Provider: provider, Rank: 20, Voices: voices, Configured: s.configured,
 			Model: func() string { return s.TTSModel }}},
-		Listeners: []ai.Listener{{Provider: provider, Rank: 40, Languages: languages, Configured: s.configured}},
+		Listeners: []ai.Listener{{Provider: provider, Rank: 40, Languages: languages, Mixed: mixedBy(s.STTModel), Configured: s.configured}},
 		With:      ai.Rekeyed(s, Declare),
 		Open:      s.open,
 		Check:     s.check,
@@ -64,6 +64,20 @@ func (s *Settings) open() (*ai.Opened, error) {
 
 // languages lists the languages of ink-whisper that Parley knows.
 const languages = "en es fr de it pt nl pl sv da no fi cs sk hu ro bg hr sr sl el tr ru uk he ar fa hi ur ta zh ja ko th vi id ms et lv lt ca is"
+
+// turnsBy is what models that find turns by themselves understand.
+var turnsBy = map[string]string{turnsModel: "en", mixedModel: mixed}
+
+// mixed lists languages of ink-preview that Parley knows.
+const mixed = "en es fr de pt nl pl sv da no fi cs sk ro bg el ru ar hi zh ja ms"
+
+// mixedBy returns the languages that a model tells apart.
+func mixedBy(model string) string {
+	if model == mixedModel {
+		return mixed
+	}
+	return ""
+}
 
 // voices lists voices in their own language only: they keep their accent in others. Their numbers begin at 701.
 var voices = []ai.Voice{

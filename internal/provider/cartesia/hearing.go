@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"parley/internal/ai"
@@ -25,18 +27,29 @@ const (
 
 // Listen implements ai.Recognizer.
 func (d dialect) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
-	if d.stt != turnsModel || h.Language != "en" {
+	if !turnsIn(d.stt, h) {
 		return speech.Listen(ctx, d, listening, h)
 	}
 	return speech.Open(ctx, h, wire.EarOptions{Piece: 100 * time.Millisecond, Continuous: true},
 		func(ctx context.Context) (*wire.Conn, error) {
-			q := query(turnsModel, h)
+			q := query(d.stt, h)
+			if d.stt == mixedModel {
+				q["language_hint"] = append([]string{h.Language}, h.Others...)
+			}
 			if len(h.Keywords) > 0 {
 				q["keyterm"] = h.Keywords[:min(len(h.Keywords), maxKeyterms)]
 			}
 			return d.dial(ctx, "/stt/turns/websocket", q)
 		},
-		func(c *wire.Conn, e *wire.Ear) wire.Protocol { return &turns{conn: c, ear: e} })
+		func(c *wire.Conn, e *wire.Ear) wire.Protocol {
+			return &turns{conn: c, ear: e, tells: len(h.Others) > 0}
+		})
+}
+
+// turnsIn reports whether a model finds turns in all languages that may be spoken.
+func turnsIn(model string, h ai.Hearing) bool {
+	known := strings.Fields(turnsBy[model])
+	return !slices.ContainsFunc(append([]string{h.Language}, h.Others...), func(l string) bool { return !slices.Contains(known, l) })
 }
 
 // query returns the parameters of the stream.
@@ -47,7 +60,7 @@ func query(model string, h ai.Hearing) url.Values {
 // Dial implements speech.Dialect.
 func (d dialect) Dial(ctx context.Context, h ai.Hearing) (*wire.Conn, error) {
 	model := d.stt
-	if model == turnsModel { // it has English alone
+	if turnsBy[model] != "" { // it does not have these languages
 		model = whisper
 	}
 	q := query(model, h)

@@ -12,8 +12,11 @@ import (
 	"parley/internal/provider/wire"
 )
 
-// turnsModel is the model that finds turns by itself. It understands English only.
-const turnsModel = "ink-2"
+// The models that find turns by themselves.
+const (
+	turnsModel = "ink-2"       // used for English alone: it does not tell which language was spoken
+	mixedModel = "ink-preview" // it tells
+)
 
 // quiet is how long to wait after an utterance if Cartesia doesn't report the end of its turn and nothing new arrives.
 // Then the words known so far are the text.
@@ -23,8 +26,9 @@ const quiet = 300 * time.Millisecond
 // finds utterances, which may end earlier or later. A message has all the words of a turn, without times: the words
 // that have arrived when an utterance ends belong to it.
 type turns struct {
-	conn *wire.Conn
-	ear  *wire.Ear
+	conn  *wire.Conn
+	ear   *wire.Ear
+	tells bool // the language
 
 	number int // of the oldest utterance whose final text was not told
 	ends   []end
@@ -34,6 +38,8 @@ type turns struct {
 	taken  int       // how many of these are in a final text
 	state  ai.Turn   // of the present turn; "" between turns
 	told   string    // the last text of an utterance that was told
+
+	language string // of the latest words, ISO 639-1
 }
 
 type end struct {
@@ -53,8 +59,9 @@ func (t *turns) End(lost error) error {
 // Message implements wire.Protocol.
 func (t *turns) Message(data []byte, _ bool) error {
 	var m struct {
-		Type       string  `json:"type"`
-		Transcript *string `json:"transcript"`
+		Type       string   `json:"type"`
+		Transcript *string  `json:"transcript"`
+		Languages  []spoken `json:"languages"`
 		trouble
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
@@ -70,6 +77,12 @@ func (t *turns) Message(data []byte, _ bool) error {
 	}
 	if m.Transcript != nil {
 		t.turn = strings.Fields(*m.Transcript)
+	}
+	if state == ai.TurnStarted {
+		t.language = ""
+	}
+	if t.tells && len(m.Languages) > 0 {
+		t.language = most(m.Languages)
 	}
 	t.news = time.Now()
 	t.follow(state)
@@ -91,12 +104,23 @@ func (t *turns) follow(state ai.Turn) {
 	t.answer(t.news)
 	text := t.text()
 	if began {
-		t.ear.Tell(ai.Transcript{Utterance: t.number, Text: text, Turn: ai.TurnStarted})
+		t.ear.Tell(ai.Transcript{Utterance: t.number, Text: text, Language: t.language, Turn: ai.TurnStarted})
 	}
 	if state != "" || !began && text != "" && text != t.told {
-		t.ear.Tell(ai.Transcript{Utterance: t.number, Text: text, Turn: state})
+		t.ear.Tell(ai.Transcript{Utterance: t.number, Text: text, Language: t.language, Turn: state})
 	}
 	t.told = text
+}
+
+// spoken is a language that was detected in the latest audio.
+type spoken struct {
+	Language   string  `json:"language"`
+	Confidence float64 `json:"confidence"`
+}
+
+// most is the likeliest of several languages.
+func most(list []spoken) string {
+	return slices.MaxFunc(list, func(a, b spoken) int { return cmp.Compare(a.Confidence, b.Confidence) }).Language
 }
 
 // text is the text of the oldest utterance.
@@ -112,9 +136,9 @@ func (t *turns) answer(now time.Time) {
 		if !over && now.Sub(e.asked) < quiet || !over && now.Sub(t.news) < quiet {
 			return
 		}
-		final := ai.Transcript{Utterance: t.number, Text: text, Final: true, Err: e.lost}
-		if final.Err != nil {
-			final.Text = ""
+		final := ai.Transcript{Utterance: t.number, Text: text, Language: t.language, Final: true, Err: e.lost}
+		if final.Err != nil || text == "" {
+			final.Text, final.Language = "", ""
 		}
 		t.ear.Tell(final)
 		t.past, t.taken, t.told = nil, len(t.turn), ""

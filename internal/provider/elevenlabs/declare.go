@@ -31,7 +31,7 @@ func Declare(s *Settings) *ai.Vendor {
 		Speakers: []ai.Speaker{{Provider: provider, Rank: 10,
 			Tunable: parley.Tunable{Stability: true, Similarity: true}, Voices: voices, Configured: s.configured,
 			Model: func() string { return s.TTSModel }}},
-		Listeners: []ai.Listener{{Provider: provider, Rank: 20, Languages: scribe, Configured: s.configured}},
+		Listeners: []ai.Listener{{Provider: provider, Rank: 20, Languages: scribe, Mixed: scribe, Configured: s.configured}},
 		With:      ai.Rekeyed(s, Declare),
 		Open:      s.open,
 		Check:     s.check,
@@ -57,7 +57,7 @@ func (s *Settings) open() (*ai.Opened, error) {
 			if !s.configured() {
 				return nil, ai.NotConfigured("transcriber", code, need)
 			}
-			return dialect{c}, nil
+			return recognizer{c}, nil
 		},
 		Voices: c.voicesOf,
 		Close:  c.close,

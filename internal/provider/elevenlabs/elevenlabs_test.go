@@ -3,6 +3,8 @@ package elevenlabs
 import (
 	"errors"
 	"fmt"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,8 +79,51 @@ func TestEarShort(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if q := s.Queries()[0]; !strings.Contains(q, "language_code=de") || !strings.Contains(q, "keyterms=Brezel+%26+Co") ||
-		!strings.Contains(q, "audio_format=pcm_16000") || !strings.Contains(q, "commit_strategy=manual") {
+		!strings.Contains(q, "audio_format=pcm_16000") || !strings.Contains(q, "commit_strategy=manual") ||
+		strings.Contains(q, "language_detection") || strings.Contains(q, "timestamps") {
 		t.Errorf("asked with %s", q)
+	}
+}
+
+// Where several languages may be spoken, the language of each utterance is told, and each is told once, whichever of
+// the two messages with its text comes first, and whether or not both come for silence.
+func TestEarTellsLanguages(t *testing.T) {
+	for name, manner := range map[string]elevenlabstest.Manner{
+		"times last": {}, "times first": {TimesFirst: true},
+		"times last, silence once": {SilenceOnce: true}, "times first, silence once": {TimesFirst: true, SilenceOnce: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := elevenlabstest.New(t)
+			s.Manner = manner
+			said := []elevenlabstest.Hearing{{Text: "hello there"}, {Text: "hola a todos", Language: "spa"}, {},
+				{Text: "vielen Dank", Language: "de"}, {}, {}, {Text: "goodbye", Language: "eng"}, {Text: "hm", Language: "xx1"}}
+			s.Script(said...)
+			e, err := earOf(t, s).Listen(t.Context(), ai.Hearing{Language: "en", Others: []string{"es", "de"}, Rate: audio.Narrow})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			for range said { // at once, so that one answer too many would be that of the next
+				e.Write(sound(t, s, "anything at all", audio.Narrow))
+				e.End()
+			}
+			got := finals(t, e, len(said))
+			if len(got) != len(said) {
+				t.Fatalf("got %+v", got)
+			}
+			want := []string{"en", "es", "", "de", "", "", "en", ""}
+			for i, g := range got {
+				if g.Err != nil || g.Text != said[i].Text || g.Text != "" && g.Language != want[i] {
+					t.Errorf("got %+v, not %q in %q", g, said[i].Text, want[i])
+				}
+			}
+			q, err := url.ParseQuery(s.Queries()[0])
+			if err != nil || !slices.Equal(q["secondary_languages"], []string{"es", "de"}) || q.Get("language_code") != "en" ||
+				q.Get("include_language_detection") != "true" || q.Get("include_timestamps") != "true" {
+				t.Errorf("asked with %v", q)
+			}
+		})
 	}
 }
 

@@ -190,7 +190,7 @@ func (s *live) terms(handle string) setupMessage {
 		setup.System = &content{Parts: []part{{Text: s.setup.System}}}
 	}
 	hears := map[string]any{}
-	if s.setup.Language != "" {
+	if s.setup.Language != "" && len(s.setup.Others) == 0 { // of several it finds by itself which one is spoken
 		hears["languageCodes"] = []string{s.setup.Language}
 	}
 	if len(s.setup.Keywords) > 0 {

@@ -84,7 +84,7 @@ func Declare(s *Settings) *ai.Vendor {
 		Speakers: []ai.Speaker{{Provider: provider, Rank: 40, Voices: voices,
 			Configured: func() bool { return s.tts().there() && s.TTSModel != "" },
 			Model:      func() string { return s.TTSModel }}},
-		Listeners: []ai.Listener{{Provider: provider, Rank: 30, Languages: languages,
+		Listeners: []ai.Listener{{Provider: provider, Rank: 30, Languages: languages, Mixed: mixedBy(s.STTModel),
 			Configured: func() bool { return s.stt().there() && s.STTModel != "" }}},
 		Realtime: &ai.Realtime{Voices: realtime, Alike: Code,
 			Configured: func() bool { return s.realtime().there() && len(s.realtimeModels()) > 0 }},

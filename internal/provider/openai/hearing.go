@@ -141,8 +141,9 @@ func (e *ear) ask() {
 				maxWaiting)}
 		} else {
 			partial := func(text string) error { return e.tell(ai.Transcript{Utterance: u.number, Text: text}) }
-			if t.Text, t.Err = e.r.transcribe(e.ctx, e.h, &u.sound, partial); t.Err != nil {
-				t.Text = ""
+			said, err := e.r.transcribe(e.ctx, e.h, &u.sound, partial)
+			if t.Err = err; err == nil {
+				t.Text, t.Language = said.text, oneOf(e.h.Language, e.h.Others, said.languages)
 			}
 			u.sound.drop()
 		}

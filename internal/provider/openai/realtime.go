@@ -182,8 +182,11 @@ func (s *session) begin() error {
 // terms is the configuration of the session.
 func (s *session) terms() map[string]any {
 	hears := map[string]any{"model": s.hears}
-	if s.setup.Language != "" {
+	switch {
+	case len(s.setup.Others) == 0 && s.setup.Language != "":
 		hears["language"] = s.setup.Language
+	case len(s.setup.Others) > 0 && takesHints(s.hears):
+		hears["languages"] = append([]string{s.setup.Language}, s.setup.Others...)
 	}
 	if len(s.setup.Keywords) > 0 {
 		hears["prompt"] = strings.Join(s.setup.Keywords, ", ")

@@ -17,15 +17,16 @@ import (
 
 // realtimeEvent is any event from a realtime server, with the fields that are used here.
 type realtimeEvent struct {
-	Type           string `json:"type"`
-	ItemID         string `json:"item_id"`
-	PreviousItemID string `json:"previous_item_id"`
-	ResponseID     string `json:"response_id"`
-	Delta          string `json:"delta"`
-	Transcript     string `json:"transcript"`
-	CallID         string `json:"call_id"`
-	Name           string `json:"name"`
-	Arguments      string `json:"arguments"`
+	Type           string     `json:"type"`
+	ItemID         string     `json:"item_id"`
+	PreviousItemID string     `json:"previous_item_id"`
+	ResponseID     string     `json:"response_id"`
+	Delta          string     `json:"delta"`
+	Transcript     string     `json:"transcript"`
+	Languages      []detected `json:"languages"`
+	CallID         string     `json:"call_id"`
+	Name           string     `json:"name"`
+	Arguments      string     `json:"arguments"`
 	Session        struct {
 		ExpiresAt int64 `json:"expires_at"`
 	} `json:"session"`
@@ -117,9 +118,9 @@ func (s *session) event(e *realtimeEvent, tell func(ai.RealtimeEvent)) error {
 			tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: u.n, Text: u.text})
 		}
 	case "conversation.item.input_audio_transcription.completed":
-		s.understood(e.ItemID, e.Transcript, nil, tell)
+		s.understood(e, nil, tell)
 	case "conversation.item.input_audio_transcription.failed":
-		s.understood(e.ItemID, "", e.Error.failure(), tell)
+		s.understood(e, e.Error.failure(), tell)
 	case "response.created":
 		s.created(e)
 	case "response.output_item.added":
@@ -173,8 +174,8 @@ func (s *session) added(id, after string) {
 	s.items = slices.Insert(s.items, at, id)
 }
 
-func (s *session) understood(id, text string, err error, tell func(ai.RealtimeEvent)) {
-	u := s.heard[id]
+func (s *session) understood(e *realtimeEvent, err error, tell func(ai.RealtimeEvent)) {
+	u := s.heard[e.ItemID]
 	if u == nil || u.final {
 		return
 	}
@@ -182,7 +183,8 @@ func (s *session) understood(id, text string, err error, tell func(ai.RealtimeEv
 	if err != nil {
 		err = ai.TheRecognizer.Of(err)
 	}
-	tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: u.n, Text: strings.TrimSpace(text), Final: true, Err: err})
+	tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: u.n, Text: strings.TrimSpace(e.Transcript),
+		Language: oneOf(s.setup.Language, s.setup.Others, e.Languages), Final: true, Err: err})
 }
 
 // created gives a response its id.

@@ -3,6 +3,7 @@ package openai
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -75,6 +76,46 @@ func TestRealtimeRefused(t *testing.T) {
 				t.Errorf("%v, want %s", err, o.want)
 			}
 		})
+	}
+}
+
+// Where several languages may be spoken, a model that says which one it heard is told them, and passes it on. Others find
+// it by themselves, and don't say.
+func TestRealtimeTellsLanguages(t *testing.T) {
+	for _, o := range []struct {
+		hears, want string
+		told        any
+	}{
+		{aitest.DetectingModel, "es", []any{"en", "es"}},
+		{aitest.TranscriptionModel, "", nil},
+	} {
+		s := aitest.NewServer(t)
+		s.Detect = func(string) []string { return []string{"es"} }
+		s.Transcribe = func(aitest.Utterance) string { return "hola a todos" }
+		m := realtimeOf(t, s, "").(realtimeModel)
+		m.hears = o.hears
+		c, err := m.Connect(t.Context(), ai.RealtimeSetup{Writes: true, Language: "en", Others: []string{"es"}, Rate: audio.Narrow})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Write(make([]int16, 4000))
+		c.End()
+		for e := range c.Events() {
+			if e.Kind == ai.RealtimeHeard && e.Final {
+				if e.Text != "hola a todos" || e.Language != o.want {
+					t.Errorf("%s: got %+v", o.hears, e)
+				}
+				break
+			}
+		}
+		c.Close()
+		hears := s.Conversations()[0].Terms["audio"].(map[string]any)["input"].(map[string]any)["transcription"].(map[string]any)
+		if !reflect.DeepEqual(hears["languages"], o.told) || hears["language"] != nil {
+			t.Errorf("%s was told %v", o.hears, hears)
+		}
+		if list := s.Complaints(); len(list) > 0 {
+			t.Errorf("the server complained: %q", list)
+		}
 	}
 }
 

@@ -244,6 +244,58 @@ func TestTranscribe(t *testing.T) {
 	}
 }
 
+// Where several languages may be spoken, the model that can be told so is, and says which one it was. Of several that it
+// found, nothing is said; nor by a model that can't tell, which is asked for the first language, as is a server that
+// refuses the list.
+func TestTranscribeTellsLanguages(t *testing.T) {
+	for _, o := range []struct {
+		model         string
+		refuses       string
+		whole         bool
+		others        []string
+		found         []string
+		want          string
+		asked, single string
+	}{
+		{model: aitest.DetectingModel, others: []string{"es", "de"}, found: []string{"es"}, want: "es", asked: "en es de"},
+		{model: aitest.DetectingModel, others: []string{"es"}, found: []string{"en-GB"}, want: "en", asked: "en es", whole: true},
+		{model: aitest.DetectingModel, others: []string{"es"}, found: []string{"ca", "es"}, want: "es", asked: "en es"},
+		{model: aitest.DetectingModel, others: []string{"es"}, found: []string{"es", "en"}, asked: "en es"},
+		{model: aitest.DetectingModel, others: []string{"es"}, asked: "en es", whole: true},
+		{model: aitest.DetectingModel, found: []string{"es"}, single: "en"},
+		{model: aitest.DetectingModel, others: []string{"es"}, refuses: "languages[]", found: []string{"en"}, want: "en", single: "en"},
+		{model: aitest.TranscriptionModel, others: []string{"es"}, found: []string{"es"}, single: "en"},
+	} {
+		c, s := sounding(t, 0)
+		s.WholeTranscripts, s.Detect = o.whole, func(string) []string { return o.found }
+		s.Transcribe = func(aitest.Utterance) string { return "guten Morgen" }
+		if o.refuses != "" {
+			s.Refuses = []string{o.refuses}
+		}
+		e, err := c.Recognizer(o.model).Listen(t.Context(), ai.Hearing{Language: "en", Others: o.others, Rate: audio.Narrow})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Write(tone(0.5))
+		e.End()
+		got := next(t, e)
+		for !got.Final {
+			got = next(t, e)
+		}
+		e.Close()
+		us := s.Utterances()
+		last := us[len(us)-1]
+		if got.Text != "guten Morgen" || got.Language != o.want || strings.Join(last.Languages, " ") != o.asked || last.Language != o.single {
+			t.Errorf("%+v: got %+v, asked for %v and %q", o, got, last.Languages, last.Language)
+		}
+	}
+	for model, tells := range map[string]bool{aitest.DetectingModel: true, "gpt-4o-transcribe": false, "": false} {
+		if got := openai.Declare(&openai.Settings{STTModel: model}).Listeners[0].Mixed != ""; got != tells {
+			t.Errorf("%q tells languages: %v", model, got)
+		}
+	}
+}
+
 // When a server refuses a field, the request is sent without it, now and from then on.
 func TestTranscribeLearns(t *testing.T) {
 	c, s := sounding(t, 0)

@@ -18,12 +18,11 @@ import (
 const maxPrompt = 800
 
 // transcribe requests the text of an utterance. If the server streams its response, partial gets the text as it grows.
-func (r *recognizer) transcribe(ctx context.Context, h ai.Hearing, said *sound, partial func(string) error) (string,
-	error) {
+func (r *recognizer) transcribe(ctx context.Context, h ai.Hearing, said *sound, partial func(string) error) (
+	text transcription, err error) {
 	if said.n < int(minUtterance*time.Duration(h.Rate)/time.Second) || said.silent() {
-		return "", nil
+		return text, nil
 	}
-	var text string
 	for {
 		begun := false
 		err := rest.Again(ctx, "transcription model", r.model, func() bool { return begun }, func() error {
@@ -46,8 +45,15 @@ func (r *recognizer) transcribe(ctx context.Context, h ai.Hearing, said *sound, 
 		if err != nil && r.learn(err) {
 			continue
 		}
-		return strings.TrimSpace(text), err
+		text.text = strings.TrimSpace(text.text)
+		return text, err
 	}
+}
+
+// transcription is what a model understood, and in which languages.
+type transcription struct {
+	text      string
+	languages []detected
 }
 
 // prompt lists the expected words.
@@ -66,7 +72,7 @@ func prompt(keywords []string) string {
 }
 
 // dispensable lists the form fields that a transcription can do without.
-var dispensable = []string{"stream", "prompt", "language", "response_format"}
+var dispensable = []string{"stream", "prompt", "languages", "language", "response_format"}
 
 func (r *recognizer) refuses(field string) bool {
 	r.mu.Lock()
@@ -83,7 +89,7 @@ func (r *recognizer) learn(err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range dispensable {
-		if !r.refused[name] && (bad.param == name || bad.param == "" &&
+		if !r.refused[name] && (strings.TrimSuffix(bad.param, "[]") == name || bad.param == "" &&
 			strings.Contains(strings.ToLower(bad.message), name)) {
 			r.refused[name] = true
 			return true
@@ -93,19 +99,20 @@ func (r *recognizer) learn(err error) bool {
 }
 
 // transcript reads a response: JSON with the text, or a stream of events with its pieces.
-func transcript(res *http.Response, partial func(string) error) (string, error) {
+func transcript(res *http.Response, partial func(string) error) (got transcription, err error) {
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		body, err := io.ReadAll(res.Body)
 		if err != nil {
-			return "", err
+			return got, err
 		}
 		var answer struct {
-			Text *string `json:"text"`
+			Text      *string    `json:"text"`
+			Languages []detected `json:"languages"`
 		}
 		if err := json.Unmarshal(body, &answer); err != nil || answer.Text == nil {
-			return "", rest.Malformed("a transcript without a text: %.200q", body)
+			return got, rest.Malformed("a transcript without a text: %.200q", body)
 		}
-		return *answer.Text, nil
+		return transcription{*answer.Text, answer.Languages}, nil
 	}
 	var text strings.Builder
 	ended := false
@@ -115,12 +122,12 @@ func transcript(res *http.Response, partial func(string) error) (string, error) 
 		if data, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "data:"); ok && err == nil {
 			data = strings.TrimSpace(data)
 			if data == "[DONE]" {
-				return text.String(), nil
+				return transcription{text: text.String()}, nil
 			}
 			whole, more, err := event([]byte(data))
 			switch {
 			case err != nil:
-				return "", err
+				return got, err
 			case whole != nil:
 				return *whole, nil
 			case more.ended:
@@ -131,16 +138,16 @@ func transcript(res *http.Response, partial func(string) error) (string, error) 
 			}
 			text.WriteString(more.text)
 			if err := partial(strings.TrimSpace(text.String())); err != nil {
-				return "", rest.Refuse(err)
+				return got, rest.Refuse(err)
 			}
 		}
 		switch {
 		case errors.Is(err, io.EOF) && ended:
-			return text.String(), nil
+			return transcription{text: text.String()}, nil
 		case errors.Is(err, io.EOF):
-			return "", io.ErrUnexpectedEOF
+			return got, io.ErrUnexpectedEOF
 		case err != nil:
-			return "", err
+			return got, err
 		}
 	}
 }
@@ -152,13 +159,14 @@ type addition struct {
 
 // event reads one event: OpenAI's transcript.text.delta and .done, or vLLM's chunks, which have the shape of chat
 // chunks.
-func event(data []byte) (whole *string, more addition, err error) {
+func event(data []byte) (whole *transcription, more addition, err error) {
 	var e struct {
-		Type    string          `json:"type"`
-		Delta   string          `json:"delta"`
-		Text    *string         `json:"text"`
-		Error   json.RawMessage `json:"error"`
-		Choices []struct {
+		Type      string          `json:"type"`
+		Delta     string          `json:"delta"`
+		Text      *string         `json:"text"`
+		Languages []detected      `json:"languages"`
+		Error     json.RawMessage `json:"error"`
+		Choices   []struct {
 			Delta struct {
 				Content string `json:"content"`
 			} `json:"delta"`
@@ -173,7 +181,7 @@ func event(data []byte) (whole *string, more addition, err error) {
 		s := parse(data)
 		return nil, more, &ai.Error{Kind: s.kind(0), Err: errors.New("in mid-stream: " + s.Message)}
 	case e.Type == "transcript.text.done" && e.Text != nil:
-		return e.Text, more, nil
+		return &transcription{*e.Text, e.Languages}, more, nil
 	case e.Type == "transcript.text.delta":
 		return nil, addition{text: e.Delta}, nil
 	case len(e.Choices) > 0:

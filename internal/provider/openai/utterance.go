@@ -99,7 +99,13 @@ func (r *recognizer) upload(h ai.Hearing, s *sound) *upload {
 		}
 	}
 	field("model", r.model)
-	field("language", h.Language)
+	if len(h.Others) > 0 && takesHints(r.model) && !r.refuses("languages") {
+		for _, l := range append([]string{h.Language}, h.Others...) {
+			field("languages[]", l)
+		}
+	} else {
+		field("language", h.Language)
+	}
 	field("prompt", prompt(h.Keywords))
 	field("response_format", "json")
 	field("stream", "true")

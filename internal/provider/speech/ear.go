@@ -36,6 +36,8 @@ type Understood struct {
 	Fixed bool
 	// Answered means that this was the whole response to Ask.
 	Answered bool
+	// Language is in which it was said, ISO 639-1, with Answered; "" where nobody tells.
+	Language string
 }
 
 // Listening says how to listen with a Dialect.
@@ -144,7 +146,7 @@ func (a *asking) Message(data []byte, _ bool) error {
 		u.text = text
 	}
 	if t.Answered && u.ended {
-		a.finish(u.text)
+		a.finish(u.text, t.Language)
 	} else if text = strings.TrimSpace(text); text != "" {
 		a.ear.Tell(ai.Transcript{Utterance: a.number, Text: text})
 	}
@@ -154,16 +156,16 @@ func (a *asking) Message(data []byte, _ bool) error {
 // settle finishes utterances without any sound.
 func (a *asking) settle() {
 	for u := a.open[0]; u.ended && u.sent == 0; u = a.open[0] {
-		a.finish("")
+		a.finish("", "")
 	}
 }
 
 // finish tells the final text of the oldest utterance.
-func (a *asking) finish(text string) {
+func (a *asking) finish(text, language string) {
 	u := a.open[0]
-	t := ai.Transcript{Utterance: a.number, Text: strings.TrimSpace(text), Final: true, Err: u.lost}
+	t := ai.Transcript{Utterance: a.number, Text: strings.TrimSpace(text), Language: language, Final: true, Err: u.lost}
 	if t.Err != nil {
-		t.Text = ""
+		t.Text, t.Language = "", ""
 	}
 	a.ear.Tell(t)
 	a.open = slices.Delete(a.open, 0, 1)

@@ -41,7 +41,7 @@ func (m *Mind) Connect(ctx context.Context, setup ai.RealtimeSetup) (ai.Realtime
 		m.Refuses--
 		return nil, &ai.Error{Kind: ai.Unreachable, Err: errors.New("no mind")}
 	}
-	heard, err := m.Ear.Listen(ctx, ai.Hearing{Language: setup.Language, Rate: setup.Rate})
+	heard, err := m.Ear.Listen(ctx, ai.Hearing{Language: setup.Language, Others: setup.Others, Rate: setup.Rate})
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ var errDropped = &ai.Error{Kind: ai.Interrupted, Err: errors.New("the socket bro
 
 func (s *MindSession) follow() {
 	for t := range s.ear.Transcripts() {
-		s.tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: t.Utterance, Text: t.Text, Final: t.Final, Err: t.Err})
+		s.tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: t.Utterance, Text: t.Text, Language: t.Language, Final: t.Final, Err: t.Err})
 	}
 	if s.ctx.Err() == nil {
 		s.cancel(errDropped)

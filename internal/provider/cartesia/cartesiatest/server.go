@@ -31,6 +31,8 @@ type Server struct {
 	Speaker *aitest.Synthesizer
 	// Hear understands an utterance that nothing is scripted for; nil: whose tone it is.
 	Hear func(pcm []int16, rate audio.Rate) string
+	// Detect is what languages ink-preview finds in a text, with their confidences; nil: English.
+	Detect func(text string) map[string]float64
 	// Relative has the times of words count from the beginning of their text, not of the context. Set it, and Expiry,
 	// before the server is asked.
 	Relative bool

@@ -5,6 +5,9 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/coder/websocket"
 
@@ -21,11 +24,11 @@ const (
 func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	rate := map[string]audio.Rate{"8000": audio.Narrow, "16000": audio.Wide}[q.Get("sample_rate")]
-	if rate == 0 || q.Get("encoding") != "pcm_s16le" || q.Get("model") != "ink-2" {
+	if rate == 0 || q.Get("encoding") != "pcm_s16le" || q.Get("model") != "ink-2" && q.Get("model") != "ink-preview" {
 		answer(w, 400, map[string]any{"error_code": "model_not_found", "title": "No", "message": "a model or format that this server doesn't have"})
 		return
 	}
-	conn := s.accept(w, r, "cartesia_version", "model", "encoding", "sample_rate", "keyterm")
+	conn := s.accept(w, r, "cartesia_version", "model", "encoding", "sample_rate", "keyterm", "language_hint")
 	if conn == nil {
 		return
 	}
@@ -35,6 +38,9 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 	ctx := context.Background()
 	send := func(kind, text string) {
 		v := map[string]any{"type": kind, "request_id": "r"}
+		if q.Get("model") == "ink-preview" && text != "" { // ink-2 tells no languages
+			v["languages"] = s.languages(text)
+		}
 		if text != "" {
 			v["transcript"] = text
 		}
@@ -42,6 +48,12 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 		_ = conn.Write(ctx, websocket.MessageText, raw)
 	}
 	send("connected", "")
+	if bad := unhinted(q); bad != "" {
+		raw, _ := json.Marshal(map[string]any{"type": "error", "status_code": 400, "title": "No", "message": bad})
+		_ = conn.Write(ctx, websocket.MessageText, raw)
+		conn.Close(websocket.StatusPolicyViolation, "")
+		return
+	}
 	t := turn{s: s, rate: rate, send: send}
 	var pcm []int16
 	for {
@@ -63,6 +75,20 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 			t.hear(pcm[:n])
 		}
 	}
+}
+
+// unhinted is what is wrong with the hints.
+func unhinted(q url.Values) string {
+	hints := q["language_hint"]
+	switch known := strings.Fields("ar bn bg yue cs da nl en fi fr ka de el gu hi ja ms ml zh mr no or pl pt pa ro ru sk es sv"); {
+	case len(hints) > 0 && q.Get("model") == "ink-2":
+		return "ink-2 takes no hints"
+	case len(hints) > 6:
+		return "more than 6 hints"
+	case slices.ContainsFunc(hints, func(h string) bool { return !slices.Contains(known, h) }):
+		return "an unsupported hint"
+	}
+	return ""
 }
 
 // turn is what is heard of somebody who speaks.
@@ -111,4 +137,16 @@ func (t *turn) understand() string {
 		return t.s.Hear(t.pcm, t.rate)
 	}
 	return t.s.Speaker.Find(t.pcm, t.rate)
+}
+
+// languages are those that a text is in, as events list them.
+func (s *Server) languages(text string) (list []map[string]any) {
+	found := map[string]float64{"en": 1}
+	if s.Detect != nil {
+		found = s.Detect(text)
+	}
+	for code, confidence := range found {
+		list = append(list, map[string]any{"language": code, "confidence": confidence})
+	}
+	return list
 }

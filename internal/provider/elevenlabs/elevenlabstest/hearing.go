@@ -2,11 +2,13 @@ package elevenlabstest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"github.com/coder/websocket"
 
@@ -15,8 +17,8 @@ import (
 
 // listen is the socket of realtime transcription.
 func (s *Server) listen(w http.ResponseWriter, r *http.Request) {
-	if !query(w, r, "model_id", "audio_format", "language_code", "commit_strategy", "keyterms", "include_timestamps",
-		"include_language_detection", "enable_logging", "no_verbatim") {
+	if !query(w, r, "model_id", "audio_format", "language_code", "secondary_languages", "commit_strategy", "keyterms",
+		"include_timestamps", "include_language_detection", "enable_logging", "no_verbatim") {
 		return
 	}
 	q := r.URL.Query()
@@ -40,6 +42,12 @@ func (s *Server) listen(w http.ResponseWriter, r *http.Request) {
 	if rate == 0 || q.Get("model_id") != "scribe_v2_realtime" || q.Get("commit_strategy") != "manual" {
 		fail("input_error", "a model, format or strategy that this server doesn't have")
 		return
+	}
+	for _, code := range append(q["secondary_languages"], q["language_code"]...) {
+		if len(code) != 2 && len(code) != 3 {
+			fail("input_error", "not a code of ISO 639-1 or 639-3: "+code)
+			return
+		}
 	}
 	send(map[string]any{"message_type": "session_started", "session_id": "s1", "config": map[string]any{}})
 	var pcm []int16
@@ -89,8 +97,32 @@ func (s *Server) listen(w http.ResponseWriter, r *http.Request) {
 			conn.Close(h.Close, "as it was told to")
 			return
 		case !h.Never:
-			send(map[string]any{"message_type": "committed_transcript", "text": h.Text})
+			s.commit(q, h, send)
 		}
+	}
+}
+
+// commit answers a commit. Language detection brings the message with the times, too, as the real server does although
+// no document says so. Which of the two is first is not documented either.
+func (s *Server) commit(q url.Values, h Hearing, send func(map[string]any)) {
+	answers := []map[string]any{{"message_type": "committed_transcript", "text": h.Text}}
+	detects := q.Get("include_language_detection") == "true"
+	if detects || q.Get("include_timestamps") == "true" {
+		timed := map[string]any{"message_type": "committed_transcript_with_timestamps", "text": h.Text,
+			"language_code": nil, "words": []any{}}
+		if detects {
+			timed["language_code"] = cmp.Or(h.Language, q.Get("language_code"))
+		}
+		switch {
+		case h.Text == "" && s.Manner.SilenceOnce:
+		case s.Manner.TimesFirst:
+			answers = append([]map[string]any{timed}, answers...)
+		default:
+			answers = append(answers, timed)
+		}
+	}
+	for _, v := range answers {
+		send(v)
 	}
 }
 

@@ -65,6 +65,9 @@ type Manner struct {
 	Odd       bool // messages end within a sample
 	Uneven    bool // a text is said ever more slowly
 	Zombie    bool // a context that is closed stays: nothing more is said of it
+
+	TimesFirst  bool // of a transcript, the message with times comes first
+	SilenceOnce bool // a commit of silence is answered by one message alone
 }
 
 // Refusal is how a handshake, or a request, is refused.
@@ -76,10 +79,11 @@ type Refusal struct {
 
 // Hearing is how an utterance is understood.
 type Hearing struct {
-	Text  string
-	Error string // a message of this type comes instead, and the socket is closed
-	Close websocket.StatusCode
-	Never bool // nothing comes
+	Text     string
+	Language string // that is detected, as ElevenLabs writes it; "": the session's
+	Error    string // a message of this type comes instead, and the socket is closed
+	Close    websocket.StatusCode
+	Never    bool // nothing comes
 }
 
 // New starts a server that ends with the test.

@@ -1,0 +1,46 @@
+package openai
+
+import (
+	"slices"
+	"strings"
+)
+
+// detected is a language that a model found in what it heard.
+type detected struct {
+	Code string `json:"code"`
+}
+
+// detects reports whether a transcription model says which languages it heard.
+func detects(model string) bool { return strings.HasPrefix(model, "gpt-transcribe") }
+
+// takesHints reports whether a transcription model can be told several languages that may be spoken.
+func takesHints(model string) bool {
+	return detects(model) || strings.HasPrefix(model, "gpt-live-transcribe")
+}
+
+// mixedBy returns the languages that a model tells apart.
+func mixedBy(model string) string {
+	if detects(model) {
+		return languages
+	}
+	return ""
+}
+
+// oneOf returns in which of the languages that may be spoken something was said, "" if the model doesn't say, or found
+// several of them: it doesn't say in which one most of it was.
+func oneOf(language string, others []string, found []detected) (one string) {
+	if len(others) == 0 {
+		return ""
+	}
+	for _, d := range found {
+		code, _, _ := strings.Cut(d.Code, "-")
+		switch {
+		case code != language && !slices.Contains(others, code), code == one:
+		case one != "":
+			return ""
+		default:
+			one = code
+		}
+	}
+	return one
+}
