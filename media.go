@@ -9,6 +9,8 @@ type CallMedia struct {
 	Said        *CallSound `json:"said" doc:"Our sound, as the far end reported it; null if it reported nothing."`
 	// encrypted packets that the far end's key did not fit, or that came again
 	Unreadable int `json:"unreadable_packets,omitempty"`
+	// Refused are packets of sound that were not decoded: longer than they can be, or far more than the time that passed.
+	Refused int `json:"refused_packets,omitempty"`
 }
 
 // CallSound is sound in one direction.

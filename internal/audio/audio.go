@@ -186,6 +186,14 @@ func NewDecoder(f Format) *Decoder {
 	return d
 }
 
+// Duration is how long the sound of data is, without decoding it; 0 of Opus that can't be any.
+func (d *Decoder) Duration(data []byte) time.Duration {
+	if d.format == Opus {
+		return opus.Duration(data)
+	}
+	return time.Duration(len(data)) * FrameTime / FrameBytes
+}
+
 // Decode appends the samples of data to dst. Opus takes the data of one packet, and packets in their order.
 func (d *Decoder) Decode(dst []int16, data []byte) []int16 {
 	switch d.format {

@@ -111,6 +111,58 @@ func TestOpusHeard(t *testing.T) {
 	}
 }
 
+// TestOpusShort: packets of 10 ms are heard whole, too: pairs of them fill the frames that are heard.
+func TestOpusShort(t *testing.T) {
+	e := &ear{}
+	m, w := desk(t, audio.Opus, true, e)
+	for i, p := range opusPackets(0, 0, 200) {
+		at := time.Duration(i) * frameTime / 2
+		m.packet(packet(96, i == 0, uint16(i), uint32(i)*480, 9, p), w.addr(), at)
+		if i%2 == 1 {
+			m.tick(at, 0)
+		}
+	}
+	if n := len(e.heard) / audio.Wide.FrameSize(); n < 99 || n > 100 {
+		t.Errorf("%d frames heard at once of 100", n)
+	}
+	if s := m.Stats(); s.Received != 200 || s.Lost != 0 || s.Jitter > time.Millisecond || s.Refused != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestOpusFlood: of far more sound than time, and of packets longer than they can be, little is decoded, and what isn't is
+// counted. What the network held back for some seconds is heard.
+func TestOpusFlood(t *testing.T) {
+	const whole = 22<<3 | 3 // frames of 10 ms, as many as the next octet says
+	long := append([]byte{whole, 12}, make([]byte, 12)...)
+	for _, c := range []struct {
+		name   string
+		packet []byte
+		each   time.Duration // between two
+		n      int
+		took   int // at least
+		most   int
+	}{
+		{"120 ms in time", long, 120 * time.Millisecond, 500, 500, 500},
+		{"120 ms as often as 20", long, 20 * time.Millisecond, 500, 200, 220}, // 5 s, and twice 10 s
+		{"as many as come", long, time.Millisecond, 1000, 40, 60},
+		{"four seconds at once", long, 0, 33, 33, 33},
+		{"too long a frame", append([]byte{22 << 3}, make([]byte, 1276)...), 20 * time.Millisecond, 50, 0, 0},
+		{"a frame as long as can be", append([]byte{22 << 3}, make([]byte, 1275)...), 20 * time.Millisecond, 50, 50, 50},
+		{"130 ms", append([]byte{whole, 13}, make([]byte, 13)...), 20 * time.Millisecond, 50, 0, 0},
+	} {
+		e := &ear{}
+		m, w := desk(t, audio.Opus, true, e)
+		for i := range c.n {
+			at := time.Duration(i) * c.each
+			m.packet(packet(96, i == 0, uint16(i), uint32(i)*5760, 9, c.packet), w.addr(), at)
+		}
+		if s := m.Stats(); s.Received != c.n || c.n-s.Refused < c.took || c.n-s.Refused > c.most {
+			t.Errorf("%s: %d of %d were decoded: %+v", c.name, c.n-s.Refused, c.n, s)
+		}
+	}
+}
+
 // TestOpusStops: a far end that falls silent (DTX) sends nothing, or packets without a frame, for a while.
 func TestOpusStops(t *testing.T) {
 	for name, still := range map[string]bool{"nothing comes": false, "empty frames come": true} {

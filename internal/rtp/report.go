@@ -23,6 +23,7 @@ type Stats struct {
 
 	Suite      Suite // by which sound is encrypted, "" where it is not
 	Unreadable int   // packets that came and could not be decrypted
+	Refused    int   // packets whose sound was not decoded: it was longer than it can be, or too much for the time that passed
 }
 
 // reports is a session's RTCP (RFC 3550, section 6): what it tells the far end about the audio, and what the far end
@@ -39,8 +40,12 @@ type reports struct {
 	sentBefore   uint32 // at the last report
 	in           reception
 
-	far       rtcp.ReceptionReport // the last
-	farCount  int
+	far      rtcp.ReceptionReport // the last
+	farCount int
+	former   struct { // what is counted of our former sources
+		sent, octets uint32
+		farLost      int
+	}
 	roundTrip time.Duration
 }
 
@@ -53,6 +58,17 @@ func newReports() reports {
 	}
 	return reports{name: string(b[:]), next: interval(true, mrand.Float64())}
 }
+
+// rename has what is told of us begin anew, for another source of ours (RFC 3550, section 6.4.1). The session's own counts
+// go on.
+func (r *reports) rename() {
+	r.former.sent, r.former.octets = r.sent, r.octets
+	r.former.farLost += lostBy(r.far)
+	r.far = rtcp.ReceptionReport{}
+}
+
+// lostBy is how many packets a report says were lost: a number with a sign, of 24 bits.
+func lostBy(p rtcp.ReceptionReport) int { return int(int32(p.TotalLost<<8) >> 8) }
 
 // isReport tells RTCP from RTP when both come to one port (RFC 5761, section 4).
 func isReport(data []byte) bool {
@@ -80,7 +96,7 @@ func (s *Session) report(at time.Duration, bye bool) {
 	var first rtcp.Packet = &rtcp.ReceiverReport{SSRC: ssrc, Reports: blocks}
 	if r.sent != r.sentBefore {
 		first = &rtcp.SenderReport{SSRC: ssrc, NTPTime: ntp(s.began.Add(at)), RTPTime: s.sender.ts,
-			PacketCount: r.sent, OctetCount: r.octets, Reports: blocks}
+			PacketCount: r.sent - r.former.sent, OctetCount: r.octets - r.former.octets, Reports: blocks}
 	}
 	packets := []rtcp.Packet{first, rtcp.NewCNAMESourceDescription(ssrc, r.name)}
 	if bye {
@@ -175,8 +191,8 @@ func (s *Session) Stats() Stats {
 	clock := s.codec.Format.ClockRate()
 	return Stats{Sent: int(r.sent), Received: in.before.received, Lost: in.before.lost,
 		Jitter:    inTime(uint32(in.jitter>>4), clock),
-		RoundTrip: r.roundTrip, Reports: r.farCount, FarLost: int(int32(r.far.TotalLost<<8) >> 8),
-		FarJitter: inTime(r.far.Jitter, clock), Suite: s.cover.suite(), Unreadable: s.cover.unreadable}
+		RoundTrip: r.roundTrip, Reports: r.farCount, FarLost: r.former.farLost + lostBy(r.far),
+		FarJitter: inTime(r.far.Jitter, clock), Suite: s.cover.suite(), Unreadable: s.cover.unreadable, Refused: s.flood.refused}
 }
 
 func inTime(ticks uint32, clock int) time.Duration {

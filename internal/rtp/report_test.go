@@ -176,6 +176,46 @@ func TestReports(t *testing.T) {
 	}
 }
 
+// TestReportsGoOn: when either end becomes another source, its reports are about that one, and the call's counts go on.
+func TestReportsGoOn(t *testing.T) {
+	t.Parallel()
+	m, w := desk(t, audio.G722, true, &still{})
+	at, from := time.Duration(0), w.control.LocalAddr().(*net.UDPAddr).AddrPort()
+	var sources []uint32
+	for round, format := range []audio.Format{audio.G722, audio.Opus, audio.G722} {
+		m.agree(Agreement{Codec: codecOf(format, true), Direction: both, Told: w.addr(), Signal: w.addr().Addr()}, at)
+		enc, theirs, sent := audio.NewEncoder(format), uint32(70+round), 0
+		for i, f := range tones(audio.Wide, 500, 10+round) {
+			if i != 5 {
+				m.packet(packet(format.PayloadType(), false, uint16(i), uint32(i*format.ClockRate()/50), theirs, enc.Encode(nil, f)), w.addr(), at)
+			}
+			before := m.sender.ts
+			m.reports.next = time.Hour
+			if m.tick(at, 0); m.sender.ts != before {
+				sent++
+			}
+			at += frameTime
+		}
+		m.mu.Lock()
+		m.report(at, false)
+		m.mu.Unlock()
+		r := next(t, w.control, hang)
+		if r == nil || r.kind != 200 || r.ssrc != m.sender.Header.SSRC || int(r.sent) != sent || r.octets == 0 || r.of != theirs ||
+			r.lost&0xFFFFFF != 1 || int(r.newest) != 9+round {
+			t.Fatalf("round %d: %d packets were sent: %+v", round, sent, r)
+		}
+		sources = append(sources, r.ssrc)
+		m.control(marshal(t, &rtcp.ReceiverReport{SSRC: theirs, Reports: []rtcp.ReceptionReport{
+			{SSRC: sources[0], TotalLost: 2}, {SSRC: r.ssrc, TotalLost: 2}}}), from, at)
+		if s := m.Stats(); s.Received != []int{9, 9 + 10, 9 + 10 + 11}[round] || s.Lost != round+1 || s.FarLost != 2*(round+1) {
+			t.Errorf("round %d: %+v", round, s)
+		}
+	}
+	if sources[0] == sources[1] || sources[1] == sources[2] {
+		t.Errorf("another clock has the same source: %v", sources)
+	}
+}
+
 // TestGoodbye ends a session: the far end gets a goodbye, unless we have never sent anything.
 func TestGoodbye(t *testing.T) {
 	t.Parallel()

@@ -33,6 +33,7 @@ type Session struct {
 	other    *audio.Decoder // of another format at the same rate, which some send although it wasn't agreed on last
 	receiver *Receiver
 	queue    *Queue // before the decoder, where that needs packets in order
+	flood    flood  // likewise: that decoder takes more time than the others
 	events   EventReader
 	detector *audio.DigitDetector // where telephone-event wasn't agreed on
 	keys     keys
@@ -102,7 +103,10 @@ func (s *Session) agree(a Agreement, at time.Duration) {
 	}
 	s.codec = c
 	s.secure(&a)
-	s.sender.Speak(c)
+	former := s.sender.Header.SSRC
+	if s.sender.Speak(c); s.sender.Header.SSRC != former {
+		s.reports.rename()
+	}
 	s.sender.Fill(a.Packet)
 	s.latch.tell(a.Told, a.Signal, at)
 	s.reports.mux = a.Mux
@@ -227,8 +231,12 @@ func (s *Session) decode(data []byte, at time.Duration) {
 	if err != nil {
 		return
 	}
+	payload := Unpad(h, data[n:])
+	if len(payload) > 0 && !s.flood.takes(s.decoder.Duration(payload), at) {
+		return
+	}
 	// What can't be decoded is as good as lost.
-	if s.pcm = s.decoder.Decode(s.pcm[:0], Unpad(h, data[n:])); len(s.pcm) > 0 {
+	if s.pcm = s.decoder.Decode(s.pcm[:0], payload); len(s.pcm) > 0 {
 		s.receiver.Put(at, h.SequenceNumber, h.Timestamp, h.SSRC, s.pcm)
 	}
 }

@@ -1,6 +1,7 @@
 package rtp
 
 import (
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -64,6 +65,25 @@ func TestNoAllocations(t *testing.T) {
 			if n := testing.AllocsPerRun(200, func() { at += frameTime; m.tick(at, 0) }); n != 0 {
 				t.Errorf("%s: %v allocations per packet sent", format, n)
 			}
+		}
+	}
+	// Nor do short frames of Opus.
+	for each, list := range map[int][][]byte{0: opusPackets(500, 0, 1), 1: opusPackets(500, 1, 1)} {
+		m, w := desk(t, audio.Opus, true, &still{})
+		span := max(time.Duration(each)*frameTime, frameTime/2)
+		seq, at := uint16(0), time.Duration(0)
+		data := packet(96, false, 0, 0, 9, list[0])
+		if n := testing.AllocsPerRun(200, func() {
+			seq++
+			at += span
+			binary.BigEndian.PutUint16(data[2:], seq)
+			binary.BigEndian.PutUint32(data[4:], ticks(at, 48000))
+			m.packet(data, w.addr(), at)
+		}); n != 0 {
+			t.Errorf("%v allocations per packet of %v", n, span)
+		}
+		if s := m.Stats(); s.Refused != 0 {
+			t.Errorf("packets of %v: %d were refused", span, s.Refused)
 		}
 	}
 	// The socket doesn't allocate either.

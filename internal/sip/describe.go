@@ -56,21 +56,21 @@ func (l *local) offer(o ours, dir rtp.Direction, srtp secrecy) []byte {
 	}
 	fmt.Fprintf(&b, "m=audio %d %s", l.addr.Port(), proto)
 	for _, f := range c {
-		fmt.Fprintf(&b, " %d", f.PayloadType())
+		fmt.Fprintf(&b, " %d", o.typeOf(f))
 	}
 	events := []rtp.Codec{}
 	if slices.ContainsFunc(c, func(f audio.Format) bool { return f != audio.Opus }) {
-		events = append(events, rtp.Codec{ReceiveEvent: eventType})
+		events = append(events, rtp.Codec{ReceiveEvent: o.eventsOf(0)})
 	}
 	if slices.Contains(c, audio.Opus) {
-		events = append(events, rtp.Codec{ReceiveEvent: eventWide, EventClock: 48000})
+		events = append(events, rtp.Codec{ReceiveEvent: o.eventsOf(48000), EventClock: 48000})
 	}
 	for _, e := range events {
 		fmt.Fprintf(&b, " %d", e.ReceiveEvent)
 	}
 	b.WriteString("\r\n")
 	for _, f := range c {
-		mapSound(&b, f.PayloadType(), f)
+		mapSound(&b, o.typeOf(f), f)
 	}
 	for _, e := range events {
 		mapEvents(&b, e)

@@ -175,9 +175,12 @@ func (l *leg) secrecy() secrecy {
 }
 
 // offer makes a new offer of ours. Its keys are always new: the call may have just moved to another telephone, which
-// doesn't know how far the last ones were used.
+// doesn't know how far the last ones were used. The caller holds the state's lock, or is alone with the leg.
 func (l *leg) offer(c codecs) *ours {
 	o := &ours{codecs: c}
+	if agreed := l.state.agreed.Codec; agreed.Format != 0 {
+		o.took = &agreed
+	}
 	switch l.secrecy() {
 	case srtpOff:
 	case srtpDTLS:

@@ -81,6 +81,49 @@ func TestOpusDescribed(t *testing.T) {
 	}
 }
 
+// TestOpusOfferedAgain: what was taken from the far end's offer keeps its payload types in offers of ours, and nothing
+// else gets them.
+func TestOpusOfferedAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		took  rtp.Codec
+		lines []string
+		back  string // what an answer takes
+		want  rtp.Codec
+	}{
+		"other numbers": {rtp.Codec{Format: audio.Opus, Send: 111, Receive: 111, Event: true, SendEvent: 110, ReceiveEvent: 110, EventClock: 48000},
+			[]string{"RTP/AVP 111 9 101 110\r\n", "a=rtpmap:111 opus/48000/2\r\n", "a=rtpmap:110 telephone-event/48000\r\n", "a=rtpmap:101 telephone-event/8000\r\n"},
+			"111 110\r\na=rtpmap:111 opus/48000/2\r\na=rtpmap:110 telephone-event/48000",
+			rtp.Codec{Format: audio.Opus, Send: 111, Receive: 111, Event: true, SendEvent: 110, ReceiveEvent: 110, EventClock: 48000}},
+		"the numbers of our events": {rtp.Codec{Format: audio.Opus, Send: 101, Receive: 101, Event: true, SendEvent: 96, ReceiveEvent: 96},
+			[]string{"RTP/AVP 101 9 96 102\r\n", "a=rtpmap:101 opus/48000/2\r\n", "a=rtpmap:96 telephone-event/8000\r\n", "a=rtpmap:102 telephone-event/48000\r\n"},
+			"101 102\r\na=rtpmap:101 opus/48000/2\r\na=rtpmap:102 telephone-event/48000",
+			rtp.Codec{Format: audio.Opus, Send: 101, Receive: 101, Event: true, SendEvent: 102, ReceiveEvent: 102, EventClock: 48000}},
+		"the number of our Opus": {rtp.Codec{Format: audio.G722, Send: 9, Receive: 9, Event: true, SendEvent: 96, ReceiveEvent: 96},
+			[]string{"RTP/AVP 106 9 96 102\r\n", "a=rtpmap:106 opus/48000/2\r\n", "a=rtpmap:96 telephone-event/8000\r\n"},
+			"106 102\r\na=rtpmap:106 opus/48000/2\r\na=rtpmap:102 telephone-event/48000",
+			rtp.Codec{Format: audio.Opus, Send: 106, Receive: 106, Event: true, SendEvent: 102, ReceiveEvent: 102, EventClock: 48000}},
+	} {
+		leg := &leg{}
+		leg.state.agreed.Codec = c.took
+		o := leg.offer(codecs{audio.Opus, audio.G722})
+		l := local{id: 5, addr: netip.MustParseAddrPort("198.51.100.1:20000")}
+		offer := string(l.offer(*o, directions["sendrecv"], srtpOff))
+		for _, want := range c.lines {
+			if !strings.Contains(offer, want) {
+				t.Errorf("%s: the offer lacks %q:\n%s", name, want, offer)
+			}
+		}
+		d, err := parseSDP([]byte(opusHead + "m=audio 4000 RTP/AVP " + c.back + "\r\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := d.audio(audio.Wide, o, srtpOff); !ok || got.codec != c.want {
+			t.Errorf("%s: by the answer %+v, not %+v", name, got.codec, c.want)
+		}
+	}
+}
+
 // TestOpusCall calls a telephone by Opus, and is called by it: sound and keys both ways, by a clock of 48 kHz.
 func TestOpusCall(t *testing.T) {
 	t.Parallel()

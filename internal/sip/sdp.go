@@ -233,7 +233,7 @@ func (m *stream) encoding(pt string) (format audio.Format, event int, ok bool) {
 // choose picks the codec of the first format that we have, and so the one that the far end likes most, among those of a
 // rate (0 for any). Received packets have the payload types of own, if that is a description of ours that the far end
 // answered.
-func (m *stream) choose(rate audio.Rate, own *codecs) (c rtp.Codec, ok bool) {
+func (m *stream) choose(rate audio.Rate, own *ours) (c rtp.Codec, ok bool) {
 	formats := m.formats
 	if m.order != nil {
 		formats = m.order
@@ -251,32 +251,29 @@ func (m *stream) choose(rate audio.Rate, own *codecs) (c rtp.Codec, ok bool) {
 			if _, known := events[event]; !known {
 				events[event] = uint8(number)
 			}
-		case !ok && (rate == 0 || format.Rate() == rate) && (own == nil || slices.Contains(*own, format)):
+		case !ok && (rate == 0 || format.Rate() == rate) && (own == nil || slices.Contains(own.codecs, format)):
 			ok, c.Format, c.Send, c.Receive = true, format, uint8(number), uint8(number)
 			if own != nil {
-				c.Receive = format.PayloadType()
+				c.Receive = own.typeOf(format)
 			}
 			if format == audio.Opus {
 				c.Bitrate = m.rates[pt]
 			}
 		}
 	}
-	chooseEvents(&c, events, own != nil)
+	chooseEvents(&c, events, own)
 	return c, ok
 }
 
 // chooseEvents chooses the telephone events: of the clock of the sound, or of 8 kHz, which is sent beside Opus too.
-func chooseEvents(c *rtp.Codec, events map[int]uint8, offered bool) {
+func chooseEvents(c *rtp.Codec, events map[int]uint8, own *ours) {
 	if pt, ok := events[48000]; ok && c.Format == audio.Opus {
 		c.Event, c.SendEvent, c.ReceiveEvent, c.EventClock = true, pt, pt, 48000
-		if offered {
-			c.ReceiveEvent = eventWide
-		}
 	} else if pt, ok := events[8000]; ok {
 		c.Event, c.SendEvent, c.ReceiveEvent = true, pt, pt
-		if offered {
-			c.ReceiveEvent = eventType
-		}
+	}
+	if c.Event && own != nil {
+		c.ReceiveEvent = own.eventsOf(c.EventClock)
 	}
 }
 
@@ -352,18 +349,45 @@ type choice struct {
 // ours is what we said in an offer that a description answers.
 type ours struct {
 	codecs codecs
-	took   *rtp.Codec // from an offer, whose payload types it has; nil: they are our own
+	took   *rtp.Codec // what was agreed on before, or is by an answer; nil: nothing was
 	keys   []sdes
 	dtls   bool // in place of keys
+}
+
+// typeOf is the payload type that sound of a format has. What one means never changes within a call (RFC 3264, section
+// 8.3.2): what was taken from an offer of the far end's keeps its number when we offer it.
+func (o *ours) typeOf(f audio.Format) uint8 {
+	if o.took != nil && o.took.Format == f {
+		return o.took.Receive
+	}
+	return o.free(f.PayloadType())
+}
+
+// eventsOf is the payload type of the telephone events of a clock, likewise; 0 is 8 kHz.
+func (o *ours) eventsOf(clock int) uint8 {
+	switch t := o.took; {
+	case t != nil && t.Event && t.EventClock == clock:
+		return t.ReceiveEvent
+	case clock == 48000:
+		return o.free(eventWide)
+	}
+	return o.free(eventType)
+}
+
+// free is a payload type of ours, or another one if something else was agreed on under this number.
+func (o *ours) free(pt uint8) uint8 {
+	if t := o.took; t != nil && (pt == t.Receive || t.Event && pt == t.ReceiveEvent) {
+		return o.free(pt + 10)
+	}
+	return pt
 }
 
 // audio finds the first stream that can carry a call: first among the encrypted ones, then among the others, as far as
 // both are wanted. Many offer encryption in a plain stream (RTP/AVP with a=crypto), to be used or not.
 func (d *description) audio(rate audio.Rate, own *ours, srtp secrecy) (c choice, ok bool) {
-	var list *codecs
 	var keys []sdes
 	if own != nil {
-		list, keys = &own.codecs, append([]sdes{}, own.keys...)
+		keys = append([]sdes{}, own.keys...)
 	}
 	for _, encrypted := range []bool{true, false} {
 		if encrypted && srtp == srtpOff || !encrypted && (srtp == srtpRequired || srtp == srtpDTLS) {
@@ -387,10 +411,7 @@ func (d *description) audio(rate audio.Rate, own *ours, srtp secrecy) (c choice,
 					continue
 				}
 			}
-			if c.codec, ok = m.choose(rate, list); ok {
-				if own != nil && own.took != nil {
-					c.codec.Receive, c.codec.ReceiveEvent = own.took.Receive, own.took.ReceiveEvent
-				}
+			if c.codec, ok = m.choose(rate, own); ok {
 				return c, true
 			}
 		}

@@ -17,7 +17,7 @@ func (l *leg) Media() *parley.CallMedia {
 		return nil
 	}
 	lost, mos := s.Heard()
-	m := &parley.CallMedia{Codec: codec, Encryption: string(s.Suite), Unreadable: s.Unreadable,
+	m := &parley.CallMedia{Codec: codec, Encryption: string(s.Suite), Unreadable: s.Unreadable, Refused: s.Refused,
 		Heard: sound(s.Received, lost, s.Jitter, mos)}
 	if s.RoundTrip > 0 {
 		ms := s.RoundTrip.Milliseconds()
