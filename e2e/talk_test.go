@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -539,4 +540,33 @@ func TestTalkVendorHangs(t *testing.T) {
 		gone(t, c)
 		l.over(t).expect(t, parley.CallFailed, parley.ProviderFailure)
 	})
+}
+
+// An external detector is asked whether the customer has finished, with the question that they answer.
+func TestTalkDetector(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 100)
+	at := serveLocal(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		asked <- r.Header.Get("Authorization") + " " + string(body)
+		w.Write([]byte(`{"over":0.97}`))
+	}))
+	l, v := bakeryLine(t, map[string]any{"endpoint_type": "ai"}, "PARLEY_TURN_DETECTOR_URL="+at, "PARLEY_TURN_DETECTOR_KEY=k3y-of-the-detector")
+	c := l.greeted(t, l.phone)
+	v.hears("a table")
+	v.Script(aitest.Behaviour{Text: "For how many people?"})
+	asks(t, c)
+	v.awaits(t, c, "For how many people?")
+	want := `Bearer k3y-of-the-detector {"language":"en","text":"a table","question":"` + welcome + `"}`
+	select {
+	case got := <-asked:
+		if got != want {
+			t.Errorf("the detector was asked %s, want %s", got, want)
+		}
+	default:
+		t.Error("the detector was not asked")
+	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"parley"
 	"parley/internal/blob"
+	"parley/internal/detector"
 	"parley/internal/egress"
 	"parley/internal/keyring"
 	"parley/internal/mail"
@@ -50,7 +51,7 @@ func (c *doctorCmd) Run(s *Settings, t *terminal) error {
 		}
 	}
 	found = append(found, checkTelephone(s)...)
-	found = append(found, checkBrowsers(s), checkMail(ctx, s), checkIssuer(ctx, s))
+	found = append(found, checkBrowsers(s), checkDetector(ctx, s), checkMail(ctx, s), checkIssuer(ctx, s))
 	failed := 0
 	for _, f := range found {
 		if f.state == "FAIL" {
@@ -82,6 +83,16 @@ func checkVendors(ctx context.Context, s *Settings, db *store.DB) (found []findi
 		}
 	}
 	return found
+}
+
+// checkDetector asks the external turn detector something.
+func checkDetector(ctx context.Context, s *Settings) finding {
+	d, err := detector.Open(s.TurnDetectorURL, s.TurnDetectorKey)
+	if err != nil {
+		return finding{parley.DoctorFail, "turn detector", err.Error()}
+	}
+	f := d.Check(ctx)
+	return finding{f.State, f.What, f.Text}
 }
 
 // checkMail signs in to the mail server.

@@ -32,6 +32,7 @@ import (
 	"parley/internal/channel/whatsapp"
 	"parley/internal/chat"
 	"parley/internal/console"
+	"parley/internal/detector"
 	"parley/internal/egress"
 	"parley/internal/event"
 	"parley/internal/exam"
@@ -66,7 +67,8 @@ type server struct {
 	tools      *tool.Runner
 	catalog    *catalog.Catalog
 	auth       *auth.Authority
-	issuer     *oidc.Issuer // nil: nobody signs in by OpenID Connect
+	judge      *detector.Detector // nil: assistants judge by themselves when a customer has finished
+	issuer     *oidc.Issuer       // nil: nobody signs in by OpenID Connect
 	mail       *mail.Sender
 	documents  *knowledge.Library
 	assistants *assistant.Studio
@@ -217,17 +219,25 @@ func (h *server) openLines() (err error) {
 	if h.browsers, err = s.browsers(); err != nil {
 		return err
 	}
+	if h.judge, err = detector.Open(s.TurnDetectorURL, s.TurnDetectorKey); err != nil {
+		return err
+	}
 	if h.browsers != nil {
 		h.closing(func() { h.browsers.Close() })
 	}
-	h.calls = call.New(told(h.campaigns, call.Config{DB: h.db, Assistants: h.assistants,
+	config := call.Config{DB: h.db, Assistants: h.assistants,
 		Prices: h.prices, Hub: h.hub,
 		Webhooks: h.webhooks, Blobs: h.documents.Blobs, Dir: filepath.Join(s.Data, "recordings"),
 		BaseURL: s.urlOf(h.at.Addr()), Secret: secret,
 		Dial: h.phone.dial, Line: h.phone.check(), Destinations: destinations,
 		Connect:   connector(h.browsers),
 		MayAttend: func(ctx context.Context, key int64) (bool, error) { return h.auth.Stands(ctx, key, parley.RoleAgent) },
-		Verified:  s.TrunkCallerID == "verified", DailySpend: spend}))
+		Verified:  s.TrunkCallerID == "verified", DailySpend: spend}
+	if h.judge != nil {
+		h.closing(h.judge.Close)
+		config.Judge = h.judge.Over
+	}
+	h.calls = call.New(told(h.campaigns, config))
 	return nil
 }
 

@@ -92,6 +92,9 @@ type Settings struct {
 	FallbackTranscribers     []string      `help:"Speech-to-text providers that take over, in this order, when an assistant's own transcriber fails or is late (none)."`
 	FallbackTranscriberAfter time.Duration `default:"3s" help:"How long a transcriber may take to return the text before the next one is tried."`
 
+	TurnDetectorURL string `name:"turn-detector-url" help:"URL of an external detector of the end of a customer's turn, such as http://127.0.0.1:9000/turn (the model in the program alone)."`
+	TurnDetectorKey string `name:"turn-detector-key" help:"Key that it is sent as a bearer token (none)."`
+
 	RateAPI      auth.Rate `name:"rate-api" default:"200/s" help:"API requests per key: N/s, N/min or off."`
 	RateLogin    auth.Rate `default:"10/min" help:"Login attempts per address and email, in the API and the console together. Six times as many per address, and six times as many failed ones per account."`
 	RateCreate   auth.Rate `default:"30/min" help:"New public conversations per address."`

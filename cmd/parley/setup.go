@@ -30,6 +30,11 @@ func (h *server) serverChecks() []setup.Check {
 			return []parley.Finding{h.mail.Check(ctx)}
 		}},
 	}
+	if h.judge != nil {
+		list = append(list, setup.Check{Code: "turn_detector", Name: "Turn detector", Ask: func(ctx context.Context) []parley.Finding {
+			return []parley.Finding{h.judge.Check(ctx)}
+		}})
+	}
 	if h.issuer != nil {
 		list = append(list, setup.Check{Code: "sign_in", Name: "Sign-in", Ask: func(ctx context.Context) []parley.Finding {
 			return []parley.Finding{h.issuer.Check(ctx)}

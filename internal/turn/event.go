@@ -23,6 +23,7 @@ type Event struct {
 	Wait   time.Duration
 	Reason parley.EndedReason
 	Manner *Manner
+	Over   float64 // a probability
 }
 
 // Said is part of what is being answered: an utterance of the ear, whose text may not be known yet.
@@ -51,6 +52,7 @@ const (
 	Others                     // somebody besides the customer has begun to speak to both
 	Bid                        // and has said something that the assistant may answer
 	Language                   // the customer speaks another language from here on: Text (ISO 639-1)
+	Judged                     // an external detector has judged how likely it is that a turn with this Text is over: Over
 
 	// What an ear that finds turns says about the customer's. N is the utterance in whose audio it found that, and Text
 	// is that utterance's text, if the ear gives it.

@@ -3,6 +3,7 @@ package turn
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -35,6 +36,13 @@ func (w *world) ears(script string) {
 			w.send(Event{Kind: Text, N: n(), Text: text})
 		case "final":
 			w.send(Event{Kind: Text, N: n(), Text: text, Final: true})
+		case "judged":
+			p, text, _ := strings.Cut(text, " ")
+			over, err := strconv.ParseFloat(p, 64)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			w.send(Event{Kind: Judged, Text: text, Over: over})
 		case "speaks":
 			w.send(Event{Kind: Language, Text: text})
 		case "heard": // the reply's first words
@@ -126,6 +134,39 @@ func TestEarsTurns(t *testing.T) {
 			[]string{`think "a table"`}},
 		"interrupting it": {vad, "v30; .5; ended a table; heard; .10; v20; .5; ended wait for me",
 			[]string{`think "a table"`, "cut joined=false", `think "wait for me"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.manner)
+			w.ears(c.script)
+			if got := w.said(); !slices.Equal(got, c.want) {
+				w.failf("got %q, want %q", got, c.want)
+			}
+			w.rest()
+			w.account()
+		})
+	}
+}
+
+// What an external detector says of a text counts in place of our own judgement of it: nothing else does.
+func TestJudged(t *testing.T) {
+	smart, vad := manners(2), manners(0)
+	smart.Initial, vad.Initial = "", ""
+	for name, c := range map[string]struct {
+		manner Manner
+		script string
+		want   []string
+	}{
+		"we wait long by ourselves":    {smart, "v30; .12; final a table; .80", nil},
+		"it is over at once":           {smart, "v30; .12; final a table; judged 0.97 a table", []string{`think "a table"`}},
+		"before its text is final":     {smart, "v30; .12; partial a table; judged 0.97 a table; final a table", []string{`think "a table"`}},
+		"as certainly as can be":       {smart, "v30; .12; final a table; judged 1 a table", []string{`think "a table"`}},
+		"it is not over":               {smart, "v30; .12; final yes please; judged 0.05 yes please; .60", nil},
+		"never, it says":               {smart, "v30; .12; final yes please; judged 0 yes please; .160", nil},
+		"it is waited for, not longer": {smart, "v30; .12; final yes please; judged 0 yes please; .163", []string{`think "yes please"`}},
+		"another text":                 {smart, "v30; .12; final a table; judged 0.97 a cable; .80", nil},
+		"who says more":                {smart, "v30; .12; final yes; judged 0.05 yes; v10; .12; final please; .3", []string{`think "yes please"`}},
+		"in another language":          {smart, "v30; .12; final yes please; judged 0.05 yes please; speaks es; speaks en; .3", []string{`think "yes please"`}},
+		"where only silence counts":    {vad, "v30; .12; final a table; judged 0.97 a table; .17", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, c.manner)

@@ -215,6 +215,8 @@ func (m *Machine) Step(e Event) []Action {
 		}
 	case Language:
 		m.speaks(e.Text)
+	case Judged:
+		m.overs = memo[float64]{e.Text, false, true, e.Over} // in place of our own judgement of that text
 	case Tick:
 	default:
 		m.ofReply(e)

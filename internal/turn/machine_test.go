@@ -427,7 +427,7 @@ func perform(t testing.TB, bits byte, script []byte) {
 func TestMachineAnyOrder(t *testing.T) {
 	const runs = 4_000
 	// Runs of speech and silence of all lengths, and between them the other events of a call.
-	const usual, rare = "tfhbessSSppdppdffSSppggrnna", "mlxOoWcLFGHBT012#EyzN\x81\x90\xf3\xf0"
+	const usual, rare = "tfhbessSSppdppdffSSppggrnna", "mlxOoWcLFGHBT012#EyzNjj\x81\x90\xf3\xf0"
 	for seed := range runs {
 		r := rand.New(rand.NewPCG(uint64(seed), 1))
 		var script []byte
@@ -525,6 +525,8 @@ func (w *world) op(op byte) {
 		w.finds(op)
 	case 'Q':
 		w.send(Event{Kind: Language, Text: "es"})
+	case 'j':
+		w.send(Event{Kind: Judged, Text: said(w.m.turn), Over: float64(w.at/time.Millisecond%101) / 100})
 	case 'E':
 		w.send(Event{Kind: End, Reason: parley.CustomerHangup})
 	}

@@ -312,6 +312,19 @@ func (a *answer) wrote() {
 	}
 }
 
+// question is what the assistant last said, as far as it was heard.
+func (b *book) question() string {
+	for _, e := range slices.Backward(b.entries) {
+		if e.answer == nil {
+			continue
+		}
+		if text, _ := e.answer.heard(b.out, -1); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
 // asked is what the customer last said.
 func (b *book) asked() string {
 	for i := len(b.entries) - 1; i >= 0; i-- {

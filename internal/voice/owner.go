@@ -204,6 +204,7 @@ func (r *run) act(a turn.Action) {
 		r.book.settle()
 	case turn.Partial:
 		r.told(Event{Kind: PartialHeard, Text: a.Text})
+		r.judge(a.Text)
 	case turn.AnsweredBy:
 		r.answeredBy = parley.AnsweredHuman
 		if a.Machine {

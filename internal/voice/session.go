@@ -124,6 +124,7 @@ type owned struct {
 	verdicts   []parley.CallVerdict
 	usage      ai.Usage
 	eager      Eager
+	judging    judging
 	missed     bool // a reply that was begun early has been given up since the last answer
 	errs       []error
 	broken     struct{ fatal, thought, heard error } // what failed and has not worked since

@@ -80,6 +80,11 @@ type Session struct {
 	// turn has ended.
 	Speculate bool
 
+	// Judge asks an external detector how likely it is that the customer has finished who has said this, in this language
+	// (ISO 639-1), after the assistant's question; ok is false if there is no answer. It is asked when the text changes,
+	// where the text counts (endpoint_type ai), and replaces our own judgement. It must return soon. nil: nobody is asked.
+	Judge func(ctx context.Context, language, text, question string) (over float64, ok bool)
+
 	Cache  *Cache         // of fixed sentences, shared by all sessions; may be nil
 	Record io.WriteSeeker // where the recording goes, as WAV; nil for none
 	// Transfer asks the far end to go elsewhere; nil if the leg can't.

@@ -49,6 +49,15 @@ func (a *args) time() time.Duration {
 	return d
 }
 
+func (a *args) float() float64 {
+	w := a.word()
+	x, err := strconv.ParseFloat(w, 64)
+	if err != nil {
+		a.p.fatalf("%s is no number", w)
+	}
+	return x
+}
+
 func (a *args) number() int {
 	w := a.word()
 	n, err := strconv.Atoi(w)
@@ -132,6 +141,8 @@ func (p *play) perform(words []string, raw string) {
 		p.setEar(a)
 	case "mind":
 		p.setMind(a)
+	case "detector":
+		p.detector(a)
 	case "transfer":
 		p.transfer(a)
 	case "hand":

@@ -39,6 +39,7 @@ import (
 //	voice delay|pace T, voice fails|hangs N, voice breaks "…"
 //	ear delay T, ear partials off, ear loses|refuses|drops N
 //	ear turns T T                           it finds turns: after so much silence one may be over, and after so much it is
+//	detector says P to "…" [after T]        how likely a turn with this text is over; it fails with other texts
 //	mind connects after T, mind lives T, mind drops|refuses N, mind pauses T       of a model that hears for itself
 //	transfer works|fails [after T], hand ID initial "…", hand ID fails
 //
@@ -59,6 +60,7 @@ import (
 //	                                        the messages of the model's last request as role: text
 //	model told "…"                          the system prompt of the model's last request has this
 //	model asked N, tool NAME ran N, dialled KEYS, answered by WHO, verdicts "KIND…", error "…", failure "…" (as its owner is told; "none"), latency first_packet_ms N (of the last reply)
+//	detector asked "…" in CODE after "…"    what it was asked last: a text, in a language, after what the assistant has said
 //	eager replies N used N                  how many were begun before the turn's end, and used
 //	ahead "hit miss …"                      what became of that, as the turns of the transcript show it
 func Play(t *testing.T, path string) { PlayIn(t, path, "pipeline") }
@@ -115,6 +117,7 @@ type play struct {
 	voice   *Voice
 	ear     *Listener
 	mind    *Mind
+	oracle  *oracle
 	tools   map[string]*prop
 	heirs   map[int64]voice.Persona
 
