@@ -232,7 +232,7 @@ func (h *server) openLines() (err error) {
 		Dial: h.phone.dial, Line: h.phone.check(), Destinations: destinations,
 		Connect:   connector(h.browsers),
 		MayAttend: func(ctx context.Context, key int64) (bool, error) { return h.auth.Stands(ctx, key, parley.RoleAgent) },
-		Verified:  s.TrunkCallerID == "verified", DailySpend: spend}
+		Verified:  s.TrunkCallerID == "verified", DailySpend: spend, Speculate: s.ThinkAhead == "on"}
 	if h.judge != nil {
 		h.closing(h.judge.Close)
 		config.Judge = h.judge.Over

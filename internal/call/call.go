@@ -69,6 +69,7 @@ type Config struct {
 	Connect func(ctx context.Context, offer, from string, then func(audio.Leg, error)) (answer string, err error)
 	// MayAttend says whether a credential still lets its holder take part in calls. nil: whoever was let in may stay.
 	MayAttend func(ctx context.Context, credential int64) (bool, error)
+	Speculate bool // replies are begun before the customer's turn has ended: voice.Session has the details
 	// Judge is asked when a customer may have finished: voice.Session has the details. nil: nobody is asked.
 	Judge func(ctx context.Context, language, text, question string) (over float64, ok bool)
 	// Converse holds the conversation on an answered leg; nil means that the session runs.

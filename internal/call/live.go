@@ -228,7 +228,7 @@ func (l *live) ready() (*voice.Session, error) {
 // session is the conversation of a prepared assistant.
 func (l *live) session(p voice.Persona) *voice.Session {
 	return &voice.Session{Persona: p, Outbound: l.call.Type == parley.CallOutbound, Cache: &l.cache, Tell: l.tell,
-		Judge: l.Judge, Hand: l.hand, Warm: l.announce, Reach: l.connect}
+		Speculate: l.Speculate, Judge: l.Judge, Hand: l.hand, Warm: l.announce, Reach: l.connect}
 }
 
 // hand prepares another of the same user's assistants to take over. An inactive one takes no call, not even by handoff;

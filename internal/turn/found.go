@@ -101,9 +101,9 @@ func (m *Machine) isOver(text string, lastly *segment) bool {
 	return m.longEnough(text, quiet)
 }
 
-// promising reports whether a reply to this text is worth beginning before the turn has ended: on the ear's word, or on
-// our own judgement if that is enabled.
-func (m *Machine) promising(text string) bool {
+// promising reports whether a reply to this text, which ends with this segment, is worth beginning before the turn has
+// ended: on the ear's word, or, if that is enabled, where we judge that the customer has finished rather than not.
+func (m *Machine) promising(text string, lastly *segment) bool {
 	switch {
 	case text == "" || m.lacks(text):
 		return false
@@ -114,5 +114,5 @@ func (m *Machine) promising(text string) bool {
 	case m.says == Resumed && m.last <= m.went:
 		return false // they have not gone on yet
 	}
-	return m.gists.of(text, false, m.findGist).finished != lang.Unfinished
+	return Likely(m.overs.of(text, false, m.findOver), m.now-lastly.last) >= worthwhile
 }

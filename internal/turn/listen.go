@@ -195,7 +195,7 @@ func (m *Machine) listen() {
 	text := m.all.of(turn, false)
 	lastly := turn[len(turn)-1]
 	early := !m.isOver(text, &lastly)
-	if early && !(m.greeted && m.promising(text)) {
+	if early && !(m.greeted && m.promising(text, &lastly)) {
 		return
 	}
 	turn, m.turn = slices.Clone(turn), slices.Delete(m.turn, 0, len(turn))

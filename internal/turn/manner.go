@@ -76,3 +76,15 @@ func Patience(usual time.Duration, over float64) time.Duration {
 	longer := float64(usual.Milliseconds()) * math.Pow((1-over)/over, 1/pauseRarity)
 	return max(wait, millis(min(longer, float64(partTime.Milliseconds()))))
 }
+
+// worthwhile is how likely it must be that the customer has finished for a reply to be begun before the turn has ended.
+// At that, one reply in eight is begun in vain. Where they may go on it is begun later, as it gets likelier.
+const worthwhile = 0.5
+
+// Likely is how likely the customer has finished who has said something that is over with this probability, and has been
+// quiet for so long since: the longer, the likelier, as pauses within a turn get rarer.
+func Likely(over float64, quiet time.Duration) float64 {
+	const known, share = 300 * time.Millisecond, 0.556 // of the pauses are longer
+	pauses := min(share*math.Pow(float64(max(quiet, frameTime))/float64(known), 1-pauseRarity), 1)
+	return over / (over + (1-over)*pauses)
+}

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -77,6 +78,22 @@ func TestPatience(t *testing.T) {
 				t.Fatalf("usually %d ms, over with %.3f: waits %v, elsewhere %v, with less %v", ms, over, got, usual, last)
 			}
 			last = got
+		}
+	}
+}
+
+// The longer somebody has been quiet, the likelier they have finished.
+func TestLikely(t *testing.T) {
+	for _, c := range []struct {
+		over float64
+		ms   time.Duration
+		want float64
+	}{
+		{0.5, 0, 0.5}, {0.5, 100, 0.5}, {0.5, 300, 0.643}, {0.5, 600, 0.831}, {0.2, 200, 0.2}, {0.2, 1000, 0.720}, {0.04, 300, 0.070},
+		{0.04, 1500, 0.436}, {0.999, 0, 0.999}, {0, 300, 0}, {1, 300, 1},
+	} {
+		if got := Likely(c.over, c.ms*time.Millisecond); math.Abs(got-c.want) > 0.002 {
+			t.Errorf("over with %v, quiet for %d ms: finished with %.3f, want %v", c.over, c.ms, got, c.want)
 		}
 	}
 }

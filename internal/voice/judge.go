@@ -9,11 +9,12 @@ type judging struct {
 	next string // the newest text that came meanwhile, "" for none
 }
 
-// judge asks the external detector about what the customer has said so far, if what was said counts. It is asked one
+// judge asks the external detector about what the customer has said so far, if that counts for when the turn is over, or for
+// when a reply is begun. It is asked one
 // thing at a time: of the texts that come meanwhile the newest one is next. Until it answers, and where it doesn't, the
 // machine's own judgement stands.
 func (r *run) judge(text string) {
-	if r.Judge == nil || r.over || r.cast == nil || r.cast.Assistant.EndpointType != "ai" {
+	if r.Judge == nil || r.over || r.cast == nil || r.cast.Assistant.EndpointType != "ai" && !r.Speculate {
 		return
 	}
 	if r.judging.busy {

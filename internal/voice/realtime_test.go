@@ -12,7 +12,8 @@ import (
 
 // pipelineOnly are dialogues about things that the other modes don't have.
 var pipelineOnly = []string{
-	"speculation.dialogue", "speculation-given-up.dialogue", "speculation-tool.dialogue", // nothing is started early
+	"speculation.dialogue", "speculation-given-up.dialogue", "speculation-tool.dialogue",
+	"speculation-breaks-off.dialogue", // nothing is started early
 	// the ear and the model are one; testdata/realtime covers its failures
 	"ear-drops.dialogue", "ear-drops-now-and-then.dialogue", "ear-keeps-dropping.dialogue", "ear-loses.dialogue", "ear-loses-all.dialogue", "ear-loses-first.dialogue", "ear-refuses.dialogue",
 	"noise-slow-ear.dialogue",                                   // a sound is answered without its text after a second

@@ -74,15 +74,15 @@ type Session struct {
 	Persona  Persona
 	Outbound bool // we called: who answered is judged, and a voicemail is dealt with
 
-	// Speculate has replies begun as soon as the customer's words are known, while the session still waits to see
-	// whether they go on. If an ear finds turns, its word that a turn may be over does the same, whatever this field
+	// Speculate has replies begun as soon as it is more likely than not that the customer has finished, while the session
+	// still waits to see whether they go on. If an ear finds turns, its word that a turn may be over does the same, whatever this field
 	// says. This saves most of the model's time, at the cost of the requests that are given up. Tools run only when the
 	// turn has ended.
 	Speculate bool
 
 	// Judge asks an external detector how likely it is that the customer has finished who has said this, in this language
 	// (ISO 639-1), after the assistant's question; ok is false if there is no answer. It is asked when the text changes,
-	// where the text counts (endpoint_type ai), and replaces our own judgement. It must return soon. nil: nobody is asked.
+	// where the text counts (endpoint_type ai, or Speculate), and replaces our own judgement. It must return soon. nil: nobody is asked.
 	Judge func(ctx context.Context, language, text, question string) (over float64, ok bool)
 
 	Cache  *Cache         // of fixed sentences, shared by all sessions; may be nil
