@@ -23,8 +23,8 @@ func (m *Machine) voice(e Event) {
 	} else {
 		m.openUp()
 	}
-	if s := &m.turn[m.latest()]; e.Sure && !s.sure {
-		s.sure = true
+	if s := &m.turn[m.latest()]; e.Sure && s.silences() {
+		s.sure, s.again = true, s.eased
 		if r := m.reply; r != nil && m.holds(r) {
 			m.hold(r)
 		}
@@ -38,6 +38,10 @@ func (m *Machine) openUp() {
 	m.act(Action{Kind: OpenEar, N: m.next})
 	m.next++
 }
+
+// silences reports whether a reply falls silent when this utterance is certainly speech: it does so once, and once more
+// if it went on in a pause.
+func (s *segment) silences() bool { return !s.sure || s.eased && !s.again }
 
 // holds reports whether speech that begins now silences the reply.
 func (m *Machine) holds(r *reply) bool {
@@ -297,6 +301,9 @@ func (m *Machine) overlap() {
 			r.deaf = true
 		case r.deaf && (pending == 1 || m.now-closed >= holdTime):
 			m.resume(r) // it was: a noise that goes on; or nobody knows yet
+		case !s.eased && !m.tentative(r) && m.now-s.last >= lullTime && (small || text == "" && longest < briefTime):
+			s.eased = true // most who say so little only listen; who goes on speaking silences it again
+			m.resume(r)
 		}
 		return
 	}

@@ -303,6 +303,47 @@ func TestHalt(t *testing.T) {
 	}
 }
 
+// TestLull: a reply goes on in the pause after a short sound, whose text is not known, and after words of listening. It
+// stays silent after longer sounds, and where the text says more. Who speaks on silences it once more, and for good: it
+// is not chopped.
+func TestLull(t *testing.T) {
+	for _, c := range []struct {
+		partial string
+		sound   string
+		held    bool
+	}{
+		{"", "vvvvvvvvvvvvvvvvvvvv.....", true},
+		{"", "vvvvvvvvvvvvvvvvvvvv......", false},
+		{"", "vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv.......", true},
+		{"yeah okay", "vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv......", false},
+		{"stop", "vvvvvvvvvvvvvvvvvvvv.......", true},
+		{"what", "vvvvvvvvvvvvvvvvvvvv.......", true},
+		{"", "vvvvvvvvvvvvvvvvvvvv......vv", false},
+		{"", "vvvvvvvvvvvvvvvvvvvv......vvv", true},
+		{"", "vvvvvvvvvv......vvv.......", true},
+		{"okay", "vvvvvvvvvv......vvv.......", true},
+	} {
+		w := newWorld(t, manners(0))
+		w.op('S')
+		w.at += time.Second
+		for i, op := range c.sound {
+			if w.op(byte(op)); i == 5 && c.partial != "" {
+				w.send(Event{Kind: Text, N: 0, Text: c.partial})
+			}
+		}
+		if w.held != c.held || w.dead[1] {
+			t.Errorf("%s, %q: held %v, cut off %v", c.sound, c.partial, w.held, w.dead[1])
+		}
+		for range 12 {
+			w.op('.')
+		}
+		w.send(Event{Kind: Text, N: 0, Text: "stop it please", Final: true})
+		if !w.dead[1] {
+			t.Errorf("%s, %q: \"stop it please\" doesn't cut it off", c.sound, c.partial)
+		}
+	}
+}
+
 // TestSlowEar: a text that is not final is used when nothing was added to it for three seconds, and after eight
 // seconds in any case.
 func TestSlowEar(t *testing.T) {

@@ -72,6 +72,8 @@ type overlap struct {
 	late  time.Duration // from the end of the sound to the end of a reply that was cut off
 	more  int           // replies after it
 	pause time.Duration // the longest in the reply
+	hush  time.Duration // from the beginning of the sound to the first pause, or to the end of a reply that was cut off
+	again time.Duration // of the reply after the first pause
 }
 
 // overlaps draws samples: kinds of noise and of listening, or interruptions. heldOut selects the voices and the seeds.
@@ -181,14 +183,22 @@ func (o *overlap) perform(t *testing.T, sphinx ai.Recognizer, talk []float64) {
 			p.Hear(in)
 			p.Tick(in, out)
 			if number := int(out[3*n/4]); number == next && next <= replyFrames {
-				if next > 1 {
-					o.pause = max(o.pause, at-last-audio.FrameTime)
+				if gap := at - last - audio.FrameTime; next > 1 && gap > 0 {
+					if o.pause == 0 {
+						o.hush = last + audio.FrameTime - o.from
+					}
+					o.pause = max(o.pause, gap)
+				}
+				if o.pause > 0 {
+					o.again += audio.FrameTime
 				}
 				next, last = next+1, at
 			}
 			o.more, o.whole = int(asked.Load())-1, next > replyFrames
 			if o.whole && at-last > 2500*time.Millisecond || o.more > 0 || at > 30*time.Second {
-				o.late = last - o.to
+				if o.late = last - o.to; o.pause == 0 {
+					o.hush = last + audio.FrameTime - o.from
+				}
 				return parley.CustomerHangup
 			}
 		}
@@ -374,16 +384,23 @@ func TestOverlaps(t *testing.T) {
 		for _, k := range slices.Sorted(maps.Keys(kinds)) {
 			t.Logf("%s: of %d %s, %d resumed", name, kinds[k][0], k, kinds[k][1])
 		}
-		var pauses []time.Duration
+		var pauses, hushes, again []time.Duration
 		for _, o := range lists[0] {
 			if o.whole && o.pause > 0 {
 				pauses = append(pauses, o.pause)
 			}
 		}
-		if slices.Sort(pauses); len(pauses) > 0 {
-			t.Logf("quality: %s: %d noises and words of listening silenced a reply for a moment, half of them for at most %v (goal 250ms), nine in ten for at most %v",
-				name, len(pauses), pauses[len(pauses)/2], pauses[len(pauses)*9/10])
+		for _, o := range lists[1] {
+			if o.whole {
+				continue
+			}
+			if hushes = append(hushes, o.hush); o.again > 0 {
+				again = append(again, o.again)
+			}
 		}
+		spread(t, name, "noises and words of listening silenced a reply for a moment (median goal 250ms)", pauses)
+		spread(t, name, "interruptions silenced a reply, since their first sound", hushes)
+		spread(t, name, "of these heard it go on for a moment before it was cut off", again)
 		share := func(n int) float64 { return 100 * float64(n) / float64(count) }
 		if !whole(t) && (resumed < count-3 || missed > 2) { // there are too few for percentages
 			t.Errorf("of %d, %d resumed; of %d, %d missed", count, resumed, count, missed)
@@ -394,6 +411,14 @@ func TestOverlaps(t *testing.T) {
 		told(t, heldOut && whole(t), share(missed), 2, false,
 			"%s: of %d interruptions, %.1f %% missed (%d of them with no word understood)", name, count,
 			share(missed), deaf)
+	}
+}
+
+// spread prints how long something took.
+func spread(t *testing.T, name, what string, list []time.Duration) {
+	if slices.Sort(list); len(list) > 0 {
+		t.Logf("quality: %s: %d %s: half within %v, nine in ten within %v, 19 in 20 within %v", name, len(list), what,
+			list[len(list)/2], list[len(list)*9/10], list[len(list)*19/20])
 	}
 }
 
