@@ -190,6 +190,8 @@ func (h *handshake) open() (*dtls.Conn, error) {
 	common := []dtls.Option{dtls.WithCertificates(h.of.Own.certificate),
 		dtls.WithInsecureSkipVerify(true), // the fingerprint says whose a certificate is
 		dtls.WithVerifyPeerCertificate(h.verify),
+		// Some ask for a certificate of certain authorities, and mean any: linphone.
+		dtls.WithGetClientCertificate(func(*dtls.CertificateRequestInfo) (*tls.Certificate, error) { return &h.of.Own.certificate, nil }),
 		dtls.WithSRTPProtectionProfiles(dtls.SRTP_AES128_CM_HMAC_SHA1_80, dtls.SRTP_AEAD_AES_128_GCM, dtls.SRTP_AES128_CM_HMAC_SHA1_32),
 		dtls.WithLoggerFactory(&logging.DefaultLoggerFactory{DefaultLogLevel: logging.LogLevelDisabled})}
 	if h.of.Active {

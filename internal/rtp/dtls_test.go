@@ -1,11 +1,18 @@
 package rtp
 
 import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"net"
 	"net/netip"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pion/dtls/v3"
+	"github.com/pion/dtls/v3/pkg/crypto/selfsign"
 
 	"parley/internal/audio"
 )
@@ -117,5 +124,63 @@ func TestHandshake(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestHandshakeAuthorities: whoever asks for a certificate of certain authorities, as linphone does, is shown ours, which
+// has signed itself: they know its fingerprint.
+func TestHandshakeAuthorities(t *testing.T) {
+	t.Parallel()
+	far, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sock, err := NewPorts(30000, 39999).Open(netip.MustParseAddr("127.0.0.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sock.Close)
+	var ids [2]*Identity
+	for i := range ids {
+		if ids[i], err = NewIdentity(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	authority, err := selfsign.GenerateSelfSignedWithDNS("somebody else")
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(authority.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(leaf)
+	at := func(port int) netip.AddrPort {
+		return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port))
+	}
+	conn, err := dtls.ServerWithOptions(far, net.UDPAddrFromAddrPort(at(sock.Port)), dtls.WithCertificates(ids[1].certificate), dtls.WithInsecureSkipVerify(true),
+		dtls.WithClientAuth(dtls.RequestClientCert), dtls.WithClientCAs(pool), dtls.WithSRTPProtectionProfiles(dtls.SRTP_AES128_CM_HMAC_SHA1_80))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	s := NewSession(sock, audio.Narrow, false, &talker{heard: make(chan struct{})})
+	to := at(far.LocalAddr().(*net.UDPAddr).Port)
+	s.Agree(Agreement{Codec: codecOf(audio.PCMU, true), Direction: both, Told: to, Signal: to.Addr(), Mux: true,
+		DTLS: &DTLS{Active: true, Hash: "sha-256", Print: ids[1].Print, Own: ids[0]}})
+	done := make(chan struct{})
+	var over sync.WaitGroup
+	over.Go(func() { s.Run(done, func() {}) })
+	defer over.Wait()
+	defer close(done)
+	ctx, cancel := context.WithTimeout(t.Context(), hang)
+	defer cancel()
+	if err := conn.HandshakeContext(ctx); err != nil {
+		t.Fatal(err)
+	}
+	state, _ := conn.ConnectionState()
+	if shown := state.PeerCertificates; len(shown) != 1 || !bytes.Equal(shown[0], ids[0].certificate.Certificate[0]) {
+		t.Errorf("%d certificates are shown", len(shown))
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -48,7 +47,8 @@ loadmodule "siputils.so"
 loadmodule "xlog.so"
 loadmodule "auth.so"
 loadmodule "tls.so"
-RTPENGINE
+loadmodule "rtpengine.so"
+modparam("rtpengine", "rtpengine_sock", "udp:127.0.0.1:ENGINE")
 modparam("tls", "config", "DIR/tls.cfg")
 modparam("auth", "nonce_expire", 300)
 request_route {
@@ -60,6 +60,7 @@ request_route {
 		else sl_send_reply("404", "Not here");
 		exit;
 	}
+	loose_route(); # where this is the outbound proxy
 	if (is_method("OPTIONS")) { sl_send_reply("200", "OK"); exit; }
 	if (is_method("REGISTER|INVITE") && $fU =~ "^.1555000") {
 		if (is_method("REGISTER")) {
@@ -82,7 +83,7 @@ request_route {
 }
 onreply_route[ANSWER] { route(SOUND); }
 route[SOUND] {
-RELAY
+	if (has_body("application/sdp") || is_method("BYE")) rtpengine_manage("replace-origin replace-session-connection");
 }
 `
 
@@ -95,19 +96,11 @@ func newKamailio(t *testing.T) *kamailio {
 	dir := t.TempDir()
 	k := &kamailio{sip: freePort(t), tls: freePort(t), ca: newAuthority(t)}
 	cert, key := k.ca.pair(t, tomorrow, "127.0.0.1")
-	load, relay := "", ""
-	if _, err := exec.LookPath("rtpengine"); err == nil {
-		port, media := freePort(t), freePort(t)
-		r := begin(t, dir, "rtpengine", "--foreground", "--log-stderr", "--table=-1", "--interface=127.0.0.1", "--log-level=5",
-			fmt.Sprintf("--listen-ng=127.0.0.1:%d", port), fmt.Sprintf("--port-min=%d", media), fmt.Sprintf("--port-max=%d", media+200))
-		_ = r
-		load = fmt.Sprintf("loadmodule \"rtpengine.so\"\nmodparam(\"rtpengine\", \"rtpengine_sock\", \"udp:127.0.0.1:%d\")", port)
-		relay = `if (has_body("application/sdp") || is_method("BYE")) rtpengine_manage("replace-origin replace-session-connection");`
-	} else {
-		t.Log("rtpengine is not installed")
-	}
+	port, media := freePort(t), freePort(t)
+	begin(t, dir, "rtpengine", "--foreground", "--log-stderr", "--table=-1", "--interface=127.0.0.1", "--log-level=5",
+		fmt.Sprintf("--listen-ng=127.0.0.1:%d", port), fmt.Sprintf("--port-min=%d", media), fmt.Sprintf("--port-max=%d", media+200))
 	text := strings.NewReplacer("SIP\r\n", fmt.Sprint(k.sip)+"\r\n", ":SIP", fmt.Sprintf(":%d", k.sip), ":TLS", fmt.Sprintf(":%d", k.tls),
-		"MODULES", modules[0], "DIR", dir, "RTPENGINE\n", load+"\n", "RELAY\n", relay+"\n").Replace(routes)
+		"MODULES", modules[0], "DIR", dir, "ENGINE", fmt.Sprint(port)).Replace(routes)
 	for name, text := range map[string]string{"cert.pem": cert, "key.pem": key, "kamailio.cfg": text,
 		"tls.cfg": fmt.Sprintf("[server:default]\nmethod = TLSv1.2+\nprivate_key = %s/key.pem\ncertificate = %s/cert.pem\n[client:default]\nverify_certificate = no\n", dir, dir)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -133,17 +126,16 @@ func (k *kamailio) trunk(number, transport string) Trunk {
 // behind runs a pjsua that is registered here under a name.
 func (k *kamailio) behind(t *testing.T, name string, args ...string) *foreign {
 	t.Helper()
-	f := pjsua(t, k.ca, audio.Narrow, append([]string{"--dis-codec=G722", "--local-port", fmt.Sprint(freePort(t)), "--auto-answer", "200",
-		"--id", fmt.Sprintf("sip:%s@127.0.0.1:%d", name, k.sip), "--registrar", fmt.Sprintf("sip:127.0.0.1:%d", k.sip)}, args...)...)
+	f := pjsua(t, k.ca, audio.Narrow, append(append(here, "--no-vad", "--dis-codec=G722", "--local-port", fmt.Sprint(freePort(t)), "--auto-answer", "200",
+		"--id", fmt.Sprintf("sip:%s@127.0.0.1:%d", name, k.sip), "--registrar", fmt.Sprintf("sip:127.0.0.1:%d", k.sip)), args...)...)
 	f.says("registration success")
 	return f
 }
 
 func TestStackKamailio(t *testing.T) {
-	const stack = "Kamailio, rtpengine, pjsua"
-	if _, err := exec.LookPath("kamailio"); err != nil {
-		t.Skip("kamailio is not installed")
-	}
+	const stack = proxied
+	installed(t, "kamailio", "-v")
+	installed(t, "rtpengine", "-v")
 	k := newKamailio(t)
 	for i, transport := range []string{"udp", "tcp", "tls"} {
 		row := map[string]string{"udp": "plain call, µ-law", "tcp": "TCP", "tls": "TLS"}[transport]
@@ -151,8 +143,8 @@ func TestStackKamailio(t *testing.T) {
 		try(t, stack, row, "in", func(t *testing.T) {
 			s, a, _ := answering(t, Config{Trunks: fixed(k.trunk(number, transport))})
 			awaits(t, "the registration", func() bool { return s.Registered(7) })
-			f := pjsua(t, k.ca, audio.Narrow, "--dis-codec=G722", "--local-port", fmt.Sprint(freePort(t)),
-				fmt.Sprintf("sip:%s@127.0.0.1:%d", number, k.sip))
+			f := pjsua(t, k.ca, audio.Narrow, append(here, "--no-vad", "--dis-codec=G722", "--local-port", fmt.Sprint(freePort(t)),
+				fmt.Sprintf("sip:%s@127.0.0.1:%d", number, k.sip))...)
 			in := a.next(t)
 			in.phone.hears(t, 440)
 			in.phone.await(t, "a second is heard", func() bool { return in.phone.ticks > 60 })
@@ -175,9 +167,6 @@ func TestStackKamailio(t *testing.T) {
 		})
 	}
 	try(t, stack, "sound through rtpengine", "out", func(t *testing.T) {
-		if _, err := exec.LookPath("rtpengine"); err != nil {
-			t.Skip("rtpengine is not installed")
-		}
 		f := k.behind(t, "+16660002009")
 		r := dials(t, start(t, Config{}), k.trunk("+15550002009", "udp"), "+16660002009")
 		r.phone.hears(t, 440)
@@ -186,6 +175,14 @@ func TestStackKamailio(t *testing.T) {
 		if strings.Contains(text, fmt.Sprintf("RTP socket reachable at 127.0.0.1:%d", port)) {
 			t.Errorf("the sound goes to pjsua's own port %d", port)
 		}
+		r.hangUp(t)
+	})
+	try(t, stack, "outbound proxy", "out", func(t *testing.T) {
+		k.behind(t, "+16660002005")
+		trunk := k.trunk("+15550002005", "udp")
+		trunk.Address, trunk.Proxy = "pbx.invalid", trunk.Address
+		r := dials(t, start(t, Config{}), trunk, "+16660002005")
+		r.phone.hears(t, 440)
 		r.hangUp(t)
 	})
 	try(t, stack, "redirect (302)", "out", func(t *testing.T) {

@@ -3,20 +3,29 @@
 package sip
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"parley"
 	"parley/internal/audio"
-	"parley/internal/rtp"
 )
 
 // pjsua runs PJSIP's command line telephone, which plays 440 Hz.
 func pjsua(t testing.TB, ca *authority, rate audio.Rate, args ...string) *foreign {
+	t.Helper()
+	return pjsuaOf(t, ca, 440, rate, args...)
+}
+
+// pjsuaOf runs one that plays another tone.
+func pjsuaOf(t testing.TB, ca *authority, hz float64, rate audio.Rate, args ...string) *foreign {
 	t.Helper()
 	dir := t.TempDir()
 	cert, key := ca.pair(t, tomorrow, "127.0.0.1")
@@ -30,84 +39,67 @@ func pjsua(t testing.TB, ca *authority, rate audio.Rate, args ...string) *foreig
 		t.Skip("pjsua is not installed")
 	}
 	// it only writes its output in large pieces
-	return begin(t, dir, "stdbuf", append([]string{"-oL", program, "--null-audio", "--no-tones", "--no-color", "--no-vad", "--ip-addr", "127.0.0.1",
-		"--bound-addr", "127.0.0.1", "--log-level", "5", "--app-log-level", "5", "--play-file", toned(t, dir, 440, int(rate)), "--auto-play", "--clock-rate", fmt.Sprint(int(rate)),
+	return begin(t, dir, "stdbuf", append([]string{"-oL", program, "--null-audio", "--no-tones", "--no-color", "--log-level", "5", "--app-log-level", "5",
+		"--play-file", toned(t, dir, hz, int(rate)), "--auto-play", "--clock-rate", fmt.Sprint(int(rate)),
 		"--rec-file", filepath.Join(dir, "rec.wav"), "--auto-rec", "--rtp-port", fmt.Sprint(freePort(t)),
 		"--tls-ca-file", "ca.pem", "--tls-cert-file", "cert.pem", "--tls-privkey-file", "key.pem"}, args...)...)
 }
 
+// here keeps it to this machine.
+var here = list("--ip-addr", "127.0.0.1", "--bound-addr", "127.0.0.1")
+
 func list(args ...string) []string { return args }
 
-func TestStackPJSUA(t *testing.T) {
-	const stack = "pjsua"
-	narrow, wide := list("--dis-codec=G722", "--dis-codec=PCMA"), list("--dis-codec=PCMU", "--dis-codec=PCMA")
-	for _, c := range []struct {
-		row, transport, srtp string
-		suite                rtp.Suite
-		rate                 audio.Rate
-		args                 []string
-	}{
-		{"plain call, µ-law", "udp", "off", "", audio.Narrow, narrow},
-		{"A-law", "udp", "off", "", audio.Narrow, list("--dis-codec=G722", "--dis-codec=PCMU")},
-		{"G.722", "udp", "off", "", audio.Wide, wide},
-		{"packets of 40 ms", "udp", "off", "", audio.Narrow, append(list("--ptime=40"), narrow...)},
-		{"TCP", "tcp", "off", "", audio.Narrow, narrow},
-		{"TLS", "tls", "off", "", audio.Narrow, narrow},
-		{"SRTP optional", "udp", "optional", rtp.AES80, audio.Narrow, append(list("--use-srtp=1", "--srtp-secure=0"), narrow...)},
-		{"SRTP required, over TLS", "tls", "required", rtp.AES80, audio.Narrow, append(list("--use-srtp=2", "--srtp-secure=1"), narrow...)},
-		{"session timer", "udp", "off", "", audio.Narrow, append(list("--use-timer=3", "--timer-se=90"), narrow...)},
-		{"reliable ringing (100rel)", "udp", "off", "", audio.Narrow, append(list("--use-100rel"), narrow...)},
-	} {
-		check := func(t *testing.T, f *foreign, r *running) {
-			r.phone.hears(t, 440)
-			r.phone.await(t, "a second is heard", func() bool { return r.phone.ticks > 60 })
-			got := r.own().Stats()
-			if r.leg.Rate() != c.rate || got.Suite != c.suite {
-				t.Errorf("rate %d, suite %q", r.leg.Rate(), got.Suite)
-			}
-			if c.row == "session timer" && r.own().session.Load() == nil {
-				t.Error("no session timer")
-			}
-			r.hangUp(t)
-			f.types("q")
-			f.quits()
-			recorded(t, filepath.Join(f.dir, "rec.wav"), 1000)
-		}
-		try(t, stack, c.row, "in", func(t *testing.T) {
-			s, a, ca := answering(t, Config{})
-			at, args := s.Addr().String(), append(list("--local-port", fmt.Sprint(freePort(t))), c.args...)
-			switch c.transport {
-			case "tcp":
-				at += ";transport=tcp"
-			case "tls":
-				at, args = s.over()+";transport=tls", append(args, "--use-tls", "--no-udp", "--no-tcp")
-			}
-			f := pjsua(t, ca, c.rate, append(args, "sip:7@"+at)...)
-			check(t, f, a.next(t).running)
-		})
-		try(t, stack, c.row, "out", func(t *testing.T) {
-			s, _, ca := answering(t, Config{})
-			port := freePort(t)
-			args := append(list("--local-port", fmt.Sprint(port), "--auto-answer", "200"), c.args...)
-			trunk := Trunk{ID: 7, Number: "+15550002222", Transport: c.transport, SRTP: c.srtp, CA: ca.pem}
-			if c.transport == "tls" {
-				args = append(args, "--use-tls")
-			}
-			f := pjsua(t, ca, c.rate, args...)
-			f.says("Ready: Success")
-			if c.transport == "tls" {
-				port++
-			}
-			trunk.Address = fmt.Sprintf("127.0.0.1:%d", port)
-			check(t, f, dials(t, s, trunk, "+15550001111"))
-		})
+// startPJSUA runs it as a telephone.
+func startPJSUA(t *testing.T, ca *authority, c call, settings []string, to string) (f *foreign, port int) {
+	port = freePort(t)
+	args := append(append(list("--local-port", fmt.Sprint(port)), here...), settings...)
+	switch c.codec {
+	case audio.Opus, audio.G722:
+		args = append(args, "--dis-codec=PCMU", "--dis-codec=PCMA")
+	case audio.PCMA:
+		args = append(args, "--dis-codec=PCMU", "--dis-codec=G722")
+	default:
+		args = append(args, "--dis-codec=PCMA", "--dis-codec=G722")
 	}
-	try(t, stack, "keys (RFC 4733)", "in", func(t *testing.T) {
-		s, a, ca := answering(t, Config{})
-		f := pjsua(t, ca, audio.Narrow, "--local-port", fmt.Sprint(freePort(t)), "sip:7@"+s.Addr().String())
-		r := a.next(t)
+	if c.transport == "tls" {
+		args = append(args, "--use-tls")
+	}
+	rate := audio.Narrow
+	if c.codec != 0 {
+		rate = c.codec.Rate()
+	}
+	if to != "" {
+		if c.transport == "tls" {
+			args = append(args, "--no-udp", "--no-tcp")
+		}
+		return pjsua(t, ca, rate, append(args, to)...), port
+	}
+	f = pjsua(t, ca, rate, append(args, "--auto-answer", "200")...)
+	f.says("Ready: Success")
+	if c.transport == "tls" {
+		port++
+	}
+	return f, port
+}
+
+func TestStackPJSUA(t *testing.T) {
+	installed(t, "pjsua", "--version")
+	calm := "--no-vad" // otherwise it says nothing in silence
+	p := &telephone{stack: "pjsua", start: startPJSUA, quit: "q", sound: "rec.wav", can: map[string][]string{
+		"plain call, µ-law": list(calm), "A-law": list(calm), "G.722": list(calm, "--dis-codec=opus"), "Opus": list(calm, "--dis-codec=G722", "--add-codec=opus"),
+		"packets of 10 ms": list(calm, "--ptime=10"), "packets of 40 ms": list(calm, "--ptime=40"), "packets of 60 ms": list(calm, "--ptime=60"),
+		"TCP": list(calm), "TLS": list(calm),
+		"SRTP optional": list(calm, "--use-srtp=1", "--srtp-secure=0"), "SRTP required, over TLS": list(calm, "--use-srtp=2", "--srtp-secure=1"),
+		"SRTP by AEAD_AES_128_GCM": list(calm, "--use-srtp=2", "--srtp-secure=0"), // which it prefers, if it was built with it
+		"DTLS-SRTP":                list(calm, "--use-srtp=2", "--srtp-secure=0", "--srtp-keying=1"), timed: list(calm, "--use-timer=3", "--timer-se=90"), reliably: list(calm, "--use-100rel"),
+		muxed: list(calm, "--rtcp-mux"), reported: list(calm)},
+		// We don't offer to have RTCP on the port of the sound; it does not ring when it answers at once.
+		only: map[string]string{muxed: "in", reliably: "in", "SRTP by AEAD_AES_128_GCM": "in"}}
+	p.try(t)
+	p.both(t, "keys (RFC 4733)", list(calm), func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
 		r.phone.hears(t, 440)
-		f.types("#\n12#\n")
+		f.types("#\n12#")
 		r.phone.await(t, "the keys come", func() bool { return r.phone.keys == "12#" })
 		if err := r.leg.Dial("95*"); err != nil {
 			t.Fatal(err)
@@ -115,86 +107,162 @@ func TestStackPJSUA(t *testing.T) {
 		f.says("Incoming DTMF on call 0: *")
 		r.hangUp(t)
 	})
-	try(t, stack, "keys (RFC 4733)", "out", func(t *testing.T) {
-		s, _, ca := answering(t, Config{})
-		port := freePort(t)
-		f := pjsua(t, ca, audio.Narrow, "--local-port", fmt.Sprint(port), "--auto-answer", "200", "--dis-codec=G722")
-		f.says("Ready: Success")
-		r := dials(t, s, Trunk{ID: 7, Number: "+15550002222", Address: fmt.Sprintf("127.0.0.1:%d", port)}, "+15550001111")
+	p.both(t, "keys (INFO)", list(calm), func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
 		r.phone.hears(t, 440)
-		if err := r.leg.Dial("95*"); err != nil {
-			t.Fatal(err)
-		}
-		f.says("Incoming DTMF on call 0: *")
-		f.types("#\n12#\n")
-		r.phone.await(t, "the keys come", func() bool { return r.phone.keys == "12#" })
-		r.hangUp(t)
-	})
-	try(t, stack, "keys (INFO)", "in", func(t *testing.T) {
-		s, a, ca := answering(t, Config{})
-		f := pjsua(t, ca, audio.Narrow, "--local-port", fmt.Sprint(freePort(t)), "sip:7@"+s.Addr().String())
-		r := a.next(t)
-		r.phone.hears(t, 440)
-		f.types("*\n7\n")
+		f.types("*\n7")
 		r.phone.await(t, "the key comes", func() bool { return r.phone.keys == "7" })
 		r.hangUp(t)
 	})
-	try(t, stack, "hold and back (re-INVITE)", "in", func(t *testing.T) {
-		s, a, ca := answering(t, Config{})
-		f := pjsua(t, ca, audio.Narrow, "--local-port", fmt.Sprint(freePort(t)), "sip:7@"+s.Addr().String())
-		holds(t, f, a.next(t).running)
+	p.both(t, "hold and back (re-INVITE)", list(calm), func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
+		holds(t, f, r, "H", "v")
 	})
-	try(t, stack, "hold and back (re-INVITE)", "out", func(t *testing.T) {
-		s, _, ca := answering(t, Config{})
-		port := freePort(t)
-		f := pjsua(t, ca, audio.Narrow, "--local-port", fmt.Sprint(port), "--auto-answer", "200", "--dis-codec=G722")
-		f.says("Ready: Success")
-		holds(t, f, dials(t, s, Trunk{ID: 7, Number: "+15550002222", Address: fmt.Sprintf("127.0.0.1:%d", port)}, "+15550001111"))
+	p.both(t, "session refreshed", list(calm, "--use-timer=3", "--timer-se=90"), func(t *testing.T, _ *foreign, _ *Server, _ *answerer, r *running) {
+		renewed(t, r, 440)
 	})
-	try(t, stack, "transfer (REFER)", "in", func(t *testing.T) {
-		s, a, ca := answering(t, Config{})
-		_ = pjsua(t, ca, audio.Narrow, "--local-port", fmt.Sprint(freePort(t)), "sip:7@"+s.Addr().String())
-		r := a.next(t)
+	p.both(t, "UPDATE in an answered call", list(calm), func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
 		r.phone.hears(t, 440)
-		transfers(t, s, a, r.running)
+		f.types("U")
+		awaits(t, "UPDATE", func() bool { return strings.Contains(r.said(), "\nUPDATE ") })
+		(&call{}).proves(t, r, 440)
+		r.hangUp(t)
 	})
-	try(t, stack, "busy", "out", func(t *testing.T) {
+	p.both(t, "nothing is sent in silence (DTX)", nil, func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
+		r.phone.hears(t, 440)
+		f.types("cd 1 3") // its player no longer goes to the call
+		silent := func() bool {
+			before := r.own().Stats().Received
+			time.Sleep(300 * time.Millisecond)
+			return r.own().Stats().Received-before < 3
+		}
+		awaits(t, "it to send nothing", silent)
+		f.types("cc 1 3")
+		(&call{}).proves(t, r, 440)
+		if lost := r.own().Stats().Lost; lost > 5 {
+			t.Errorf("%d packets are taken for lost", lost)
+		}
+		r.hangUp(t)
+	})
+	try(t, p.stack, "late offer", "in", func(t *testing.T) {
+		s, a, ca := answering(t, Config{})
+		f, _ := p.start(t, ca, call{}, list(calm), "")
+		f.types("o\nm\nsip:7@" + s.Addr().String())
+		r := a.next(t).running
+		if first, _, _ := strings.Cut(r.said(), "\nSIP/2.0 "); strings.Contains(first, "m=audio") {
+			t.Errorf("it made the offer:\n%s", first)
+		}
+		p.proves(t, &call{}, f, r)
+	})
+	p.both(t, "transfer (REFER)", list(calm), func(t *testing.T, _ *foreign, s *Server, a *answerer, r *running) {
+		r.phone.hears(t, 440)
+		transfers(t, s, a, r)
+	})
+	try(t, p.stack, "attended transfer to somebody (REFER with Replaces)", "in", func(t *testing.T) {
+		joins(t, p, func(a *foreign) { a.types("[\nX\n1") })
+	})
+	try(t, p.stack, "taken over by somebody (Replaces)", "in", func(t *testing.T) {
+		joins(t, p, func(a *foreign) { a.types("X\n0") })
+	})
+	for row, setting := range map[string]string{"early media heard": calm, reliably: "--use-100rel"} {
+		try(t, p.stack, row, "out", func(t *testing.T) {
+			s, _, ca := answering(t, Config{})
+			port := freePort(t)
+			f := pjsua(t, ca, audio.Narrow, append(here, calm, setting, "--dis-codec=G722", "--local-port", fmt.Sprint(port), "--auto-answer", "183")...)
+			f.says("Ready: Success")
+			r := hearsEarly(t, s, (&call{}).trunk("+15550002222", port, ca.pem), "+15550001111", 440, func() { f.types("a\n200") })
+			(&call{row: row}).proves(t, r, 440)
+			r.hangUp(t)
+			p.heard(t, f, 1000)
+		})
+	}
+	try(t, p.stack, "early media sent", "in", func(t *testing.T) {
+		calls := make(chan early, 1)
+		s := sounding(t, Config{}, func(_ context.Context, e early) { calls <- e; <-e.leg.(*leg).done })
+		f, _ := p.start(t, newAuthority(t), call{}, list(calm), "sip:+15550001111@"+s.Addr().String())
+		e := get(t, calls)
+		e.phone.await(t, "a second is heard", func() bool { return e.phone.ticks > 60 })
+		f.types("h")
+		e.ends(t, parley.CustomerHangup)
+		p.heard(t, f, 1000)
+	})
+	try(t, p.stack, "redirect (302)", "out", func(t *testing.T) {
+		s, _, ca := answering(t, Config{})
+		_, next := p.start(t, ca, call{}, list(calm), "")
+		port := freePort(t)
+		f := pjsua(t, ca, audio.Narrow, append(here, "--local-port", fmt.Sprint(port))...)
+		f.says("Ready: Success")
+		d := Dialling{Trunk: (&call{}).trunk("+15550002222", port, ""), To: "+15550001111", From: "+15550002222", May: func(string) error { return nil }}
+		var redirecting sync.WaitGroup
+		redirecting.Go(func() {
+			awaits(t, "the call", func() bool { return strings.Contains(f.text(), "Press a to answer") })
+			f.types(fmt.Sprintf("a\n302\nsip:next@127.0.0.1:%d", next))
+		})
+		defer redirecting.Wait()
+		l, err := s.Dial(soon(t), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := run(l, newPhone(1000))
+		r.phone.hears(t, 440)
+		r.hangUp(t)
+	})
+	try(t, p.stack, "busy", "out", func(t *testing.T) {
 		s, _, ca := answering(t, Config{})
 		port := freePort(t)
-		f := pjsua(t, ca, audio.Narrow, "--local-port", fmt.Sprint(port), "--auto-answer", "486")
+		f := pjsua(t, ca, audio.Narrow, append(here, "--local-port", fmt.Sprint(port), "--auto-answer", "486")...)
 		f.says("Ready: Success")
 		_, err := s.Dial(soon(t), Dialling{Trunk: Trunk{Address: fmt.Sprintf("127.0.0.1:%d", port)}, To: "+15550001111", From: "+15550002222"})
 		if !errors.Is(err, parley.LineBusy) {
 			t.Errorf("got %v", err)
 		}
 	})
+	p.both(t, "they hang up", list(calm), func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
+		r.phone.hears(t, 440)
+		f.types("h")
+		r.ends(t, parley.CustomerHangup)
+	})
 }
 
-// holds has pjsua hold a call, and resume it.
-func holds(t *testing.T, f *foreign, r *running) {
+// joins has one pjsua call us and another one, which plays 700 Hz, and join the two. The conversation goes on with the
+// other one.
+func joins(t *testing.T, p *telephone, join func(a *foreign)) {
 	t.Helper()
+	who := newAnswerer(1000)
+	s := start(t, Config{Answer: who.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", Address: "127.0.0.1:9", ByIP: true, Allowed: loopback})})
+	ca, port := newAuthority(t), freePort(t)
+	other := pjsuaOf(t, ca, 700, audio.Narrow, append(here, "--no-vad", "--dis-codec=G722", "--dis-codec=PCMA", "--local-port", fmt.Sprint(port), "--auto-answer", "200")...)
+	other.says("Ready: Success")
+	f, _ := p.start(t, ca, call{}, list("--no-vad"), "sip:+15550001111@"+s.Addr().String())
+	r := who.next(t).running
+	r.own().MayRefer(func(string) error { return nil })
 	r.phone.hears(t, 440)
-	f.types("H")
-	f.says("Call 0 media 0 [type=audio], status is Local hold")
-	awaits(t, "the conversation to stand still", r.still)
-	f.types("v")
-	awaits(t, "the conversation to go on", func() bool { return !r.still() })
-	r.phone.hears(t, 440)
+	f.types(fmt.Sprintf("m\nsip:other@127.0.0.1:%d", port))
+	f.says("Call 1 state changed to CONFIRMED")
+	join(f)
+	r.phone.hears(t, 700)
+	r.phone.await(t, "a second is heard", func() bool { return r.phone.ticks > 60 })
 	r.hangUp(t)
+	p.heard(t, other, 1000)
 }
 
-// transfers sends the far end of a call to assistant 8, by REFER.
-func transfers(t *testing.T, s *Server, a *answerer, r *running) {
+// hearsEarly calls a stack that plays a tone before it answers.
+func hearsEarly(t *testing.T, s *Server, trunk Trunk, to string, hz float64, answer func()) *running {
 	t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- r.own().Transfer(soon(t), "sip:8@"+s.Addr().String()) }()
-	second := a.next(t)
-	if second.in.AssistantID != 8 {
-		t.Errorf("it called %d", second.in.AssistantID)
+	before, out := newPhone(0), make(chan dialled, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), hang)
+		defer cancel()
+		l, err := s.Dial(ctx, Dialling{Trunk: trunk, To: to, From: trunk.Number, Early: func(audio.Rate) audio.Peer { return before }})
+		if err != nil {
+			out <- dialled{err: err}
+			return
+		}
+		out <- dialled{leg: run(l, newPhone(1000))}
+	}()
+	before.hears(t, hz)
+	answer()
+	d := get(t, out)
+	if d.err != nil {
+		t.Fatal(d.err)
 	}
-	second.phone.hears(t, 440)
-	if err := get(t, done); err != nil {
-		t.Errorf("the transfer: %v", err)
-	}
-	second.hangUp(t)
+	return d.leg
 }

@@ -12,9 +12,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -31,10 +33,66 @@ type verdict map[string]string // in, out: yes, no, or why it was not tried
 
 var table = struct {
 	sync.Mutex
-	stacks []string
-	rows   []string
-	cells  map[string]verdict // by stack and row
-}{cells: map[string]verdict{}}
+	stacks  []string
+	rows    []string
+	cells   map[string]verdict // by stack and row
+	with    []string           // the versions
+	missing []string           // what is not installed
+}{cells: map[string]verdict{}, stacks: []string{"Asterisk", "pjsua", "baresip", "linphone", proxied, signalling}, rows: strings.Split(rows, "\n")}
+
+const (
+	proxied    = "Kamailio, rtpengine, pjsua"
+	signalling = "sipp (signalling)"
+)
+
+// rows are those of the table, in its order. A row that isn't there comes last.
+const rows = `plain call, µ-law
+A-law
+G.722
+Opus
+packets of 10 ms
+packets of 40 ms
+packets of 60 ms
+nothing is sent in silence (DTX)
+TCP
+TLS
+IPv6
+INVITE of more than 1,300 octets: by TCP
+outbound proxy
+SRTP optional
+SRTP required, over TLS
+SRTP by AES_CM_128_HMAC_SHA1_32
+SRTP by AEAD_AES_128_GCM
+DTLS-SRTP
+reports of what they hear (RTCP)
+RTCP on the port of the sound
+sound through rtpengine
+reliable ringing (100rel)
+early media heard
+early media sent
+late offer
+session timer
+session refreshed
+UPDATE before the answer
+UPDATE in an answered call
+hold and back (re-INVITE)
+fax (T.38) refused, the call goes on
+keys (RFC 4733)
+keys (INFO)
+keys in band
+transfer (REFER)
+attended transfer to somebody (REFER with Replaces)
+taken over by somebody (Replaces)
+redirect (302)
+registration
+password, ours asked for
+password, theirs asked for
+wrong password
+who calls (PAI), Diversion, X- headers
+busy
+they hang up
+they give up while it rings
+we give up while it rings`
 
 func init() { afterwards = report }
 
@@ -60,6 +118,29 @@ func report() {
 		}
 		fmt.Println()
 	}
+	fmt.Printf("\nwith %s\n", strings.Join(table.with, "; "))
+	for _, name := range table.missing {
+		fmt.Printf("skipped: %s is not installed\n", name)
+	}
+}
+
+var versioned = regexp.MustCompile(`(?i)(?:version|asterisk|\bv)[^0-9\n]*([0-9]+(?:\.[0-9]+)+)`)
+
+// installed skips the test if a program of a stack is missing. Otherwise it notes the version that the program prints.
+func installed(t *testing.T, name string, args ...string) {
+	t.Helper()
+	table.Lock()
+	defer table.Unlock()
+	if _, err := exec.LookPath(name); err != nil {
+		table.missing = append(table.missing, name)
+		t.Skipf("%s is not installed", name)
+	}
+	text, _ := exec.Command(name, args...).CombinedOutput() // some end with an error
+	version := "of an unknown version"
+	if found := versioned.FindSubmatch(text); found != nil {
+		version = string(found[1])
+	}
+	table.with = append(table.with, name+" "+version)
 }
 
 // try runs a row with a stack, in a direction: in is a call to us, out is a call of ours.
@@ -67,15 +148,15 @@ func try(t *testing.T, stack, row, way string, test func(t *testing.T)) {
 	note := func(how string) {
 		table.Lock()
 		defer table.Unlock()
-		if !slices.Contains(table.stacks, stack) {
-			table.stacks = append(table.stacks, stack)
-		}
 		if table.cells[stack+"/"+row] == nil {
 			table.cells[stack+"/"+row] = verdict{}
 		}
 		table.cells[stack+"/"+row][way] = how
 	}
 	table.Lock()
+	if !slices.Contains(table.stacks, stack) {
+		table.stacks = append(table.stacks, stack)
+	}
 	if !slices.Contains(table.rows, row) {
 		table.rows = append(table.rows, row)
 	}
@@ -148,7 +229,7 @@ func begin(t testing.TB, dir, name string, args ...string) *foreign {
 		}
 		if t.Failed() {
 			text := f.text()
-			t.Logf("%s:\n%s", name, text[max(0, len(text)-30000):])
+			t.Logf("%s:\n%s", name, text[max(0, len(text)-100000):])
 		}
 	})
 	return f
@@ -193,6 +274,23 @@ func freePort(t testing.TB) int {
 	return int(port)
 }
 
+var given atomic.Int32
+
+// ownPort is a port that no other test is given, and the next one: above those of our sound, and below those that the
+// system hands out.
+func ownPort(t testing.TB) int {
+	t.Helper()
+	for {
+		port := 30000 + 2*int(given.Add(1))
+		if port > 32000 {
+			t.Fatal("no port is left")
+		}
+		if c, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil && c.Close() == nil {
+			return port
+		}
+	}
+}
+
 // toned writes a WAV file with half a minute of a tone.
 func toned(t testing.TB, dir string, hz float64, rate int) string {
 	t.Helper()
@@ -232,6 +330,12 @@ func recorded(t testing.TB, file string, hz float64) {
 	}
 	pcm := make([]int16, 1<<20)
 	n, _ := w.Read(pcm)
+	if w.Channels == 2 { // of one sound
+		n /= 2
+		for i := range n {
+			pcm[i] = pcm[2*i]
+		}
+	}
 	size := int(w.Rate) / 5
 	for at := 0; at+size <= n; at += size / 2 {
 		if share(pcm[at:at+size], hz, audio.Rate(w.Rate)) > 0.9 {
