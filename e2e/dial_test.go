@@ -352,7 +352,7 @@ func TestDialMachines(t *testing.T) {
 	finish(c, id, "screener")
 
 	c, id = answer()
-	c.Say(speech(t, "For sales, press one. For an operator, press two."))
+	c.Say(speech(t, "Press one for sales. Press two for an operator."))
 	eventually(t, "the key", func() bool { return c.Digits() == "2" })
 	finish(c, id, "menu")
 	if odd := exchange.Odd(); len(odd) > 0 {
