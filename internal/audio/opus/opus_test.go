@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	pion "github.com/pion/opus"
@@ -259,6 +260,107 @@ func TestNothingIsAllocated(t *testing.T) {
 		at = (at + FrameSize) % len(pcm)
 	}); n > 0 {
 		t.Errorf("a frame allocates %v times", n)
+	}
+}
+
+// packs makes packets of frames in every way that there is: by their number, of one size or of several, with padding.
+func packs(frames [][]byte) (all map[string][]byte) {
+	join := func(head ...byte) []byte {
+		head[0] |= frames[0][0] &^ 3
+		for _, f := range frames {
+			head = append(head, f[1:]...)
+		}
+		return head
+	}
+	size := func(f []byte) []byte {
+		if n := len(f) - 1; n >= 252 {
+			return []byte{252 + byte(n&3), byte((n - 252) >> 2)}
+		}
+		return []byte{byte(len(f) - 1)}
+	}
+	var sizes []byte
+	same := true
+	for i, f := range frames {
+		if same = same && len(f) == len(frames[0]); i < len(frames)-1 {
+			sizes = append(sizes, size(f)...)
+		}
+	}
+	n := byte(len(frames))
+	all = map[string][]byte{
+		"any sizes":               join(append([]byte{3, n | 128}, sizes...)...),
+		"any sizes, with padding": append(join(append([]byte{3, n | 128 | 64, 255, 3}, sizes...)...), make([]byte, 254+3)...),
+	}
+	if same {
+		all["one size"] = join(3, n)
+		all["one size, with padding"] = append(join(3, n|64, 2), 0, 0)
+	}
+	if n == 2 {
+		all["two"] = join(append([]byte{2}, sizes...)...)
+		if same {
+			all["two of a size"] = join(1)
+		}
+	}
+	return all
+}
+
+// TestSeveralFrames: a packet of several frames gives what they give one by one, and what pion makes of the whole packet;
+// nothing is allocated for it, and a packet that is cut off gives nothing.
+func TestSeveralFrames(t *testing.T) {
+	pcm := sounds(1)["bursts"]
+	for _, rate := range []int{16000, 48000, 120000} {
+		for _, n := range []int{2, 3, 6} {
+			e := NewEncoder(rate)
+			var packets []map[string][]byte
+			var single [][]byte
+			for at := 0; at+n*FrameSize <= len(pcm); at += n * FrameSize {
+				var frames [][]byte
+				for i := range n {
+					frames = append(frames, e.Encode(nil, pcm[at+i*FrameSize:][:FrameSize]))
+				}
+				single, packets = append(single, frames...), append(packets, packs(frames))
+			}
+			var want []int16
+			one := NewDecoder()
+			for _, p := range single {
+				want = one.Decode(want, p)
+			}
+			for way := range packets[0] {
+				d := NewDecoder()
+				whole, err := pion.NewDecoderWithOutput(16000, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got, theirs []int16
+				buf := make([]int16, longest)
+				for i, p := range packets {
+					if p[way] == nil { // its frames differ in size
+						p[way] = p["any sizes"]
+					}
+					if got = d.Decode(got, p[way]); i == 3 && len(p[way]) < 2*n {
+						t.Fatal("that is too little to be tried")
+					}
+					k, err := whole.DecodeToInt16(p[way], buf)
+					if err != nil {
+						t.Fatalf("%d frames, %s: pion: %v", n, way, err)
+					}
+					theirs = append(theirs, buf[:k]...)
+				}
+				if !slices.Equal(got, want) || !slices.Equal(got, theirs) {
+					t.Errorf("%d frames, %s: %d samples, not the %d of the frames, or the %d of pion", n, way, len(got), len(want), len(theirs))
+				}
+				p, out := packets[3][way], make([]int16, 0, longest)
+				if allocs := testing.AllocsPerRun(100, func() { out = d.Decode(out[:0], p) }); allocs > 0 {
+					t.Errorf("%d frames, %s: %v allocations", n, way, allocs)
+				}
+				if way == "any sizes" || way == "two" {
+					for cut := range 2 + n {
+						if got := d.Decode(nil, p[:cut]); len(got) > 0 {
+							t.Errorf("%d frames, %s: %d samples of its first %d octets", n, way, len(got), cut)
+						}
+					}
+				}
+			}
+		}
 	}
 }
 
