@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"parley"
+	"parley/internal/ai"
 	"parley/internal/ai/aitest"
 	"parley/internal/audio"
 	"parley/internal/call"
@@ -25,7 +27,8 @@ import (
 func TestLanguages(t *testing.T) {
 	h := lite(t)
 	spoken := h.assistants.Catalog.Voice(h.a.VoiceID)
-	cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"thinker"}}),
+	cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", ChatModel: []string{"thinker"},
+		RealtimeModel: []string{"hearer"}}),
 		deepgram.Declare(&deepgram.Settings{APIKey: "k"}), elevenlabs.Declare(&elevenlabs.Settings{APIKey: "k"})))
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, cat.Models()) })
 	rows, err := h.db.Models(t.Context())
@@ -34,10 +37,15 @@ func TestLanguages(t *testing.T) {
 	h.assistants.Catalog = cat
 	spanish, danish := language(cat, "es"), language(cat, "da")
 	sarah := cat.Voices("pipeline", 1)[slices.IndexFunc(cat.Voices("pipeline", 1), func(v parley.Voice) bool { return v.Name == "Sarah" })]
+	kinds := map[string]int64{}
+	for _, m := range cat.ModelsOf("") {
+		kinds[string(m.Kind)] = m.ID
+	}
+	inside := cat.Voices("multimodal", 1)[0]
 	var got *voice.Session
 	n := h.node(func(c *call.Config) {
-		c.Speech = several{"elevenlabs": &aitest.Synthesizer{}, "deepgram": &aitest.Synthesizer{}, "flite": &aitest.Synthesizer{},
-			"espeak": &aitest.Synthesizer{}}
+		c.Speech = hearing{several{"elevenlabs": &aitest.Synthesizer{}, "deepgram": &aitest.Synthesizer{}, "flite": &aitest.Synthesizer{},
+			"espeak": &aitest.Synthesizer{}}}
 		c.Converse = func(_ context.Context, s *voice.Session, _ audio.Leg) voice.Result {
 			got = s
 			return voice.Result{Reason: parley.AssistantHangup}
@@ -45,19 +53,22 @@ func TestLanguages(t *testing.T) {
 	})
 	for _, c := range []struct {
 		name    string
+		mode    string
 		voice   int64
 		ear     int64
 		others  []int64
 		want    string // language and voice of each
 		warning string
 	}{
-		{"one", sarah.ID, 6, nil, "", ""},
-		{"the same voice", sarah.ID, 6, []int64{spanish, danish}, "en Sarah, es Sarah, da Sarah", ""},
-		{"a voice of another vendor", spoken.ID, 6, []int64{danish}, "en " + spoken.Name + ", da George", ""},
-		{"an ear that can't tell", sarah.ID, 3, []int64{spanish}, "", "can't tell these languages apart"},
+		{"one", "pipeline", sarah.ID, 6, nil, "", ""},
+		{"the same voice", "pipeline", sarah.ID, 6, []int64{spanish, danish}, "en Sarah, es Sarah, da Sarah", ""},
+		{"a voice of another vendor", "pipeline", spoken.ID, 6, []int64{danish}, "en " + spoken.Name + ", da George", ""},
+		{"an ear that can't tell", "pipeline", sarah.ID, 3, []int64{spanish}, "", "can't tell these languages apart"},
+		{"a model that hears and writes", "dualplex", spoken.ID, 0, []int64{danish}, "en " + spoken.Name + ", da George", ""},
+		{"a model that hears and speaks", "multimodal", inside.ID, 0, []int64{danish}, "en " + inside.Name + ", da " + inside.Name, ""},
 	} {
-		h.change(h.a, `{"voice_id":%d,"synthesizer_provider_id":null,"transcriber_provider_id":%d,"secondary_language_ids":%s}`,
-			c.voice, c.ear, ids(c.others))
+		h.change(h.a, `{"voice_id":%d,"synthesizer_provider_id":null,"transcriber_provider_id":%s,"secondary_language_ids":%s,
+			"mode":%q,"multimodal_model_id":%s}`, c.voice, orNull(c.ear), ids(c.others), c.mode, orNull(kinds[c.mode]))
 		got = nil
 		h.reported(n.start().ID)
 		if got == nil {
@@ -66,7 +77,7 @@ func TestLanguages(t *testing.T) {
 		var list []string
 		for _, tongue := range got.Persona.Tongues {
 			name := tongue.Voice
-			for _, v := range cat.Voices("pipeline", language(cat, tongue.Language)) {
+			for _, v := range slices.Concat(cat.Voices("multimodal", 1), cat.Voices("pipeline", language(cat, tongue.Language))) {
 				if v.Code == tongue.Voice {
 					name = v.Name
 				}
@@ -84,6 +95,20 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
+// hearing are voices beside a model that hears.
+type hearing struct{ several }
+
+// Realtime implements call.Speech.
+func (hearing) Realtime(string, string) (ai.RealtimeModel, error) { return deaf{}, nil }
+
+// deaf is a realtime model that nobody talks to.
+type deaf struct{}
+
+// Connect implements ai.RealtimeModel.
+func (deaf) Connect(context.Context, ai.RealtimeSetup) (ai.RealtimeSession, error) {
+	return nil, ai.NotConfigured("realtime model", "deaf", "it is not")
+}
+
 func language(c *catalog.Catalog, iso string) int64 {
 	for _, l := range c.Languages() {
 		if l.ISO2 == iso {
@@ -91,6 +116,13 @@ func language(c *catalog.Catalog, iso string) int64 {
 		}
 	}
 	return 0
+}
+
+func orNull(id int64) string {
+	if id == 0 {
+		return "null"
+	}
+	return strconv.FormatInt(id, 10)
 }
 
 func ids(list []int64) string {
