@@ -569,6 +569,14 @@ func TestTalkDetector(t *testing.T) {
 			t.Fatalf("the detector was not asked %s", want)
 		}
 	}
+	res, err := http.Get(l.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if metrics, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(metrics), `parley_turn_detector_total{outcome="answered"}`) {
+		t.Errorf("/metrics has nothing of the detector: %v", err)
+	}
 	if err := c.Hangup(); err != nil {
 		t.Error(err)
 	}

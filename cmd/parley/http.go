@@ -20,6 +20,7 @@ import (
 
 	"parley/internal/api"
 	"parley/internal/call"
+	"parley/internal/detector"
 	"parley/internal/store"
 	"parley/internal/web"
 	"parley/internal/widget"
@@ -27,13 +28,13 @@ import (
 
 // root is the whole server: the API, the console, and what watches over them.
 func (s *Settings) root(db *store.DB, rest *api.API, pages, carrierHooks http.Handler, calls *call.Center,
-	working *atomic.Bool) http.Handler {
+	judge *detector.Detector, working *atomic.Bool) http.Handler {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "parley_http_request_seconds",
 		Help:    "Time to answer an HTTP request.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5}}, []string{"method", "status"})
-	metrics.MustRegister(seconds, callMetrics{calls})
+	metrics.MustRegister(seconds, callMetrics{calls, judge})
 
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { say(w, http.StatusOK, "ok") })

@@ -272,7 +272,7 @@ func (h *server) openFaces() {
 		look.Answer, look.Hangup, look.Attend = h.api.AnswerBrowser, h.browsers.Hangup, h.api.Attend
 	}
 	pages := console.New(look)
-	guard := &web.Guard{Handler: s.root(h.db, h.api, pages, h.carrier.webhooks(texts), h.calls, &h.ready)}
+	guard := &web.Guard{Handler: s.root(h.db, h.api, pages, h.carrier.webhooks(texts), h.calls, h.judge, &h.ready)}
 	h.http = &http.Server{
 		Handler:           guard,
 		ReadHeaderTimeout: 10 * time.Second,

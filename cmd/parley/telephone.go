@@ -23,6 +23,7 @@ import (
 	"parley/internal/audio"
 	"parley/internal/call"
 	"parley/internal/cert"
+	"parley/internal/detector"
 	"parley/internal/egress"
 	"parley/internal/provider"
 	"parley/internal/provider/local"
@@ -358,18 +359,24 @@ func (s *Settings) checkExternal(c sip.Config) finding {
 }
 
 // callMetrics tells of calls at /metrics.
-type callMetrics struct{ calls *call.Center }
+type callMetrics struct {
+	calls *call.Center
+	judge *detector.Detector // nil for none
+}
 
 var (
 	liveCalls  = prometheus.NewDesc("parley_calls_live", "Calls that are live in this process.", nil, nil)
 	endedCalls = prometheus.NewDesc("parley_calls_total", "Calls that ended in this process, by status.",
 		[]string{"status"}, nil)
+	turnQuestions = prometheus.NewDesc("parley_turn_detector_total", "Questions to the external turn detector, by outcome.",
+		[]string{"outcome"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (m callMetrics) Describe(out chan<- *prometheus.Desc) {
 	out <- liveCalls
 	out <- endedCalls
+	out <- turnQuestions
 }
 
 // Collect implements prometheus.Collector.
@@ -378,5 +385,10 @@ func (m callMetrics) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(liveCalls, prometheus.GaugeValue, float64(stats.Live))
 	for status, n := range stats.Ended {
 		out <- prometheus.MustNewConstMetric(endedCalls, prometheus.CounterValue, float64(n), string(status))
+	}
+	if m.judge != nil {
+		answered, failed := m.judge.Counts()
+		out <- prometheus.MustNewConstMetric(turnQuestions, prometheus.CounterValue, float64(answered), "answered")
+		out <- prometheus.MustNewConstMetric(turnQuestions, prometheus.CounterValue, float64(failed), "failed")
 	}
 }

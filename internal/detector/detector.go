@@ -31,6 +31,7 @@ type Detector struct {
 	within   time.Duration // so long may an answer take
 
 	mu            sync.Mutex
+	all, bad      int64     // questions so far, and those without an answer
 	asked, failed int       // since the log was told
 	told          time.Time // when it was
 }
@@ -130,16 +131,25 @@ func (d *Detector) ask(ctx context.Context, q question) (float64, error) {
 func (d *Detector) count(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.all++
 	d.asked++
 	if err == nil {
 		return
 	}
+	d.bad++
 	d.failed++
 	if now := time.Now(); now.Sub(d.told) >= quietTime {
 		slog.Warn("the turn detector failed: assistants judge by themselves meanwhile", "error", reason(err), "failed", d.failed,
 			"asked", d.asked)
 		d.asked, d.failed, d.told = 0, 0, now
 	}
+}
+
+// Counts is how many questions it has answered, and how many not, or too late.
+func (d *Detector) Counts() (answered, failed int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.all - d.bad, d.bad
 }
 
 // reason is an error without the URL, which the operator knows.

@@ -95,8 +95,10 @@ func TestOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := logged(t)
-			got, ok := far(t, c.misbehave).Over(t.Context(), "de", c.text, "Was darf es sein?")
-			if got != c.want || ok != c.ok {
+			d := far(t, c.misbehave)
+			got, ok := d.Over(t.Context(), "de", c.text, "Was darf es sein?")
+			answered, failed := d.Counts()
+			if got != c.want || ok != c.ok || answered+failed != 1 || (answered == 1) != ok {
 				t.Errorf("got %v, %v, want %v, %v", got, ok, c.want, c.ok)
 			}
 			if !strings.Contains(log.String(), c.log) || c.log == "" && log.Len() > 0 {
@@ -159,6 +161,9 @@ func TestLogged(t *testing.T) {
 	d.Over(t.Context(), "de", "ja", "Was darf es sein?")
 	if n := strings.Count(log.String(), "\n"); n != 2 || !strings.Contains(log.String(), "failed=5 asked=5") {
 		t.Errorf("then the log says %q", log)
+	}
+	if answered, failed := d.Counts(); answered != 0 || failed != 6 {
+		t.Errorf("%d were answered and %d failed", answered, failed)
 	}
 }
 
