@@ -14,6 +14,7 @@ const (
 	Ringback    // it rings: a burst of 0.8 to 2.5 s and a pause of 1.5 to 6 s
 	Fax         // 2100 Hz for two seconds (ITU-T T.30): a fax machine, or a modem; it is told while the tone goes on
 	Information // the special information tones 950, 1400, 1800 Hz: the number can't be reached
+	Music       // music, or a tone that goes on, has sounded for 2 s; it is told every half a second while it goes on
 )
 
 // SignalDetector finds signals in the sound of the far end. It looks at 32 ms, every 20 ms.
@@ -35,6 +36,7 @@ type SignalDetector struct {
 	off    int     // frames since the last one ended
 	last   burst
 	sit    int // special information tones in a row
+	melody melody
 }
 
 type burst struct {
@@ -60,7 +62,18 @@ func (d *SignalDetector) Detect(f Frame) Signal {
 	for i, s := range f {
 		d.history[len(d.history)-len(f)+i] = float32(s)
 	}
-	hz, single, ok := d.tone()
+	signal := d.burst(d.tone())
+	if music := d.melody.hear(d.spectrum, Level(f)); signal != NoSignal || !music {
+		return signal
+	}
+	if d.on > 0 && (d.on <= faxFrames || d.single && math.Abs(d.low-2100) < 25) {
+		return NoSignal // one tone: it may still end as another signal, or is that of a fax machine
+	}
+	return Music
+}
+
+// burst takes the tone of a frame, and returns the signal that it completes.
+func (d *SignalDetector) burst(hz float64, single, ok bool) Signal {
 	if near := math.Abs(hz - d.low); ok && d.on >= 3 && near < 60 && d.low > 380 && d.low < 520 &&
 		(near > 12 || single != d.single) {
 		// 440 and 480 Hz together are too close to be told apart: they wander around their middle.

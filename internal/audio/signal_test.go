@@ -44,7 +44,7 @@ func TestSignals(t *testing.T) {
 			{"high beep", bursts(r, 1, 400, 100, 2070), []Signal{Beep}},
 			{"beep after a greeting", slices.Concat(talk, bursts(r, 1, 500, 1000, 1400)), []Signal{Beep}},
 			{"beep too short", bursts(r, 1, 50, 100, 1000), nil},
-			{"tone too long", bursts(r, 1, 2500, 100, 1000), nil},
+			{"tone too long", bursts(r, 1, 2500, 100, 1000), []Signal{Music}},
 			{"a fax machine", bursts(r, 1, 3000, 100, 2100), []Signal{Fax}},
 			{"a tone at a fax's pitch, but short", bursts(r, 1, 1900, 100, 2100), []Signal{Beep}},
 			{"tone too low", bursts(r, 1, 400, 100, 300), nil},

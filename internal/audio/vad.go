@@ -48,6 +48,24 @@ type VAD struct {
 // lines are what sticks out of the spectrum of a frame; -127 to 127, as the memory of calls is counted in kilobytes.
 type lines [vadFine]int8
 
+// set takes a frame's spectrum, of 256 values for 8 kHz.
+func (a *lines) set(spectrum []complex64) {
+	const first = 5
+	var m [vadFine + 4]float32
+	var out [vadFine]float32
+	for i := range m {
+		m[i] = float32(math.Sqrt(math.Sqrt(float64(power(spectrum[first-2+i])))))
+	}
+	most := float32(1e-3)
+	for i := range out {
+		out[i] = m[i+2] - 0.5*(m[i]+m[i+4])
+		most = max(most, out[i], -out[i])
+	}
+	for i, x := range out {
+		a[i] = int8(x / most * 127)
+	}
+}
+
 // like is how alike two are, from -1 to 0.7: what is more alike than most music says no more.
 func (a *lines) like(b *lines) float32 {
 	var both, one, other int32
@@ -249,22 +267,9 @@ func (v *VAD) listen(f Frame) {
 // steady says how much of the spectrum's fine lines is where it was 120 and 240 ms before: the tones of music stay for
 // a while, and the pitch of a voice glides.
 func (v *VAD) steady() (soon, later float32) {
-	const first = 5
-	var m [vadFine + 4]float32
-	var out [vadFine]float32
-	for i := range m {
-		m[i] = float32(math.Sqrt(math.Sqrt(float64(power(v.spectrum[first-2+i])))))
-	}
-	most := float32(1e-3)
-	for i := range out {
-		out[i] = m[i+2] - 0.5*(m[i]+m[i+4])
-		most = max(most, out[i], -out[i])
-	}
 	n := len(v.fine)
 	now := &v.fine[v.frames%n]
-	for i, x := range out {
-		now[i] = int8(x / most * 127)
-	}
+	now.set(v.spectrum)
 	return 2 * now.like(&v.fine[(v.frames+n-vadSoon)%n]), 2 * now.like(&v.fine[(v.frames+n-vadLater)%n])
 }
 

@@ -122,13 +122,12 @@ func phraseAt(tokens []string, phrases []string) (n int) {
 func Choose(options []Option, goal, language string) (chosen Option, fits, ok bool) {
 	l := Of(language)
 	most := 0
+	wanted := pairs(loose(goal))
 	for _, o := range options {
 		n := 0
-		for _, t := range loose(goal) {
-			if !l.means(t) {
-				continue
-			}
-			if slices.ContainsFunc(o.Label, func(w string) bool { return alike(t, w) }) {
+		label := pairs(o.Label)
+		for _, t := range wanted {
+			if l.means(t) && slices.ContainsFunc(label, func(w string) bool { return alike(t, w) }) {
 				n++
 			}
 		}
@@ -147,15 +146,31 @@ func Choose(options []Option, goal, language string) (chosen Option, fits, ok bo
 	return Option{}, false, false
 }
 
+// pairs are words to compare: in scripts without spaces, two characters that follow each other are about a word.
+func pairs(tokens []string) (out []string) {
+	for i, t := range tokens {
+		switch {
+		case !spacelessIn(t):
+			out = append(out, t)
+		case i+1 < len(tokens) && spacelessIn(tokens[i+1]):
+			out = append(out, t+tokens[i+1])
+		}
+	}
+	return out
+}
+
 // means says whether a word of a goal tells anything.
 func (l *Language) means(t string) bool {
 	w := &l.Words
-	return utf8.RuneCountInString(t) > 2 && !w.Dangling[t] && !w.Hollow[t] && !w.Questions[t] &&
+	return spacelessIn(t) || utf8.RuneCountInString(t) > 2 && !w.Dangling[t] && !w.Hollow[t] && !w.Questions[t] &&
 		!slices.Contains(l.Answering.Press, t) && !slices.Contains(l.Answering.Offer, t)
 }
 
 // alike says whether two words are the same but for their endings.
 func alike(a, b string) bool {
+	if spacelessIn(a) {
+		return a == b
+	}
 	const stem = 5
 	x, y := []rune(a), []rune(b)
 	short := min(len(x), len(y))

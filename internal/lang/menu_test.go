@@ -22,6 +22,12 @@ func TestChoose(t *testing.T) {
 		{"fr", "Pour une réservation, tapez 1. Pour un conseiller, tapez 2.", "réserver une table", "1 true"},
 		{"it", "Per prenotazioni prema uno, per parlare con un operatore prema l'otto.", "", "8 false"},
 		{"pt", "Para marcações prima um, para falar com um assistente prima nove.", "marcação de consulta", "1 true"},
+		{"zh", "查询余额请按1，密码重置请按2，人工服务请按0。", "重置我的密码", "2 true"},
+		{"zh", "查询余额请按1，密码重置请按2，人工服务请按0。", "预约", "0 false"},
+		{"pl", "Aby zarezerwować stolik, naciśnij 1. Aby połączyć się z konsultantem, naciśnij zero.", "rezerwacja", "0 false"},
+		{"ru", "Для записи к врачу нажмите 1. Чтобы поговорить с оператором, нажмите 0.", "", "0 false"},
+		{"sv", "För bokningar, tryck 1. För övriga frågor, tryck 9.", "en bokning", "1 true"},
+		{"ar", "للمبيعات اضغط 1، للتحدث مع موظف اضغط 0.", "", "0 false"},
 		{"nl", "Voor verkoop, toets 1. Voor een medewerker, toets 4.", "", "4 false"},
 	} {
 		o, fits, ok := Choose(Options(c.menu, c.language), c.goal, c.language)

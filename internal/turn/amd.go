@@ -29,6 +29,7 @@ type amd struct {
 
 	kind    Answerer      // what kind of machine it is; Nobody as long as that is open
 	suspect time.Duration // since when it is open
+	convict bool          // there was enough speech for a machine's, whatever follows
 	hint    hint          // what the words say about it
 	done    int           // utterances before this one have been dealt with
 }
@@ -43,6 +44,7 @@ const (
 	tellingScore = 0.8         // words that add up to this are a machine's, with so much speech
 	tellingWord  = 0.7         // one of them weighs as much
 	tellingTime  = 1400 * time.Millisecond
+	suspectTime  = 600 * time.Millisecond  // with so much, they are a suspicion: it is heard out before it is answered
 	machineMin   = 4200 * time.Millisecond // nobody greets for so long without a pause
 	businessMin  = 8 * time.Second         // except who answers for a company
 	machineScore = 2.0                     // words that add up to this are a machine's
@@ -121,8 +123,10 @@ func (d *amd) rule(now time.Duration) (by parley.AnsweredBy, why string) {
 		return "", ""
 	case d.score <= -machineScore/2:
 		return parley.AnsweredHuman, "words of a person"
-	case pause <= stretchGap && (stretch >= d.enough() || d.score >= tellingScore && d.total >= d.enough()):
+	case pause <= stretchGap && d.convincing():
 		return parley.AnsweredMachine, "speech without a pause"
+	case pause <= stretchGap && d.score >= tellingScore && d.total >= suspectTime:
+		return parley.AnsweredMachine, "words that machines begin with"
 	case pause >= humanPause && stretch <= humanMax:
 		return parley.AnsweredHuman, "a greeting, then silence"
 	case pause >= longPause && d.score < tellingScore/2:
@@ -132,9 +136,16 @@ func (d *amd) rule(now time.Duration) (by parley.AnsweredBy, why string) {
 	return "", ""
 }
 
+// convincing says whether there is so much speech that it is a machine's, given its words.
+func (d *amd) convincing() bool {
+	return d.last-d.from >= d.enough() || d.score >= tellingScore && d.total >= d.enough()
+}
+
 // enough is how much speech without a pause points to a machine, given the words in it.
 func (d *amd) enough() time.Duration {
 	switch {
+	case d.score >= machineScore:
+		return 0
 	case d.score >= 1.2:
 		return 900 * time.Millisecond
 	case d.score >= tellingScore:

@@ -42,6 +42,7 @@ func judged(s sample) (parley.AnsweredBy, time.Duration) {
 	}
 	frame := make([]int16, 160)
 	result, when := parley.AnsweredUnknown, time.Duration(0)
+	sorted := false // until it is known what machine it is, it may still be a person, and nothing is done about it
 	var heard string
 	var segment int
 	for at := time.Duration(0); at < s.begin+length+5*time.Second; at += audio.FrameTime {
@@ -59,10 +60,14 @@ func judged(s sample) (parley.AnsweredBy, time.Duration) {
 			for _, a := range slices.Clone(m.Step(e)) {
 				switch a.Kind {
 				case AnsweredBy:
-					result, when = parley.AnsweredHuman, at
+					by := parley.AnsweredHuman
 					if a.Machine {
-						result = parley.AnsweredMachine
+						by = parley.AnsweredMachine
 					}
+					if by != result {
+						result, when = by, at
+					}
+					sorted = a.Machine && a.Who != Nobody
 				case OpenEar:
 					segment, heard = m.next-1, ""
 				}
@@ -77,7 +82,7 @@ func judged(s sample) (parley.AnsweredBy, time.Duration) {
 				do(Event{Kind: Text, N: segment, Text: heard, Final: !m.open})
 			}
 		}
-		if result == parley.AnsweredMachine {
+		if sorted {
 			break
 		}
 	}

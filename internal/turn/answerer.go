@@ -108,6 +108,8 @@ const (
 // sort says what kind of machine it is, once that is clear, or no more can be hoped for.
 func (d *amd) sort(now time.Duration) (Answerer, string) {
 	h := &d.hint
+	d.convict = d.convict || d.convincing()
+	tells := h.kind != Nobody || d.score >= tellingScore/2 && d.convict
 	switch {
 	case h.firm:
 		return h.kind, h.why
@@ -117,9 +119,9 @@ func (d *amd) sort(now time.Duration) (Answerer, string) {
 		return Mailbox, "a beep after speech"
 	case d.score <= -machineScore/2:
 		return Person, "words of a person"
-	case h.kind == Nobody && d.score < tellingScore/2 && now-d.last >= longPause: // it was the length of it alone
+	case !tells && now-d.last >= longPause: // it was the length of it alone, or a word
 		return Person, "a long greeting, then silence"
-	case h.kind == Nobody && d.score < tellingScore/2 && now-d.suspect < sortTime:
+	case !tells && now-d.suspect < sortTime:
 		return Nobody, ""
 	case now-d.last < sortPause && now-d.suspect < sortTime:
 		return Nobody, ""
@@ -160,6 +162,19 @@ func (m *Machine) answered(kind Answerer, why string) {
 		m.wait(kind)
 	default:
 		m.wait(kind)
+	}
+}
+
+// music takes music: who plays it wants us to wait. Somebody who was understood has it in the background.
+func (m *Machine) music() {
+	d := &m.amd
+	if m.far.on {
+		m.far.since = m.now // nobody waits for us
+		return
+	}
+	soon := d.result != parley.AnsweredHuman || m.now-d.since <= greetingTime
+	if d.active && soon && m.now <= judgedWithin && d.latest == "" && d.earlier == "" {
+		m.answered(OnHold, "music")
 	}
 }
 

@@ -42,6 +42,7 @@ const (
 	Voice                      // a frame was judged: Speech, Voiced, Sure
 	Beep                       // a tone that answering machines make
 	FaxTone                    // one that fax machines make
+	Music                      // music has sounded for seconds, and goes on
 	Key                        // the customer pressed Key
 	Text                       // the ear understood something: N, Text, Final, Failed
 	Lost                       // utterances before N won't be understood any more

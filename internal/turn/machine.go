@@ -202,6 +202,8 @@ func (m *Machine) Step(e Event) []Action {
 		if m.amd.active {
 			m.answered(Fax, "the tone of a fax machine")
 		}
+	case Music:
+		m.music()
 	case End:
 		m.end(e.Reason)
 	case TakenOver:

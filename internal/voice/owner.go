@@ -62,18 +62,20 @@ func (r *run) hear(f *frame) {
 	if f.sure {
 		r.out.judged()
 	}
-	beep, fax := f.beep, f.fax
+	signal := f.signal
 	r.cast.hear(f.pcm, r.open)
 	if r.open {
 		r.free <- f
 	} else {
 		r.remember(f)
 	}
-	if beep {
+	switch signal {
+	case audio.Beep:
 		r.step(turn.Event{Kind: turn.Beep})
-	}
-	if fax {
+	case audio.Fax:
 		r.step(turn.Event{Kind: turn.FaxTone})
+	case audio.Music:
+		r.step(turn.Event{Kind: turn.Music})
 	}
 }
 

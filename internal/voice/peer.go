@@ -48,7 +48,7 @@ type frame struct {
 	at             time.Duration
 	speech, voiced bool
 	sure           bool // nor was it a click or a cough
-	beep, fax      bool
+	signal         audio.Signal
 	pcm            []int16
 }
 
@@ -124,8 +124,7 @@ func (p *peer) Hear(pcm audio.Frame) {
 		p.lost++
 		return
 	}
-	f.at, f.speech, f.voiced, f.beep = p.r.clock.now(), speech, voiced, signal == audio.Beep
-	f.fax = signal == audio.Fax
+	f.at, f.speech, f.voiced, f.signal = p.r.clock.now(), speech, voiced, signal
 	f.sure = p.voiced >= sureFrames && p.detector.Sure() && !doubt
 	f.pcm = append(f.pcm[:0], pcm...)
 	if noisy {

@@ -315,13 +315,16 @@ func (p *play) customer(a *args, wait bool) {
 		if wait {
 			time.Sleep(d)
 		}
-	case "beeps", "faxes":
+	case "beeps", "faxes", "plays":
 		d, _ := a.timeOf("for")
-		for range d / audio.FrameTime {
-			if verb == "faxes" {
+		for i := range d / audio.FrameTime {
+			switch verb {
+			case "faxes":
 				p.leg.say(tone(2100))
-			} else {
+			case "beeps":
 				p.leg.say(tone(1000))
+			default:
+				p.leg.say(chord(int(i) / 40))
 			}
 		}
 		if wait {
@@ -361,6 +364,15 @@ func tone(hz float64) []int16 {
 	f := make([]int16, Rate.FrameSize())
 	for i := range f {
 		f[i] = int16(8000 * math.Sin(2*math.Pi*hz*float64(i)/float64(Rate)))
+	}
+	return f
+}
+
+// chord is a frame of the nth chord of a tune.
+func chord(n int) []int16 {
+	f := make([]int16, Rate.FrameSize())
+	for _, hz := range []float64{300, 400, 500, 600} {
+		audio.Mix(f, tone(hz*[]float64{1, 1.5, 1.25}[n%3]), 0.2)
 	}
 	return f
 }

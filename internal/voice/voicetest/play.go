@@ -44,7 +44,7 @@ import (
 //	transfer works|fails [after T], hand ID initial "…", hand ID fails
 //
 //	customer says "…" for T [in CODE]       in: the ear tells the language
-//	customer coughs|beeps|faxes for T, customer presses KEYS [every T], customer holds for T, customer hangs up
+//	customer coughs|beeps|faxes|plays for T (plays: music), customer presses KEYS [every T], customer holds for T, customer hangs up
 //	meanwhile customer …                    the same, without waiting until it is said
 //	hang up REASON                          from outside
 //	wait T
