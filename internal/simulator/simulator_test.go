@@ -395,11 +395,15 @@ func TestMurmur(t *testing.T) {
 			t.Errorf("%q sounds different each time", text)
 		}
 		vad, hits, loud := audio.NewVAD(rate), 0, 0
+		signals := audio.NewSignalDetector(rate)
 		for range 25 { // the line is open for a while before anybody speaks
 			vad.Detect(make([]int16, rate.FrameSize()))
 		}
 		for i := 0; i+rate.FrameSize() <= len(pcm); i += rate.FrameSize() {
 			f := pcm[i : i+rate.FrameSize()]
+			if signals.Detect(f) == audio.Music {
+				t.Errorf("%q is taken for music", text)
+			}
 			if _, voiced := vad.Detect(f); audio.Level(f) > -35 {
 				loud++
 				if voiced {

@@ -18,17 +18,17 @@ var beep = func() []int16 {
 // vowels are the frequencies of the first three formants, Hz, of a man's a, e, i, o, u.
 var vowels = [5][3]float64{{730, 1090, 2440}, {530, 1840, 2480}, {270, 2290, 3010}, {570, 840, 2410}, {300, 870, 2240}}
 
-// murmur is a sound like speech that says nothing: a voice whose pitch falls, a vowel for each two letters, a hiss
-// here and there between them, a pause at commas and full stops. The same text always sounds the same.
+// murmur is a sound like speech that says nothing: a voice whose pitch glides and falls, a vowel for each two letters, a
+// hiss here and there between them, a pause at commas and full stops. The same text always sounds the same.
 func murmur(text string) []int16 {
 	var pcm []float64
 	r := rand.New(rand.NewPCG(uint64(len(text)), 5))
-	v := voice{pitch: 130}
+	v := voice{pitch: highest}
 	letters := 0
 	for _, c := range text {
 		switch {
 		case c == '.' || c == ',' || c == '?' || c == '!':
-			pcm = append(pcm, make([]float64, int(rate)/5)...)
+			pcm, v.pitch = append(pcm, make([]float64, int(rate)/5)...), highest
 		case c == ' ':
 		default:
 			if letters++; letters%2 == 0 {
@@ -50,6 +50,7 @@ func murmur(text string) []int16 {
 
 const (
 	syllable = int(rate) * 16 / 100 // samples
+	highest  = 130.0                // Hz, of the pitch
 	loudness = 2600                 // rms, -22 dBFS: as loud as people are on a telephone
 )
 
@@ -63,13 +64,14 @@ type voice struct {
 // syllable appends 160 ms: a consonant, and a vowel that swells and fades.
 func (v *voice) syllable(pcm []float64, r *rand.Rand, formants [3]float64, hiss bool) []float64 {
 	v.pitch = max(v.pitch*(0.97+0.02*r.Float64()), 90)
+	glide := 0.3 * (r.Float64() - 0.5)
 	for i := range syllable {
 		t := float64(i) / float64(syllable)
 		if hiss && t < 0.25 {
 			pcm = append(pcm, 0.3*r.NormFloat64())
 			continue
 		}
-		v.phase += v.pitch * (1 + 0.01*r.NormFloat64()) / float64(rate)
+		v.phase += v.pitch * (1 + glide*(t-0.5) + 0.01*r.NormFloat64()) / float64(rate)
 		x := 0.02 * r.NormFloat64()
 		if v.phase >= 1 {
 			v.phase--

@@ -239,7 +239,10 @@ const (
 
 // beep takes a tone.
 func (m *Machine) beep() {
-	m.amd.beeped, m.far.beeped = true, m.far.on
+	m.amd.beeped = true
+	if m.far.on {
+		m.far.beeped, m.far.since = true, m.now
+	}
 	b := &m.mailbox
 	if !b.on {
 		return

@@ -168,8 +168,8 @@ func (m *Machine) answered(kind Answerer, why string) {
 // music takes music: who plays it wants us to wait. Somebody who was understood has it in the background.
 func (m *Machine) music() {
 	d := &m.amd
-	if m.far.on {
-		m.far.since = m.now // nobody waits for us
+	if f := &m.far; f.on { // nobody waits for us, and what seemed a beep was a note
+		f.since, f.beeped = m.now, f.beeped && f.kind != OnHold
 		return
 	}
 	soon := d.result != parley.AnsweredHuman || m.now-d.since <= greetingTime
@@ -224,6 +224,10 @@ func (m *Machine) attend() {
 	quiet := m.now - max(m.last, f.since)
 	h := d.hint
 	switch {
+	case f.kind == OnHold && d.latest == "":
+		if quiet >= mailboxSilence { // the music was behind a greeting
+			m.answered(Mailbox, "a beep, then silence")
+		}
 	case h.firm && h.kind == Mailbox, h.kind == Mailbox && f.kind != Screener && quiet >= askedPause:
 		m.answered(Mailbox, h.why)
 	case h.kind == Screener && (h.firm || f.kind == Screener), f.kind == Screener && f.answers == 0: // people ask who calls, too

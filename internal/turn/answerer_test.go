@@ -526,6 +526,17 @@ func TestTune(t *testing.T) {
 	if f.wait(2 * time.Second); len(f.kinds) == 0 || f.kinds[len(f.kinds)-1] != OnHold || f.over {
 		t.Errorf("music: %v at %v", f.kinds, f.times)
 	}
+	for beep, want := range []Answerer{OnHold, Mailbox} { // a note that sounds like a beep; a beep
+		f = newFarEnd(1, "en", "")
+		f.notes(4 * time.Second)
+		f.do(f.m.Step(Event{Kind: Beep, At: f.at}))
+		if beep == 0 {
+			f.notes(4 * time.Second)
+		}
+		if f.wait(3 * time.Second); f.kinds[len(f.kinds)-1] != want {
+			t.Errorf("music with a beep: %v at %v, want %v", f.kinds, f.times, want)
+		}
+	}
 	f = newFarEnd(1, "en", "")
 	f.sharp = true
 	f.wait(300 * time.Millisecond)
