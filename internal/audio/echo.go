@@ -129,6 +129,7 @@ func (e *Echo) look(at int, f Frame) (alone, doubt bool) {
 		e.heard.take(f, at)
 		return false, doubt
 	}
+	e.search.rest()
 	e.filter, e.search = filter, nil
 	return alone, false
 }
@@ -166,10 +167,12 @@ func sumOf(f Frame) float32 {
 
 // echoSearch looks for an echo's delay, at 4 kHz.
 type echoSearch struct {
-	cross  []complex64 // of the spectra of what was sent and heard, over the last frames
-	frames int         // in it
-	tries  int         // in the call
+	cross  *crossed // of the spectra of what was sent and heard, over the last frames; nil between two looks
+	frames int      // in it
+	tries  int      // in the call
 }
+
+type crossed [searchSize/2 + 1]complex64
 
 const (
 	searchRate   = 4000
@@ -202,11 +205,15 @@ var searches = sync.Pool{New: func() any {
 	return s
 }}
 
+// crosses are lent while something comes back: most calls never need one.
+var crosses = sync.Pool{New: func() any { return new(crossed) }}
+
 // rest forgets what was compared: nothing more has come for now.
 func (s *echoSearch) rest() {
-	if s.frames > 0 {
-		s.frames = 0
-		clear(s.cross)
+	if s.cross != nil {
+		clear(s.cross[:])
+		crosses.Put(s.cross)
+		s.cross, s.frames = nil, 0
 	}
 }
 
@@ -216,7 +223,7 @@ func (s *echoSearch) add(e *Echo, at int) (delay int, found, doubt bool) {
 		return 0, false, false
 	}
 	if s.cross == nil {
-		s.cross = make([]complex64, searchSize/2+1)
+		s.cross = crosses.Get().(*crossed)
 	}
 	w := searches.Get().(*searching)
 	defer searches.Put(w)
