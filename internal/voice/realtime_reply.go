@@ -136,6 +136,8 @@ func (d *realtime) done(q *asking, used ai.Usage, err error) {
 	d.finish(q)
 	if d.Writes {
 		d.sentence(q, q.split.Flush())
+	} else {
+		d.writes(q.text)
 	}
 	if len(q.calls) > 0 && err == nil {
 		r.usage.Add(used)

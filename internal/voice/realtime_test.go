@@ -61,14 +61,18 @@ func TestRealtimeDialogues(t *testing.T) {
 	}
 }
 
-// Dialogues about what a synthesizer makes of the texts of a model that hears.
-func TestDualplexDialogues(t *testing.T) {
-	files, err := filepath.Glob("testdata/dualplex/*.dialogue")
-	if err != nil || len(files) == 0 {
-		t.Fatal("there are no dialogues", err)
-	}
-	for _, f := range files {
-		t.Run(filepath.Base(f), func(t *testing.T) { voicetest.PlayIn(t, f, "dualplex") })
+// Dialogues about what a synthesizer makes of the texts of a model that hears, and about a model that speaks itself.
+func TestModeDialogues(t *testing.T) {
+	for folder, modes := range map[string][]string{"dualplex": {"dualplex"}, "multimodal": {"multimodal"}} {
+		files, err := filepath.Glob("testdata/" + folder + "/*.dialogue")
+		if err != nil || len(files) == 0 {
+			t.Fatal("there are no dialogues", err)
+		}
+		for _, f := range files {
+			for _, mode := range modes {
+				t.Run(mode+"/"+filepath.Base(f), func(t *testing.T) { voicetest.PlayIn(t, f, mode) })
+			}
+		}
 	}
 }
 

@@ -135,9 +135,9 @@ func (d *realtime) follows(t ai.Transcript) {
 	}
 }
 
-// writes changes to the language of a sentence that the model has written, before it is spoken.
-func (d *realtime) writes(sentence string) {
-	if next, changes := d.answering(sentence, d.Language); changes {
+// writes changes to the language of a sentence that the model has written, before it is spoken, or of what it has said.
+func (d *realtime) writes(text string) {
+	if next, changes := d.answering(text, d.Language); changes {
 		d.speaks(next)
 	}
 }
