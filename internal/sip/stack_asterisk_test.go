@@ -117,7 +117,7 @@ exten = _9X.,1,Dial(PJSIP/PLAIN/sip:8@127.0.0.1:${EXTEN:1})
 func newAsterisk(t *testing.T) *asterisk {
 	t.Helper()
 	dir := t.TempDir()
-	a := &asterisk{sip: freePort(t), tls: freePort(t), manager: freePort(t), ca: newAuthority(t)}
+	a := &asterisk{sip: ownPort(t), tls: ownPort(t), manager: ownPort(t), ca: newAuthority(t)}
 	cert, key := a.ca.pair(t, tomorrow, "127.0.0.1")
 	var pjsip strings.Builder
 	fmt.Fprintf(&pjsip, "[global]\ntype=global\nendpoint_identifier_order=username\n")
@@ -133,7 +133,6 @@ func newAsterisk(t *testing.T) *asterisk {
 		fmt.Fprintf(&pjsip, "[%s]\ntype=endpoint\ncontext=in\ndisallow=all\ndirect_media=no\naors=%s\n%s\n[%s]\ntype=aor\nmax_contacts=1\nremove_existing=yes\n",
 			n, n, settings, n)
 	}
-	media := freePort(t)
 	plan := strings.NewReplacer("SIPPORT", fmt.Sprint(a.sip), "HERE", dir, "IDENTITY", numberOf("identity"), "PLAIN", numberOf("plain call, µ-law"))
 	for name, text := range map[string]string{
 		"cert.pem": cert, "key.pem": key, "ca.pem": a.ca.pem,
@@ -141,7 +140,7 @@ func newAsterisk(t *testing.T) *asterisk {
 		"modules.conf":    "[modules]\nautoload=yes\n",
 		"logger.conf":     "[logfiles]\nconsole => notice,warning,error,verbose(3)\n",
 		"pjsip.conf":      pjsip.String(),
-		"rtp.conf":        fmt.Sprintf("[general]\nrtpstart=%d\nrtpend=%d\n", media, media+400),
+		"rtp.conf":        "[general]\nrtpstart=32100\nrtpend=32399\n",
 		"extensions.conf": plan.Replace(dialplan),
 		"manager.conf":    fmt.Sprintf("[general]\nenabled=yes\nport=%d\nbindaddr=127.0.0.1\n[tester]\nsecret=tester\nread=all\nwrite=all\n", a.manager),
 	} {
@@ -308,6 +307,19 @@ func (a *asterisk) others(t *testing.T, plain string) {
 		}
 		who.next(t).hangUp(t)
 	})
+	try(t, stack, "attended transfer to somebody (REFER with Replaces)", "in", func(t *testing.T) {
+		number := numberOf(plain) // that of ours, whom pjsua calls and joins to Asterisk
+		s, who := a.server(t, Config{Trunks: fixed(Trunk{ID: 1, Number: number, Address: fmt.Sprintf("127.0.0.1:%d", a.sip), ByIP: true, Allowed: loopback})})
+		f, _ := startPJSUA(t, a.ca, call{}, list("--no-vad", "--id", "sip:"+number+"@127.0.0.1"), "sip:"+number+"@"+s.Addr().String())
+		r := who.next(t).running
+		r.own().MayRefer(func(string) error { return nil })
+		r.phone.hears(t, 440)
+		f.types(fmt.Sprintf("m\nsip:+15550010100@127.0.0.1:%d", a.sip))
+		f.says("Call 1 state changed to CONFIRMED")
+		f.types("[\nX\n1")
+		(&call{}).proves(t, r, 1000)
+		r.hangUp(t)
+	})
 	try(t, stack, "redirect (302)", "out", func(t *testing.T) {
 		l, err := start(t, Config{}).Dial(soon(t), Dialling{Trunk: a.trunk(plain, call{}), To: "+15550010110", From: numberOf(plain), May: func(string) error { return nil }})
 		if err != nil {
@@ -340,9 +352,7 @@ func (a *asterisk) others(t *testing.T, plain string) {
 		e.ends(t, parley.CustomerHangup)
 	})
 	try(t, stack, "INVITE of more than 1,300 octets: by TCP", "out", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(context.Background(), hang)
-		defer cancel()
-		l, err := start(t, Config{}).Dial(ctx, Dialling{Trunk: a.trunk(plain, call{}), To: "+15550010100", From: numberOf(plain),
+		l, err := start(t, Config{}).Dial(soon(t), Dialling{Trunk: a.trunk(plain, call{}), To: "+15550010100", From: numberOf(plain),
 			Headers: map[string]string{"X-Long": strings.Repeat("long ", 200)}})
 		if err != nil {
 			t.Fatal(err)

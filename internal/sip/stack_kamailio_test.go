@@ -7,15 +7,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"parley"
 	"parley/internal/audio"
+	"parley/internal/rtp"
 )
 
-// kamailio is a running registrar and proxy, with rtpengine beside it: it asks for passwords, and relays the sound of
-// calls to names that begin with "through".
+// kamailio is a running registrar and proxy, with rtpengine beside it: it asks for passwords, and has rtpengine relay the
+// sound of all calls. Towards us it is encrypted as the last digit of the called number says: by SDES where it is 7 or 8,
+// by DTLS where it is 9; towards the others it is plain.
 type kamailio struct {
 	*foreign
 	sip, tls int
@@ -75,9 +78,12 @@ request_route {
 		sl_send_reply("302", "Moved Temporarily");
 		exit;
 	}
-	if ($rU == "full") { sl_send_reply("503", "Service Unavailable"); exit; }
+	$avp(sound) = "RTP/AVP";
+	if ($rU =~ "^.1555.*7$") $avp(sound) = "RTP/SAVP SDES-no-AEAD_AES_256_GCM SDES-no-AEAD_AES_128_GCM";
+	if ($rU =~ "^.1555.*8$") $avp(sound) = "RTP/SAVP SDES-no-AEAD_AES_256_GCM";
+	if ($rU =~ "^.1555.*9$") $avp(sound) = "UDP/TLS/RTP/SAVP SDES-off";
 	if (!lookup("location")) { sl_send_reply("404", "Not Found"); exit; }
-	route(SOUND);
+	rtpengine_manage("replace-origin replace-session-connection $avp(sound)");
 	t_on_reply("ANSWER");
 	t_relay();
 }
@@ -94,11 +100,11 @@ func newKamailio(t *testing.T) *kamailio {
 		t.Skip("kamailio is not installed")
 	}
 	dir := t.TempDir()
-	k := &kamailio{sip: freePort(t), tls: freePort(t), ca: newAuthority(t)}
+	k := &kamailio{sip: ownPort(t), tls: ownPort(t), ca: newAuthority(t)}
 	cert, key := k.ca.pair(t, tomorrow, "127.0.0.1")
-	port, media := freePort(t), freePort(t)
+	port := ownPort(t)
 	begin(t, dir, "rtpengine", "--foreground", "--log-stderr", "--table=-1", "--interface=127.0.0.1", "--log-level=5",
-		fmt.Sprintf("--listen-ng=127.0.0.1:%d", port), fmt.Sprintf("--port-min=%d", media), fmt.Sprintf("--port-max=%d", media+200))
+		fmt.Sprintf("--listen-ng=127.0.0.1:%d", port), "--port-min=32400", "--port-max=32699")
 	text := strings.NewReplacer("SIP\r\n", fmt.Sprint(k.sip)+"\r\n", ":SIP", fmt.Sprintf(":%d", k.sip), ":TLS", fmt.Sprintf(":%d", k.tls),
 		"MODULES", modules[0], "DIR", dir, "ENGINE", fmt.Sprint(port)).Replace(routes)
 	for name, text := range map[string]string{"cert.pem": cert, "key.pem": key, "kamailio.cfg": text,
@@ -126,10 +132,24 @@ func (k *kamailio) trunk(number, transport string) Trunk {
 // behind runs a pjsua that is registered here under a name.
 func (k *kamailio) behind(t *testing.T, name string, args ...string) *foreign {
 	t.Helper()
-	f := pjsua(t, k.ca, audio.Narrow, append(append(here, "--no-vad", "--dis-codec=G722", "--local-port", fmt.Sprint(freePort(t)), "--auto-answer", "200",
+	f := pjsua(t, k.ca, audio.Narrow, append(append(here, "--no-vad", "--dis-codec=G722", "--local-port", fmt.Sprint(ownPort(t)), "--auto-answer", "200",
 		"--id", fmt.Sprintf("sip:%s@127.0.0.1:%d", name, k.sip), "--registrar", fmt.Sprintf("sip:127.0.0.1:%d", k.sip)), args...)...)
 	f.says("registration success")
 	return f
+}
+
+// proves asserts that both ends hear each other, through rtpengine, and ends the call and the telephone.
+func (k *kamailio) proves(t *testing.T, c *call, f *foreign, r *running) {
+	t.Helper()
+	c.proves(t, r, 440)
+	if port := r.own().state.agreed.Told.Port(); strings.Contains(f.text(), fmt.Sprintf("RTP socket reachable at 127.0.0.1:%d", port)) {
+		t.Errorf("the sound goes to pjsua's own port %d", port)
+	}
+	r.hangUp(t)
+	f.says("DISCONNECTED")
+	f.types("q")
+	f.quits()
+	recorded(t, filepath.Join(f.dir, "rec.wav"), 1000)
 }
 
 func TestStackKamailio(t *testing.T) {
@@ -137,45 +157,41 @@ func TestStackKamailio(t *testing.T) {
 	installed(t, "kamailio", "-v")
 	installed(t, "rtpengine", "-v")
 	k := newKamailio(t)
-	for i, transport := range []string{"udp", "tcp", "tls"} {
-		row := map[string]string{"udp": "plain call, µ-law", "tcp": "TCP", "tls": "TLS"}[transport]
-		number, name := fmt.Sprintf("+1555000200%d", i), fmt.Sprintf("+1666000200%d", i)
-		try(t, stack, row, "in", func(t *testing.T) {
-			s, a, _ := answering(t, Config{Trunks: fixed(k.trunk(number, transport))})
+	for i, c := range calls {
+		if !slices.Contains(list("plain call, µ-law", "TCP", "TLS", "SRTP required, over TLS", "SRTP by AEAD_AES_128_GCM", "DTLS-SRTP"), c.row) {
+			continue
+		}
+		last := map[string]int{"SRTP required, over TLS": 7, "SRTP by AEAD_AES_128_GCM": 8, "DTLS-SRTP": 9}[c.row]
+		number, name := fmt.Sprintf("+1555000%02d0%d", i, last), fmt.Sprintf("+1666000%02d00", i)
+		trunk := k.trunk(number, c.transport)
+		trunk.SRTP = c.srtp
+		try(t, stack, c.row, "in", func(t *testing.T) {
+			s, a, _ := answering(t, Config{Trunks: fixed(trunk)})
 			awaits(t, "the registration", func() bool { return s.Registered(7) })
-			f := pjsua(t, k.ca, audio.Narrow, append(here, "--no-vad", "--dis-codec=G722", "--local-port", fmt.Sprint(freePort(t)),
+			f := pjsua(t, k.ca, audio.Narrow, append(here, "--no-vad", "--dis-codec=G722", "--local-port", fmt.Sprint(ownPort(t)),
 				fmt.Sprintf("sip:%s@127.0.0.1:%d", number, k.sip))...)
-			in := a.next(t)
-			in.phone.hears(t, 440)
-			in.phone.await(t, "a second is heard", func() bool { return in.phone.ticks > 60 })
-			in.hangUp(t)
-			f.says("DISCONNECTED")
-			f.types("q")
-			f.quits()
-			recorded(t, filepath.Join(f.dir, "rec.wav"), 1000)
+			k.proves(t, &c, f, a.next(t).running)
 		})
-		try(t, stack, row, "out", func(t *testing.T) {
+		if c.suite == rtp.AESGCM { // it prefers another one of ours
+			continue
+		}
+		try(t, stack, c.row, "out", func(t *testing.T) {
 			f := k.behind(t, name)
-			r := dials(t, start(t, Config{}), k.trunk(number, transport), name)
-			r.phone.hears(t, 440)
-			r.phone.await(t, "a second is heard", func() bool { return r.phone.ticks > 60 })
-			r.hangUp(t)
-			f.says("DISCONNECTED")
-			f.types("q")
-			f.quits()
-			recorded(t, filepath.Join(f.dir, "rec.wav"), 1000)
+			k.proves(t, &c, f, dials(t, start(t, Config{}), trunk, name))
 		})
 	}
-	try(t, stack, "sound through rtpengine", "out", func(t *testing.T) {
-		f := k.behind(t, "+16660002009")
-		r := dials(t, start(t, Config{}), k.trunk("+15550002009", "udp"), "+16660002009")
-		r.phone.hears(t, 440)
-		text := f.text()
-		port := r.own().state.agreed.Told.Port()
-		if strings.Contains(text, fmt.Sprintf("RTP socket reachable at 127.0.0.1:%d", port)) {
-			t.Errorf("the sound goes to pjsua's own port %d", port)
+	try(t, stack, "registration", "in", func(t *testing.T) {
+		trunk := k.trunk("+15550009901", "tcp")
+		s, _, _ := answering(t, Config{Trunks: fixed(trunk)})
+		awaits(t, "the registration", func() bool { return s.Registered(7) })
+	})
+	try(t, stack, "password, ours asked for", "out", func(t *testing.T) {
+		f := k.behind(t, "+16660009902")
+		r := dials(t, start(t, Config{}), k.trunk("+15550009902", "udp"), "+16660009902")
+		if !strings.Contains(r.said(), "\nSIP/2.0 407 ") {
+			t.Error("it doesn't ask")
 		}
-		r.hangUp(t)
+		k.proves(t, &call{}, f, r)
 	})
 	try(t, stack, "outbound proxy", "out", func(t *testing.T) {
 		k.behind(t, "+16660002005")

@@ -3,16 +3,21 @@
 package sip
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"parley"
 	"parley/internal/audio"
 )
+
+// earlyLinphone has it speak before it answers, which is the test's to say.
+const earlyLinphone = "sip incoming_calls_early_media=1"
 
 // startLinphone runs linphone's console telephone. The settings are lines of its configuration: SECTION KEY=VALUE.
 func startLinphone(t *testing.T, ca *authority, c call, settings []string, to string) (f *foreign, port int) {
@@ -50,7 +55,10 @@ func startLinphone(t *testing.T, ca *authority, c call, settings []string, to st
 		}
 	}
 	args := list("HOME="+dir, "linphonec", "-c", filepath.Join(dir, "rc"), "-d", "5", "-l", filepath.Join(dir, "log"))
-	if to == "" {
+	switch {
+	case slices.Contains(settings, earlyLinphone):
+		args = append(args, "--real-early-media")
+	case to == "":
 		args = append(args, "-a")
 	}
 	t.Cleanup(func() {
@@ -119,6 +127,22 @@ func TestStackLinphone(t *testing.T) {
 	p.both(t, "transfer (REFER)", nil, func(t *testing.T, _ *foreign, s *Server, a *answerer, r *running) {
 		r.phone.hears(t, 440)
 		transfers(t, s, a, r)
+	})
+	try(t, p.stack, "early media heard", "out", func(t *testing.T) {
+		s, _, ca := answering(t, Config{})
+		f, port := p.start(t, ca, call{}, list(earlyLinphone), "")
+		r := hearsEarly(t, s, (&call{}).trunk("+15550002222", port, ca.pem), "+15550001111", 440, func() { f.types("answer") })
+		p.proves(t, &call{}, f, r)
+	})
+	try(t, p.stack, "early media sent", "in", func(t *testing.T) {
+		calls := make(chan early, 1)
+		s := sounding(t, Config{}, func(_ context.Context, e early) { calls <- e; <-e.leg.(*leg).done })
+		f, _ := p.start(t, newAuthority(t), call{}, nil, "sip:+15550001111@"+s.Addr().String())
+		e := get(t, calls)
+		e.phone.await(t, "a second is heard", func() bool { return e.phone.ticks > 60 })
+		f.types("terminate")
+		e.ends(t, parley.CustomerHangup)
+		p.heard(t, f, 1000)
 	})
 	p.both(t, "they hang up", nil, func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
 		r.phone.hears(t, 440)

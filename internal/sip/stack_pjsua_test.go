@@ -41,7 +41,7 @@ func pjsuaOf(t testing.TB, ca *authority, hz float64, rate audio.Rate, args ...s
 	// it only writes its output in large pieces
 	return begin(t, dir, "stdbuf", append([]string{"-oL", program, "--null-audio", "--no-tones", "--no-color", "--log-level", "5", "--app-log-level", "5",
 		"--play-file", toned(t, dir, hz, int(rate)), "--auto-play", "--clock-rate", fmt.Sprint(int(rate)),
-		"--rec-file", filepath.Join(dir, "rec.wav"), "--auto-rec", "--rtp-port", fmt.Sprint(freePort(t)),
+		"--rec-file", filepath.Join(dir, "rec.wav"), "--auto-rec", "--rtp-port", fmt.Sprint(ownPort(t)),
 		"--tls-ca-file", "ca.pem", "--tls-cert-file", "cert.pem", "--tls-privkey-file", "key.pem"}, args...)...)
 }
 
@@ -52,7 +52,7 @@ func list(args ...string) []string { return args }
 
 // startPJSUA runs it as a telephone.
 func startPJSUA(t *testing.T, ca *authority, c call, settings []string, to string) (f *foreign, port int) {
-	port = freePort(t)
+	port = ownPort(t)
 	args := append(append(list("--local-port", fmt.Sprint(port)), here...), settings...)
 	switch c.codec {
 	case audio.Opus, audio.G722:
@@ -157,15 +157,15 @@ func TestStackPJSUA(t *testing.T) {
 		transfers(t, s, a, r)
 	})
 	try(t, p.stack, "attended transfer to somebody (REFER with Replaces)", "in", func(t *testing.T) {
-		joins(t, p, func(a *foreign) { a.types("[\nX\n1") })
+		joins(t, p, "[\nX\n1")
 	})
 	try(t, p.stack, "taken over by somebody (Replaces)", "in", func(t *testing.T) {
-		joins(t, p, func(a *foreign) { a.types("X\n0") })
+		joins(t, p, "X\n0")
 	})
 	for row, setting := range map[string]string{"early media heard": calm, reliably: "--use-100rel"} {
 		try(t, p.stack, row, "out", func(t *testing.T) {
 			s, _, ca := answering(t, Config{})
-			port := freePort(t)
+			port := ownPort(t)
 			f := pjsua(t, ca, audio.Narrow, append(here, calm, setting, "--dis-codec=G722", "--local-port", fmt.Sprint(port), "--auto-answer", "183")...)
 			f.says("Ready: Success")
 			r := hearsEarly(t, s, (&call{}).trunk("+15550002222", port, ca.pem), "+15550001111", 440, func() { f.types("a\n200") })
@@ -187,7 +187,7 @@ func TestStackPJSUA(t *testing.T) {
 	try(t, p.stack, "redirect (302)", "out", func(t *testing.T) {
 		s, _, ca := answering(t, Config{})
 		_, next := p.start(t, ca, call{}, list(calm), "")
-		port := freePort(t)
+		port := ownPort(t)
 		f := pjsua(t, ca, audio.Narrow, append(here, "--local-port", fmt.Sprint(port))...)
 		f.says("Ready: Success")
 		d := Dialling{Trunk: (&call{}).trunk("+15550002222", port, ""), To: "+15550001111", From: "+15550002222", May: func(string) error { return nil }}
@@ -207,7 +207,7 @@ func TestStackPJSUA(t *testing.T) {
 	})
 	try(t, p.stack, "busy", "out", func(t *testing.T) {
 		s, _, ca := answering(t, Config{})
-		port := freePort(t)
+		port := ownPort(t)
 		f := pjsua(t, ca, audio.Narrow, append(here, "--local-port", fmt.Sprint(port), "--auto-answer", "486")...)
 		f.says("Ready: Success")
 		_, err := s.Dial(soon(t), Dialling{Trunk: Trunk{Address: fmt.Sprintf("127.0.0.1:%d", port)}, To: "+15550001111", From: "+15550002222"})
@@ -222,13 +222,13 @@ func TestStackPJSUA(t *testing.T) {
 	})
 }
 
-// joins has one pjsua call us and another one, which plays 700 Hz, and join the two. The conversation goes on with the
-// other one.
-func joins(t *testing.T, p *telephone, join func(a *foreign)) {
+// joins has one pjsua call us and another one, which plays 700 Hz, and join the two by typing something. The conversation
+// goes on with the other one.
+func joins(t *testing.T, p *telephone, join string) {
 	t.Helper()
 	who := newAnswerer(1000)
 	s := start(t, Config{Answer: who.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", Address: "127.0.0.1:9", ByIP: true, Allowed: loopback})})
-	ca, port := newAuthority(t), freePort(t)
+	ca, port := newAuthority(t), ownPort(t)
 	other := pjsuaOf(t, ca, 700, audio.Narrow, append(here, "--no-vad", "--dis-codec=G722", "--dis-codec=PCMA", "--local-port", fmt.Sprint(port), "--auto-answer", "200")...)
 	other.says("Ready: Success")
 	f, _ := p.start(t, ca, call{}, list("--no-vad"), "sip:+15550001111@"+s.Addr().String())
@@ -237,7 +237,7 @@ func joins(t *testing.T, p *telephone, join func(a *foreign)) {
 	r.phone.hears(t, 440)
 	f.types(fmt.Sprintf("m\nsip:other@127.0.0.1:%d", port))
 	f.says("Call 1 state changed to CONFIRMED")
-	join(f)
+	f.types(join)
 	r.phone.hears(t, 700)
 	r.phone.await(t, "a second is heard", func() bool { return r.phone.ticks > 60 })
 	r.hangUp(t)

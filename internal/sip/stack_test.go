@@ -66,7 +66,6 @@ SRTP by AEAD_AES_128_GCM
 DTLS-SRTP
 reports of what they hear (RTCP)
 RTCP on the port of the sound
-sound through rtpengine
 reliable ringing (100rel)
 early media heard
 early media sent
@@ -264,28 +263,24 @@ func awaits(t testing.TB, what string, so func() bool) {
 	}
 }
 
-// freePort is a free port, for SIP or for sound.
-func freePort(t testing.TB) int {
-	t.Helper()
-	w := newWire(t, "127.0.0.1")
-	port := w.addr().Port()
-	w.Close()
-	w.control.Close()
-	return int(port)
-}
-
 var given atomic.Int32
 
-// ownPort is a port that no other test is given, and the next one: above those of our sound, and below those that the
-// system hands out.
+// ownPort is a port, for UDP and TCP, that no other test is given, nor the seven after it: below those of our sound.
 func ownPort(t testing.TB) int {
 	t.Helper()
 	for {
-		port := 30000 + 2*int(given.Add(1))
-		if port > 32000 {
+		port := 10000 + 8*int(given.Add(1))
+		if port > 19990 {
 			t.Fatal("no port is left")
 		}
-		if c, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil && c.Close() == nil {
+		at := fmt.Sprintf("127.0.0.1:%d", port)
+		u, err := net.ListenPacket("udp", at)
+		if err != nil {
+			continue
+		}
+		l, err := net.Listen("tcp", at)
+		u.Close()
+		if err == nil && l.Close() == nil {
 			return port
 		}
 	}
