@@ -34,34 +34,40 @@ func (h *hummer) Tick(_, out audio.Frame) bool {
 
 // secure measures what encrypting the sound adds to a call: the same calls between two ends of ours over loopback, in
 // the clear and by SRTP. The goal is at most 0.3 ms a call-second. It also measures what a call costs whose two legs are
-// joined by a bridge: the goal is at most 1.2 times what two calls cost.
+// joined by a bridge: the goal is at most 1.2 times what two calls cost. Each is measured several times by turns, and the
+// least counts: a shared processor's speed changes by a half from minute to minute, which is more than what is measured.
 func secure() error {
-	plain, err := humming("", false)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("  the sound of a call alone, in this process: %v a call-second in the clear", plain.Round(10*time.Microsecond))
-	for _, suite := range []rtp.Suite{rtp.AES80, rtp.AESGCM} {
-		took, err := humming(suite, false)
-		if err != nil {
-			return err
+	ways := []struct {
+		suite  rtp.Suite
+		joined bool
+		least  time.Duration
+	}{{}, {suite: rtp.AES80}, {suite: rtp.AESGCM}, {joined: true}}
+	for round := range 4 {
+		for i := range ways {
+			w := &ways[i]
+			took, err := humming(w.suite, w.joined)
+			if err != nil {
+				return err
+			}
+			if round == 0 || took < w.least {
+				w.least = took
+			}
 		}
-		fmt.Printf("; %s adds %v", suite, (took - plain).Round(10*time.Microsecond))
 	}
-	fmt.Println()
-	joined, err := humming("", true)
-	if err != nil {
-		return err
+	plain, joined := ways[0].least, ways[3].least
+	fmt.Printf("  the sound of a call alone, in this process: %v a call-second in the clear", plain.Round(10*time.Microsecond))
+	for _, w := range ways[1:3] {
+		fmt.Printf("; %s adds %v", w.suite, (w.least - plain).Round(10*time.Microsecond))
 	}
 	bridged := 2*joined - plain // of two ends one is a telephone that hums, as before
-	fmt.Printf("  two legs joined by a bridge: %.2f times two calls (%v a leg-second)\n", float64(bridged)/float64(plain), bridged.Round(10*time.Microsecond))
+	fmt.Printf("\n  two legs joined by a bridge: %.2f times two calls (%v a leg-second)\n", float64(bridged)/float64(plain), bridged.Round(10*time.Microsecond))
 	return nil
 }
 
 // humming is what one end of a call costs a second, of fifty calls. With joined, one end of each hums, and the other is
 // joined with that of the next call.
 func humming(suite rtp.Suite, joined bool) (time.Duration, error) {
-	const calls, lasts = 50, 10 * time.Second
+	const calls, lasts = 50, 4 * time.Second
 	ports, done := rtp.NewPorts(30000, 39999), make(chan struct{})
 	at := netip.MustParseAddr("127.0.0.1")
 	var sessions []*rtp.Session
@@ -105,7 +111,7 @@ func humming(suite rtp.Suite, joined bool) (time.Duration, error) {
 	close(done)
 	wg.Wait()
 	for _, s := range sessions {
-		if got := s.Stats(); got.Suite != suite || got.Received < 9*50 || got.Unreadable > 0 {
+		if got := s.Stats(); got.Suite != suite || got.Received < 3*50 || got.Unreadable > 0 {
 			return 0, fmt.Errorf("a call with %q heard %d packets, and spoke %q", suite, got.Received, got.Suite)
 		}
 	}
