@@ -122,7 +122,6 @@ func (s *Set) UnmarshalJSON(raw []byte) error {
 // common is what all languages share: data/common.json.
 type common struct {
 	Sounds        Set      `json:"sounds"`        // of listening
-	Agreement     Set      `json:"agreement"`     // words of listening
 	Hesitations   Set      `json:"hesitations"`   // more is to come
 	Abbreviations Set      `json:"abbreviations"` // their full stop ends no sentence
 	Fillers       []string `json:"fillers"`       // where a language has none
@@ -208,7 +207,7 @@ func read(files fs.FS, name string, into any) error {
 
 // complete adds what all languages share, and what this one falls back on.
 func (l *Language) complete(c *common, english *Language) {
-	l.Words.Listening = union(union(c.Sounds, c.Agreement), l.Words.Listening)
+	l.Words.Listening = union(c.Sounds, l.Words.Listening)
 	l.Words.Dangling = union(c.Hesitations, l.Words.Dangling)
 	if l.Phrases == (Phrases{}) {
 		l.Phrases = english.Phrases

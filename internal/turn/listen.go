@@ -116,7 +116,7 @@ func (m *Machine) heard(e Event) {
 		}
 		m.streams = m.streams || !e.Final && (!m.manner.Sound || m.open && i == m.latest())
 		if !e.Final && lang.IsNod(text, m.manner.Language) {
-			s.nod = strings.Join(lang.Tokens(text), " ")
+			s.nod = text
 		}
 		m.asked, m.quietAt = 0, max(m.quietAt, s.last)
 	}
@@ -273,10 +273,8 @@ func (m *Machine) overlap() {
 	text := m.fresh.of(m.turn, true)
 	longest, pending, closed := m.sum()
 	gist := m.gists.of(text, pending > 0, m.findGist)
-	// One word of listening doesn't take so long: the ear has missed the others.
-	missing := pending == 0 && gist.words <= 1 && longest >= m.sure() && r.purpose != Greeting && m.certain()
-	small := gist.isSmall(r) && !missing || longest < briefTime && !m.tentative(r) &&
-		(gist.hollow || gist.words <= 2 && !gist.halting && m.wavered())
+	small := gist.isSmall(r) || longest < briefTime && !m.tentative(r) &&
+		(gist.hollow || gist.words <= 2 && m.wavered())
 	// A text that may still change counts if there is more speech behind it than a mere backchannel takes: nothing is
 	// lost meanwhile, as the assistant is silent already.
 	told := text != "" && !small && (pending == 0 || longest >= m.sure())
@@ -349,7 +347,7 @@ func (m *Machine) certain() bool {
 func (m *Machine) wavered() bool {
 	return slices.ContainsFunc(m.turn, func(s segment) bool {
 		return !s.queued && s.nod != "" &&
-			!strings.HasPrefix(strings.Join(lang.Tokens(s.text), " "), s.nod)
+			!strings.HasPrefix(s.text, s.nod)
 	})
 }
 

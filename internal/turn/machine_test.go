@@ -248,8 +248,7 @@ func TestNod(t *testing.T) {
 	}{
 		{"sure", "shah", 20, false}, {"oh", "over", 20, true}, {"yeah", "yeah wait", 25, true},
 		{"sure", "shah", 60, true}, {"shah", "shah", 20, true},
-		{"yeah", "yet he was late", 25, true}, {"okay", "o que", 20, false}, {"oh okay", "oh okey", 25, false},
-		{"Okay.", "Okay, Tuesday", 25, true}, {"okay", "stop", 20, true},
+		{"yeah", "yet he was late", 25, true},
 	} {
 		w := newWorld(t, manners(0))
 		w.op('S')
@@ -267,41 +266,6 @@ func TestNod(t *testing.T) {
 		if w.dead[1] != c.cut || w.held {
 			t.Errorf("%q, then %q after %d frames: cut off %v, held %v", c.partial, c.final, c.frames, w.dead[1],
 				w.held)
-		}
-	}
-}
-
-// TestOverlong: one word of listening takes less than 900 ms. Where the ear gives no other for more than that, it has
-// missed what was said; two words may take so long.
-func TestOverlong(t *testing.T) {
-	for _, c := range []struct {
-		text   string
-		frames int
-		cut    bool
-	}{
-		{"oh", 40, false}, {"oh", 50, true}, {"oh okay", 50, false}, {"", 50, false},
-	} {
-		manner := manners(0)
-		manner.Initial = ""
-		w := newWorld(t, manner)
-		say := func(frames, n int, text string) {
-			for range frames {
-				w.op('v')
-			}
-			for range 12 {
-				w.op('.')
-			}
-			w.send(Event{Kind: Text, N: n, Text: text, Final: true})
-		}
-		say(30, 0, "when are you open")
-		for range 40 {
-			w.op('.')
-		}
-		w.op('s')
-		w.op('S')
-		say(c.frames, 1, c.text)
-		if w.dead[1] != c.cut || w.held {
-			t.Errorf("%q after %d frames: cut off %v, held %v", c.text, c.frames, w.dead[1], w.held)
 		}
 	}
 }
