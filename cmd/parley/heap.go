@@ -11,7 +11,7 @@ import (
 const (
 	slackPercent = 300      // garbage that is let lie, of what is kept
 	slack        = 16 << 20 // and at most so much of it while there are calls, where they keep less
-	leastSlack   = 75       // percent of what is kept, however much it is
+	leastSlack   = 50       // percent of what is kept, however much it is
 )
 
 // slacken has the garbage collector run seldom. The heap is small (tens of MB) and requests allocate much of what
