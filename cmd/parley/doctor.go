@@ -81,6 +81,9 @@ func checkVendors(ctx context.Context, s *Settings, db *store.DB) (found []findi
 			}
 			found = append(found, finding{f.State, f.What, f.Text})
 		}
+		for _, f := range v.Retiring {
+			found = append(found, finding{f.State, f.What, f.Text})
+		}
 	}
 	return found
 }

@@ -70,3 +70,14 @@ const (
 	TurnResumed Turn = "resumed" // they had not
 	TurnEnded   Turn = "ended"   // they have
 )
+
+// Teller is an Ear that knows what to tell an assistant's owner about its vendor's failures.
+type Teller interface{ Told(err error) error }
+
+// ToldBy is the error of a transcript as its ear's owner is told it.
+func ToldBy(e Ear, err error) error {
+	if t, ok := e.(Teller); ok && err != nil {
+		return t.Told(err)
+	}
+	return err
+}

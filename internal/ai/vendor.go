@@ -29,6 +29,9 @@ type Vendor struct {
 	// Models lists the models that the settings name, the best first: Kind, Code and Name.
 	Models func() []parley.Model
 
+	// Retired lists the models that the vendor has retired, or is going to, as far as its own servers are used.
+	Retired []Retirement
+
 	// With declares the vendor with another key, whatever the settings say; nil if it takes none. See Rekeyed.
 	With func(k Key) *Vendor
 	// Open prepares the vendor without contacting it. It fails if the settings can't be used.

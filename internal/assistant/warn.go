@@ -3,6 +3,7 @@ package assistant
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"parley"
 	"parley/internal/ai"
@@ -219,6 +220,35 @@ func (d *Studio) Missing(a *parley.Assistant) (list []string) {
 	_, err = providers.Recognizer(speech.Recognizer)
 	add(ai.TheRecognizer, err)
 	return list
+}
+
+// Retiring lists the models of an assistant that their vendors have retired, or are going to, and what to choose instead;
+// gone reports whether one of them is gone already.
+func (d *Studio) Retiring(a *parley.Assistant, now time.Time) (list []string, gone bool) {
+	c := d.Catalog.For(a.UserID)
+	add := func(vendor, model, choose string) {
+		r, name := c.Retires(vendor, model)
+		if r == nil || !r.Near(now) {
+			return
+		}
+		gone = gone || r.Gone(now)
+		if choose == "" {
+			choose = "choose " + cmp.Or(r.Instead, "another model")
+		}
+		list = append(list, fmt.Sprintf("%s: %s.", r.Said(name, model, now), choose))
+	}
+	if m, err := d.own(a); err == nil && a.LLMModelID != nil {
+		add(m.Provider, m.Code, "")
+	}
+	if speech, err := d.Speech(a); err == nil {
+		if speech.Model != "" {
+			add(speech.Provider, speech.Model, "")
+		}
+		if speech.Synthesizer != "" {
+			add(speech.Synthesizer, c.Speaks(speech.Synthesizer), "choose a voice of another provider")
+		}
+	}
+	return list, gone
 }
 
 // Limits says, for a person, what fields of an assistant can't do in a mode. It has the same fields for every mode; those

@@ -28,6 +28,7 @@ type Catalog struct {
 	voices   map[int64]*voice
 	voicesOf map[scope][]parley.Voice
 
+	vendors        []*ai.Vendor
 	speakers       []ai.Speaker // by rank
 	listeners      []ai.Listener
 	synthesizersOf map[int64][]parley.Provider // configured ones by language, 0: every language
@@ -56,6 +57,7 @@ type voice struct {
 // https://voice.example.com.
 func New(publicURL string, vendors []*ai.Vendor) *Catalog {
 	c := &Catalog{
+		vendors:        vendors,
 		languages:      make([]parley.Language, len(languages)),
 		languageByISO:  make(map[string]*parley.Language, len(languages)),
 		languageByID:   make(map[int64]*parley.Language, len(languages)),
@@ -333,6 +335,25 @@ func (c *Catalog) speaker(code string) *ai.Speaker {
 		}
 	}
 	return nil
+}
+
+// Retires is what a vendor has announced about a model, by the codes of both, with the vendor's name; nil if it is
+// nothing.
+func (c *Catalog) Retires(vendor, model string) (r *ai.Retirement, name string) {
+	for _, v := range c.vendors {
+		if v.Code == vendor {
+			return v.Retires(model), v.Name
+		}
+	}
+	return nil, ""
+}
+
+// Speaks is the model that a provider speaks with, by the provider's code; "" if there is no choice.
+func (c *Catalog) Speaks(code string) string {
+	if s := c.speaker(code); s != nil && s.Model != nil {
+		return s.Model()
+	}
+	return ""
 }
 
 // Heard is the speaker that says the preview of a voice, nil if there is none.

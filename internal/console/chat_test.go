@@ -28,7 +28,7 @@ import (
 func think(t *testing.T, c *Config) *aitest.Server {
 	t.Helper()
 	model := aitest.NewServer(t)
-	model.Models = []string{"gpt-4.1-mini"}
+	model.Models = []string{"gpt-6-luna"}
 	providers, err := provider.Open(provider.All(openai.Declare(&openai.Settings{BaseURL: model.URL,
 		Stall: 10 * time.Second})))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // From a server without a model to assistants that think with one, in one key and two buttons.
 func TestProviders(t *testing.T) {
 	chat := aitest.NewServer(t)
-	chat.APIKey, chat.Models = "sk-console-0123456789", []string{"gpt-4.1-mini"}
+	chat.APIKey, chat.Models = "sk-console-0123456789", []string{"gpt-6-luna"}
 	h := open(t, func(c *Config) {
 		keys, err := keyring.Open(t.Context(), c.DB, provider.All(openai.Declare(&openai.Settings{})), "", func(string) {})
 		if err != nil {
@@ -67,7 +67,7 @@ func TestProviders(t *testing.T) {
 	}
 	b.post("/providers/think", nil)
 	a := h.onlyAssistant(t, u)
-	if m := h.Catalog.For(u.ID).Model(*a.LLMModelID); m == nil || m.Code != "gpt-4.1-mini" {
+	if m := h.Catalog.For(u.ID).Model(*a.LLMModelID); m == nil || m.Code != "gpt-6-luna" {
 		t.Errorf("%+v", m)
 	}
 	if doc := b.get("/").doc(); doc.Find("#connect").Length() != 0 {

@@ -79,13 +79,17 @@ type Checked struct {
 	*ai.Vendor
 	Source   string // of the key it was asked with: None, Environment, Entered, Server or Own
 	Findings []parley.Finding
+	// Retiring is what settings of the server name and the vendor retires.
+	Retiring []parley.Finding
+
+	declared *ai.Vendor // as the settings have it
 }
 
 // Check checks every vendor as a user has it, or (0) the server.
 func (r *Ring) Check(ctx context.Context, userID int64) []Checked {
 	var list []Checked
 	for _, v := range r.vendors {
-		one := Checked{Vendor: r.as(userID, v), Source: None}
+		one := Checked{Vendor: r.as(userID, v), Source: None, declared: v}
 		if v.With != nil {
 			one.Source = r.shown(userID, v).Source
 		}
@@ -112,7 +116,7 @@ func CheckStored(ctx context.Context, db *store.DB, vendors []*ai.Vendor, hide f
 	}
 	var list []Checked
 	for _, v := range vendors {
-		one := Checked{Vendor: v, Source: None}
+		one := Checked{Vendor: v, Source: None, declared: v}
 		switch k := keys[v.Code]; {
 		case v.Key().Secret != "":
 			one.Source = Environment
@@ -138,6 +142,7 @@ func ask(ctx context.Context, list []Checked) {
 	var wg sync.WaitGroup
 	for i := range list {
 		v := &list[i]
+		v.Retiring = v.Vendor.Retiring(v.declared, time.Now())
 		if v.Vendor.Check == nil || v.Findings != nil {
 			continue
 		}

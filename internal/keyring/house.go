@@ -169,6 +169,9 @@ func both(v, own *ai.Vendor, voices []parley.AccountVoice) *ai.Vendor {
 		both.Configured = either(v.Realtime.Configured, own.Realtime.Configured)
 		b.Realtime = &both
 	}
+	if own != v {
+		b.Retired = own.Retired
+	}
 	if v.Models != nil && own != v {
 		b.Models = func() []parley.Model {
 			list := own.Models()

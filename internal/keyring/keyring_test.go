@@ -78,7 +78,7 @@ func one(t *testing.T, list []keyring.Vendor, code string) keyring.Vendor {
 // house returns vendors whose servers are the test's own, with the keys that they accept.
 func house(t *testing.T) (vendors []*ai.Vendor, keys map[string]string, voices *elevenlabstest.Server) {
 	chat := aitest.NewServer(t)
-	chat.APIKey, chat.Models = "sk-test-0123456789", []string{"gpt-4.1-mini"}
+	chat.APIKey, chat.Models = "sk-test-0123456789", []string{"gpt-6-luna"}
 	voices = elevenlabstest.New(t)
 	return provider.All(
 			openai.Declare(&openai.Settings{BaseURL: chat.URL}),
@@ -375,7 +375,7 @@ func (quiet) ToolFinished(agent.ToolCall) {}
 // A user's bad key opens no circuit breaker of another user's, and their new key starts with a new one.
 func TestCircuitsAreOwn(t *testing.T) {
 	chat := aitest.NewServer(t)
-	chat.APIKey, chat.Models = "sk-good-0123456789", []string{"gpt-4.1-mini"}
+	chat.APIKey, chat.Models = "sk-good-0123456789", []string{"gpt-6-luna"}
 	db := storetest.SQLite(t)
 	ann, bob := storetest.User(t, db, 0), storetest.User(t, db, 0)
 	for user, key := range map[int64]string{ann.ID: "sk-bad-0123456789", bob.ID: chat.APIKey} {

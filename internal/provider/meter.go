@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,18 +15,48 @@ import (
 )
 
 // What vendors are used for is noted in the ai.Tally of the conversation, by these, which stand before them. They also
-// keep the vendor open as long as they are used, and tell a user whose own key was refused.
+// keep the vendor open as long as they are used, and tell a user whose own key was refused, and which model is gone.
 
-// told is an error of a vendor; one about a user's own key says so.
-func (o *source) told(err error) error {
+// use is what a vendor was used for when it failed.
+type use struct {
+	part  ai.Part
+	hears bool   // the model hears and speaks
+	model string // "" where only the vendor knows it
+}
+
+// told is an error of a vendor; one about a model that it doesn't have, or about a user's own key, says so.
+func (o *source) told(err error, u use) error {
 	e, ok := errors.AsType[*ai.Error](err)
-	if !ok || !o.own || e.Kind != ai.Config || e.Mend != "" {
+	if !ok || e.Kind != ai.Config || e.Mend != "" {
 		return err
 	}
-	own := *e
-	own.Mend = fmt.Sprintf("%s refuses your own key, or its quota, the model or the voice. Test the key on the console's page Providers.",
-		o.vendor.Name)
-	return &own
+	said := *e
+	switch {
+	case noModel(e):
+		said.Mend = o.vendor.GoneModel(u.part, u.hears, u.model, time.Now())
+	case o.own:
+		said.Mend = fmt.Sprintf("%s refuses your own key, or its quota, the model or the voice. Test the key on the console's page Providers.",
+			o.vendor.Name)
+	default:
+		return err
+	}
+	return &said
+}
+
+// noModel reports whether a vendor says that it has no such model, or no longer. Each says it in words of its own: "The
+// model `x` does not exist", "model: x" with a status of 404, "models/x is not found", "No such model/language/tier
+// combination found", model_not_found, model_sunsetted.
+func noModel(e *ai.Error) bool {
+	text := strings.ToLower(e.Err.Error())
+	if !strings.Contains(text, "model") {
+		return false
+	}
+	for _, said := range []string{"not exist", "not found", "not_found", "no such model", "deprecated", "sunset", "status 404"} {
+		if strings.Contains(text, said) {
+			return true
+		}
+	}
+	return false
 }
 
 // countedModel counts tokens.
@@ -43,7 +74,7 @@ func (m countedModel) Generate(ctx context.Context, req ai.Request, yield func(a
 			Own: m.source.own, Usage: reply.Usage})
 	}
 	runtime.KeepAlive(m.source)
-	return reply, m.source.told(err)
+	return reply, m.source.told(err, use{part: ai.TheModel, model: m.code})
 }
 
 // countedVoice counts the characters that it is given to say. It is as comparable as what it stands before.
@@ -58,7 +89,7 @@ func (v countedVoice) Speak(ctx context.Context, as ai.Speech, texts <-chan stri
 	defer runtime.KeepAlive(v.source)
 	tally := ai.TallyOf(ctx)
 	if tally == nil {
-		return v.source.told(v.Synthesizer.Speak(ctx, as, texts, yield))
+		return v.told(v.Synthesizer.Speak(ctx, as, texts, yield))
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	given := make(chan string)
@@ -86,7 +117,11 @@ func (v countedVoice) Speak(ctx context.Context, as ai.Speech, texts <-chan stri
 	err := v.Synthesizer.Speak(ctx, as, given, yield)
 	cancel(nil)
 	passing.Wait()
-	return v.source.told(err)
+	return v.told(err)
+}
+
+func (v countedVoice) told(err error) error {
+	return v.source.told(err, use{part: ai.TheVoice, model: v.model})
 }
 
 // countedEar counts the sound that it is given to hear.
@@ -100,7 +135,7 @@ type countedEar struct {
 func (r countedEar) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	e, err := r.Recognizer.Listen(ctx, h)
 	if err != nil {
-		return nil, r.source.told(err)
+		return nil, r.source.told(err, use{part: ai.TheRecognizer})
 	}
 	l := &listening{Ear: e, source: r.source, spend: func(int64) {}}
 	if tally := ai.TallyOf(ctx); tally != nil {
@@ -125,6 +160,9 @@ func (l *listening) Write(pcm []int16) {
 	l.samples.Add(int64(len(pcm)))
 	l.Ear.Write(pcm)
 }
+
+// Told implements ai.Teller.
+func (l *listening) Told(err error) error { return l.source.told(err, use{part: ai.TheRecognizer}) }
 
 // Close implements ai.Ear.
 func (l *listening) Close() {
@@ -151,6 +189,7 @@ func (e heldEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, e
 type heldRealtime struct {
 	ai.RealtimeModel
 	source *source
+	code   string
 }
 
 // Connect implements ai.RealtimeModel.
@@ -160,7 +199,7 @@ func (m heldRealtime) Connect(ctx context.Context, s ai.RealtimeSetup) (ai.Realt
 	}
 	session, err := m.RealtimeModel.Connect(ctx, s)
 	if err != nil {
-		return nil, m.source.told(err)
+		return nil, m.source.told(err, use{ai.TheModel, true, m.code})
 	}
 	return heldSession{session, m.source}, nil
 }

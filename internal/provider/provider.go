@@ -299,7 +299,7 @@ func (s *Set) Realtime(vendorCode, modelCode string) (ai.RealtimeModel, error) {
 		if err != nil {
 			return nil, err
 		}
-		return heldRealtime{m, o}, nil
+		return heldRealtime{m, o, modelCode}, nil
 	}
 	if s.under != nil {
 		return s.under.Realtime(vendorCode, modelCode)

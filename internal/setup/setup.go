@@ -6,6 +6,7 @@ package setup
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -151,17 +152,34 @@ func (s *Setup) assistants(ctx context.Context, userID int64) Part {
 		p.State, p.Text = Fail, "They can't be read now. The log says why."
 		return p
 	}
-	var broken []string
+	var broken, aging []string
+	now, older := time.Now(), ""
 	for i := range all {
 		if list := s.Assistants.Missing(&all[i]); len(list) > 0 {
 			if broken = append(broken, all[i].Name+": "+list[0]); len(broken) == 1 {
 				p.Path = assistantPath(all[i].ID)
+			}
+			continue
+		}
+		switch list, gone := s.Assistants.Retiring(&all[i], now); {
+		case gone:
+			if broken = append(broken, all[i].Name+": "+list[0]); len(broken) == 1 {
+				p.Path = assistantPath(all[i].ID)
+			}
+		case len(list) > 0:
+			if aging = append(aging, all[i].Name+": "+list[0]); len(aging) == 1 {
+				older = assistantPath(all[i].ID)
 			}
 		}
 	}
 	switch {
 	case len(broken) > 0:
 		p.State, p.Text = Fail, count(len(broken), len(all))+" "+broken[0]
+	case len(aging) > 0:
+		p.State, p.Path = Note, older
+		if p.Text = aging[0]; len(aging) > 1 {
+			p.Text = fmt.Sprintf("The models of %d assistants are retired soon. %s", len(aging), aging[0])
+		}
 	case len(all) == 0:
 		p.State, p.Text = Note, "There is none yet."
 	default:
@@ -183,6 +201,11 @@ func (s *Setup) vendors(ctx context.Context, u *parley.User) []Part {
 		}
 		if v.Models != nil && len(v.Models()) > 0 {
 			model.add(v, v.Name)
+		}
+		if u.Operator {
+			for _, w := range []*wanted{&model, &voices, &ears} {
+				w.retires(v.Retiring)
+			}
 		}
 		for _, p := range cat.Synthesizers(0) {
 			if slices.ContainsFunc(v.Speakers, func(s ai.Speaker) bool { return s.ID == p.ID }) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"parley"
 	"parley/internal/ai"
@@ -133,4 +134,61 @@ func TestProviderThatRefuses(t *testing.T) {
 	expect("the server's operator is told why.")
 	u.Operator = true
 	expect("http")
+}
+
+// Its operator is told which models that the server's settings name are retired soon, or were, and the owner of assistants
+// which of these use one.
+func TestRetiring(t *testing.T) {
+	const soon, past = 20 * 24 * time.Hour, -24 * time.Hour
+	for _, c := range []struct {
+		in          time.Duration
+		state, said string
+	}{
+		{soon, setup.Note, "is retired by Anthropic on "},
+		{past, setup.Fail, "was retired by Anthropic on "},
+		{4 * soon, setup.OK, ""},
+	} {
+		db := storetest.SQLite(t, store.Rules{})
+		claude := anthropictest.New(t)
+		v := anthropic.Declare(&anthropic.Settings{APIKey: anthropictest.Key, BaseURL: claude.URL, Model: []string{anthropictest.Quick}})
+		v.Retired = []ai.Retirement{{Model: anthropictest.Quick, Day: time.Now().UTC().Add(c.in).Format(time.DateOnly), Instead: "claude-next"}}
+		keys, err := keyring.Open(t.Context(), db, provider.All(nobody(), v), "", func(string) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(keys.Close)
+		s := &setup.Setup{Keys: keys, Assistants: &assistant.Studio{DB: db, Catalog: keys.Catalog, Providers: keys.Providers}}
+		u := storetest.User(t, db, 0)
+		mine := keys.Catalog.For(u.ID)
+		if _, err = s.Assistants.Create(t.Context(), u.ID, map[string]any{"name": "Desk", "type": "inbound", "mode": "pipeline",
+			"timezone": "UTC", "system_prompt": "Help.", "language_id": json.Number("1"),
+			"voice_id":     json.Number(strconv.FormatInt(mine.Voices("pipeline", 1)[0].ID, 10)),
+			"llm_model_id": json.Number(strconv.FormatInt(mine.ModelsOf(parley.LLM)[0].ID, 10))}); err != nil {
+			t.Fatal(err)
+		}
+		for _, operator := range []bool{false, true} {
+			u.Operator = operator
+			list, err := s.Of(t.Context(), u)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range list {
+				state, said := setup.OK, ""
+				switch {
+				case p.Code == "assistants":
+					state, said = c.state, c.said
+				case p.Code == "model" && operator:
+					if state = c.state; c.said != "" {
+						said = anthropictest.Quick + " " + c.said
+					}
+				case p.Code != "model":
+					continue
+				}
+				if p.State != state || !strings.Contains(p.Text, said) || said == "" && strings.Contains(p.Text, "retired") ||
+					said != "" && !strings.Contains(p.Text, "claude-next") {
+					t.Errorf("in %v, operator %v: %+v, want %s, %q", c.in, operator, p, state, said)
+				}
+			}
+		}
+	}
 }

@@ -17,6 +17,20 @@ type wanted struct {
 	names   []string // those that are connected
 	builtIn bool     // the built-in one is there
 	broken  []string // why some don't work
+	notes   []string // what there is to know about those that do
+}
+
+// retires notes which models of the part are retired, or are going to be.
+func (w *wanted) retires(list []parley.Finding) {
+	for _, f := range list {
+		switch {
+		case f.Part != string(w.part):
+		case f.State == parley.DoctorFail:
+			w.broken = append(w.broken, f.Text+".") // a name of a model begins it
+		default:
+			w.notes = append(w.notes, f.Text+".")
+		}
+	}
 }
 
 // add notes that a provider does the part.
@@ -46,6 +60,9 @@ func (w *wanted) told(p Part, without, text string) Part {
 		p.State, p.Text = Fail, strings.Join(w.broken, " ")
 	case len(w.names) > 0:
 		p.State, p.Text = OK, "Connected: "+strings.Join(w.names, ", ")+"."
+		if len(w.notes) > 0 {
+			p.State, p.Text = Note, p.Text+" "+strings.Join(w.notes, " ")
+		}
 	case w.builtIn || w.part == ai.TheModel:
 		p.State, p.Text = without, text
 	case w.part == ai.TheVoice:

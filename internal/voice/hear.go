@@ -44,6 +44,7 @@ const maxEars = 3
 func (d *pipeline) follow(ear *hearing) {
 	r := d.r
 	for t := range ear.Transcripts() {
+		t.Err = ai.ToldBy(ear.Ear, t.Err)
 		r.inbox.post(func() {
 			if d.hears(ear) {
 				if t.Err == nil {

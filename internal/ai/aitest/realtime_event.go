@@ -135,8 +135,20 @@ func (c *realtimeConn) update(e *clientEvent, bad func(code, format string, args
 	}
 	c.mu.Unlock()
 	hears, _ := c.term("audio", "input", "transcription", "model").(string)
-	if c.term("audio", "input", "transcription", "languages") != nil && hears != DetectingModel {
-		bad("unknown_parameter", "Unknown parameter: 'session.audio.input.transcription.languages'.")
+	for _, name := range []string{"languages", "keywords"} {
+		v := c.term("audio", "input", "transcription", name)
+		list, ok := v.([]any)
+		switch at := "session.audio.input.transcription." + name; {
+		case v != nil && hears != DetectingModel:
+			bad("invalid_parameter", "'%s' is not supported with this model.", at)
+			return
+		case v != nil && (!ok || len(list) == 0 || slices.ContainsFunc(list, func(v any) bool { s, ok := v.(string); return !ok || badHint(s) })):
+			bad("invalid_value", "Invalid value: '%s'.", at)
+			return
+		}
+	}
+	if c.term("audio", "input", "transcription", "language") != nil && c.term("audio", "input", "transcription", "languages") != nil {
+		bad("invalid_parameter", "'language' and 'languages' can't both be set.")
 		return
 	}
 	if v, ok := c.term("audio", "output", "voice").(string); ok && !slices.Contains(Voices, v) {

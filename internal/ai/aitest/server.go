@@ -31,6 +31,8 @@ type Server struct {
 	// SpeechModels, TranscriptionModels and EmbeddingModels are the models of the other endpoints: SpeechModel and so
 	// on.
 	SpeechModels, TranscriptionModels, EmbeddingModels []string
+	// Ends are the days on which models are shut down, as the list of models tells them.
+	Ends map[string]string
 	// Voice makes the speech.
 	Voice *Synthesizer
 	// Transcribe returns the text of an utterance for which no Text is scripted; nil means the text whose tone it is.
@@ -222,7 +224,8 @@ func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 	list := []map[string]any{}
 	for _, m := range slices.Concat(s.Models, s.SpeechModels, s.TranscriptionModels, s.EmbeddingModels,
 		[]string{RealtimeModel, SpareRealtimeModel}) {
-		list = append(list, map[string]any{"id": m, "object": "model", "created": 1700000000, "owned_by": "test"})
+		list = append(list, map[string]any{"id": m, "object": "model", "created": 1700000000, "owned_by": "test",
+			"shutdown_date": orNull(s.Ends[m])})
 	}
 	reply(w, http.StatusOK, map[string]any{"object": "list", "data": list})
 }

@@ -42,7 +42,7 @@ type SpeechRequest struct {
 // Utterance is a request for a transcript that the server got.
 type Utterance struct {
 	Model, Language, Prompt string
-	Languages               []string
+	Languages, Keywords     []string
 	Stream                  bool
 	PCM                     []int16 // of one channel
 	Rate                    audio.Rate
@@ -325,10 +325,14 @@ func (s *Server) readUtterance(r *http.Request) (in Utterance, bad *refusal) {
 	}
 	defer file.Close()
 	in = Utterance{Model: r.FormValue("model"), Language: r.FormValue("language"), Prompt: r.FormValue("prompt"),
-		Languages: r.Form["languages[]"], Stream: r.FormValue("stream") == "true"}
-	if len(in.Languages) > 0 && in.Model != DetectingModel {
-		return in, refuse("languages", "unsupported_parameter",
-			"Unsupported parameter: 'languages' is not supported with this model.")
+		Languages: r.Form["languages[]"], Keywords: r.Form["keywords[]"], Stream: r.FormValue("stream") == "true"}
+	for name, list := range map[string][]string{"languages": in.Languages, "keywords": in.Keywords} {
+		switch {
+		case len(list) > 0 && in.Model != DetectingModel:
+			return in, refuse(name, "unsupported_parameter", "Unsupported parameter: '%s' is not supported with this model.", name)
+		case slices.ContainsFunc(list, badHint):
+			return in, refuse(name, "invalid_value", "Invalid value in '%s'.", name)
+		}
 	}
 	for _, name := range s.Refuses {
 		if r.Form.Has(name) {
@@ -356,6 +360,9 @@ func (s *Server) readUtterance(r *http.Request) (in Utterance, bad *refusal) {
 	}
 	return in, nil
 }
+
+// badHint reports whether a keyword or language has a character that OpenAI refuses.
+func badHint(text string) bool { return text == "" || strings.ContainsAny(text, "<>\r\n") }
 
 func (a *answer) streamTranscript(found map[string]any) {
 	a.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")

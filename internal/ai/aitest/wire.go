@@ -35,6 +35,7 @@ type wireRequest struct {
 	Temperature    *float64   `json:"temperature"`
 	MaxTokens      int        `json:"max_tokens"`
 	MaxCompletion  int        `json:"max_completion_tokens"`
+	Effort         string     `json:"reasoning_effort"`
 	ToolChoice     any        `json:"tool_choice"`
 	Tools          []wireTool `json:"tools"`
 	ResponseFormat *struct {
@@ -106,6 +107,9 @@ func (s *Server) read(body []byte) (Request, *refusal) {
 		r.status = http.StatusNotFound
 		return out, r
 	}
+	if bad := reasons(&in); bad != nil {
+		return out, bad
+	}
 	if in.Temperature != nil && (*in.Temperature < 0 || *in.Temperature > 2) {
 		return out, refuse("temperature", "decimal_above_max_value",
 			"Invalid 'temperature': expected a value between 0 and 2.")
@@ -132,6 +136,43 @@ func (s *Server) read(body []byte) (Request, *refusal) {
 		out.Schema = &ai.Schema{Name: f.JSONSchema.Name, JSON: f.JSONSchema.Schema}
 	}
 	return out, messages(in.Messages, &out.Request)
+}
+
+// The models of a Server that reason as OpenAI's do, if their names are among its Models.
+const (
+	// ReasoningModel reasons unless it is told not to.
+	ReasoningModel = "gpt-6-luna"
+	// AlwaysReasoningModel can't be told not to.
+	AlwaysReasoningModel = "gpt-6-astra"
+	// UnreasoningModel is of the time before.
+	UnreasoningModel = "gpt-4.1-mini"
+)
+
+// reasons refuses what OpenAI's models refuse while they reason, and from models that don't the field that says how much.
+func reasons(in *wireRequest) *refusal {
+	efforts := map[string][]string{ReasoningModel: {"none", "low", "medium", "high", "xhigh", "max"},
+		AlwaysReasoningModel: {"low", "medium", "high", "xhigh"}}[in.Model]
+	switch {
+	case efforts == nil && in.Effort != "" && in.Model == UnreasoningModel:
+		return refuse("reasoning_effort", "", "Unrecognized request argument supplied: reasoning_effort")
+	case efforts == nil:
+		return nil
+	case in.MaxTokens != 0:
+		return refuse("max_tokens", "unsupported_parameter",
+			"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.")
+	case in.Effort != "" && !slices.Contains(efforts, in.Effort):
+		return refuse("reasoning_effort", "unsupported_value",
+			"Unsupported value: 'reasoning_effort' does not support '%s' with this model. Supported values are: %q.", in.Effort, efforts)
+	case in.Effort == "none":
+		return nil
+	case len(in.Tools) > 0:
+		return refuse("reasoning_effort", "",
+			"Function tools with reasoning_effort are not supported for %s in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.", in.Model)
+	case in.Temperature != nil && *in.Temperature != 1:
+		return refuse("temperature", "unsupported_value",
+			"Unsupported value: 'temperature' does not support %v with this model. Only the default (1) value is supported.", *in.Temperature)
+	}
+	return nil
 }
 
 // messages checks the order that OpenAI asks for: each call is answered at once.

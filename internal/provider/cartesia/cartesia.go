@@ -126,5 +126,6 @@ func kindOf(status int) ai.Kind {
 // kinds maps Cartesia's error codes to our kinds, where a code says more than the status.
 var kinds = map[string]ai.Kind{
 	"concurrency_limited": ai.RateLimited, "quota_exceeded": ai.Config, "model_not_found": ai.Config,
+	"model_sunsetted": ai.Config,
 	"voice_not_found": ai.Config, "plan_upgrade_required": ai.Config,
 }

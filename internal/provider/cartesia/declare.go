@@ -31,10 +31,21 @@ func Declare(s *Settings) *ai.Vendor {
 		Speakers: []ai.Speaker{{Provider: provider, Rank: 20, Voices: voices, Configured: s.configured,
 			Model: func() string { return s.TTSModel }}},
 		Listeners: []ai.Listener{{Provider: provider, Rank: 40, Languages: languages, Mixed: mixedBy(s.STTModel), Configured: s.configured}},
+		Retired:   retired,
 		With:      ai.Rekeyed(s, Declare),
 		Open:      s.open,
 		Check:     s.check,
 	}
+}
+
+// retired lists what Cartesia has announced at https://docs.cartesia.ai/build-with-cartesia/tts-models/api-changes, as of
+// November 2026. Some snapshots of sonic-2 and sonic-turbo go on.
+var retired = []ai.Retirement{
+	{Model: "sonic", Day: "2026-06-01", Instead: "sonic-3.5"},
+	{Model: "sonic-english", Day: "2026-06-01", Instead: "sonic-3.5"},
+	{Model: "sonic-multilingual", Day: "2026-06-01", Instead: "sonic-3.5"},
+	{Model: "sonic-2-2025-03-07", Day: "2026-06-01", Instead: "sonic-3.5"},
+	{Model: "sonic-turbo-2025-03-07", Day: "2026-06-01", Instead: "sonic-3.5"},
 }
 
 // need tells the operator what is missing.

@@ -32,10 +32,18 @@ func Declare(s *Settings) *ai.Vendor {
 			Tunable: parley.Tunable{Stability: true, Similarity: true}, Voices: voices, Configured: s.configured,
 			Model: func() string { return s.TTSModel }}},
 		Listeners: []ai.Listener{{Provider: provider, Rank: 20, Languages: scribe, Mixed: scribe, Configured: s.configured}},
+		Retired:   retired,
 		With:      ai.Rekeyed(s, Declare),
 		Open:      s.open,
 		Check:     s.check,
 	}
+}
+
+// retired lists what ElevenLabs has announced in its changelog, as of November 2026.
+var retired = []ai.Retirement{
+	{Model: "eleven_monolingual_v1", Day: "2026-07-09", Instead: "eleven_flash_v2_5"},
+	{Model: "eleven_multilingual_v1", Day: "2026-07-09", Instead: "eleven_flash_v2_5"},
+	{Model: "scribe_v1", Day: "2026-07-09", Instead: "scribe_v2_realtime"},
 }
 
 // need tells the operator what is missing.

@@ -172,6 +172,7 @@ func (e *ear) run(l *listener) {
 		var lost *ai.Transcript // what is told where nobody else can be asked
 		select {
 		case t, ok := <-l.Transcripts():
+			t.Err = ai.ToldBy(l.Ear, t.Err)
 			switch {
 			case !ok:
 				failed = &ai.Error{Kind: ai.Interrupted, Err: errDeaf}

@@ -18,7 +18,7 @@ const Code = "openai"
 type Settings struct {
 	APIKey           string        `name:"openai-api-key" help:"API key of OpenAI, or of any server with a compatible API."`
 	BaseURL          string        `name:"openai-base-url" help:"Base URL of the API, including /v1 (https://api.openai.com/v1)."`
-	ChatModel        []string      `name:"openai-chat-model" help:"Chat models, comma-separated (gpt-4.1-mini)."`
+	ChatModel        []string      `name:"openai-chat-model" help:"Chat models, comma-separated (gpt-6-luna, and gpt-4.1-mini until OpenAI retires it)."`
 	EmbeddingModel   string        `name:"openai-embedding-model" help:"Embedding model, to find documents by meaning too. Documents that are already processed get their vectors in the background (none)."`
 	EmbeddingBaseURL string        `name:"openai-embedding-base-url" help:"Base URL of the server that has this model (PARLEY_OPENAI_BASE_URL)."`
 	EmbeddingAPIKey  string        `name:"openai-embedding-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY, if it is the same server)."`
@@ -31,7 +31,7 @@ type Settings struct {
 	RealtimeModel    []string      `name:"openai-realtime-model" help:"Realtime models, comma-separated, for assistants in multimodal and dualplex mode (none)."`
 	RealtimeBaseURL  string        `name:"openai-realtime-base-url" help:"Base URL of the server that has these models (PARLEY_OPENAI_BASE_URL)."`
 	RealtimeAPIKey   string        `name:"openai-realtime-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY, if it is the same server)."`
-	RealtimeSTT      string        `name:"openai-realtime-stt-model" default:"gpt-4o-mini-transcribe" help:"Model that transcribes what the realtime model hears, for transcripts and to tell interruptions from backchannel words."`
+	RealtimeSTT      string        `name:"openai-realtime-stt-model" default:"gpt-transcribe" help:"Model that transcribes what the realtime model hears, for transcripts and to tell interruptions from backchannel words."`
 	Stall            time.Duration `name:"openai-stall" default:"30s" help:"How long the API may send nothing before a request counts as failed."`
 }
 
@@ -81,6 +81,7 @@ func Declare(s *Settings) *ai.Vendor {
 		KeyPage:  "https://platform.openai.com/api-keys",
 		Settings: s,
 		Models:   s.models,
+		Retired:  s.retired(),
 		Speakers: []ai.Speaker{{Provider: provider, Rank: 40, Voices: voices,
 			Configured: func() bool { return s.tts().there() && s.TTSModel != "" },
 			Model:      func() string { return s.TTSModel }}},
@@ -95,11 +96,17 @@ func Declare(s *Settings) *ai.Vendor {
 }
 
 // The models of OpenAI's own server for speech, transcription and realtime, if its key was entered in the product and
-// no setting names a model.
+// no setting names a model. OpenAI has announced no speech model that is reached as this one is.
 const (
-	usualTTS      = "gpt-4o-mini-tts"
-	usualSTT      = "gpt-4o-mini-transcribe"
-	usualRealtime = "gpt-realtime"
+	usualTTS = "gpt-4o-mini-tts"
+	usualSTT = "gpt-transcribe"
+)
+
+// What is offered if no setting names models, the best first. The last one was the only one before: assistants that were
+// given it keep it until its day.
+var (
+	usualChat     = []string{"gpt-6-luna", "gpt-4.1-mini"}
+	usualRealtime = []string{"gpt-realtime-2.1", "gpt-realtime"}
 )
 
 // with declares the vendor with another key. If the server is OpenAI's, the key is used for all abilities. Another
@@ -110,16 +117,17 @@ func (s *Settings) with(k ai.Key) *ai.Vendor {
 		o.BaseURL = k.BaseURL
 	}
 	whole := o.general().base == DefaultBaseURL
+	gone := ai.Vendor{Retired: slices.Concat(retiredVoices, retiredHearers)}
 	for _, a := range []struct {
 		base, key *string
 		drop      func()
 		usual     func()
 	}{
-		{&o.TTSBaseURL, &o.TTSAPIKey, func() { o.TTSModel = "" }, func() { o.TTSModel = cmp.Or(o.TTSModel, usualTTS) }},
+		{&o.TTSBaseURL, &o.TTSAPIKey, func() { o.TTSModel = "" }, func() { o.TTSModel = cmp.Or(append(some(o.TTSModel), gone.Living(some(usualTTS), time.Now())...)...) }},
 		{&o.STTBaseURL, &o.STTAPIKey, func() { o.STTModel = "" }, func() { o.STTModel = cmp.Or(o.STTModel, usualSTT) }},
 		{&o.RealtimeBaseURL, &o.RealtimeAPIKey, func() { o.RealtimeModel = nil }, func() {
 			if len(o.realtimeModels()) == 0 {
-				o.RealtimeModel = []string{usualRealtime}
+				o.RealtimeModel = gone.Living(usualRealtime, time.Now())
 			}
 		}},
 	} {
@@ -178,7 +186,8 @@ func (s *Settings) chatModels() []string {
 	case !s.general().there():
 		return nil
 	case len(s.ChatModel) == 0:
-		return []string{"gpt-4.1-mini"}
+		gone := ai.Vendor{Retired: retiredThinkers}
+		return gone.Living(usualChat, time.Now())
 	}
 	return s.ChatModel
 }

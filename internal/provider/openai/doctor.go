@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"parley"
 	"parley/internal/ai"
@@ -16,7 +17,7 @@ import (
 
 // check lists each server's models, which costs nothing, and requests the vector of one word.
 func (s *Settings) check(ctx context.Context) []parley.Finding {
-	d := &doctor{asked: map[server]answer{}}
+	d := &doctor{asked: map[server]answer{}, known: ai.Vendor{Retired: s.retired()}}
 	list := []parley.Finding{d.models(ctx, "language model", ai.TheModel, "", s.general(), s.chatModels(),
 		"none of this vendor: without another one the built-in responder answers from the prompt and the knowledgebase. Set PARLEY_OPENAI_API_KEY, or PARLEY_OPENAI_BASE_URL and PARLEY_OPENAI_CHAT_MODEL for a server of your own")}
 	for _, a := range []struct {
@@ -27,9 +28,9 @@ func (s *Settings) check(ctx context.Context) []parley.Finding {
 		without    string
 	}{
 		{"speech model", "TTS", ai.TheVoice, s.tts(), some(s.TTSModel),
-			"none: voices are those of flite and espeak-ng. Set PARLEY_OPENAI_TTS_MODEL, such as gpt-4o-mini-tts"},
+			"none: voices are those of flite and espeak-ng. Set PARLEY_OPENAI_TTS_MODEL, such as that of a compatible server, or use another provider's voices: OpenAI retires its own speech models on 6 January 2027"},
 		{"transcription", "STT", ai.TheRecognizer, s.stt(), some(s.STTModel),
-			"none: pocketsphinx alone listens, to English. Set PARLEY_OPENAI_STT_MODEL, such as gpt-4o-mini-transcribe"},
+			"none: pocketsphinx alone listens, to English. Set PARLEY_OPENAI_STT_MODEL, such as gpt-transcribe"},
 		{"realtime model", "REALTIME", ai.TheModel, s.realtime(), s.realtimeModels(), ""},
 	} {
 		switch {
@@ -53,10 +54,14 @@ func some(model string) []string {
 }
 
 // doctor asks each server once.
-type doctor struct{ asked map[server]answer }
+type doctor struct {
+	asked map[server]answer
+	known ai.Vendor // with the retirements that are told without asking
+}
 
 type answer struct {
-	models []string // none where the server doesn't say
+	models []string          // none where the server doesn't say
+	ends   map[string]string // the days on which models are shut down, where it says so
 	err    error
 	key    bool // the key was refused
 }
@@ -91,6 +96,13 @@ func (d *doctor) models(ctx context.Context, what string, part ai.Part, name str
 	for _, m := range models {
 		if len(a.models) > 0 && !slices.Contains(a.models, m) {
 			return found("note", "%s does not list %s; it lists %s", at.base, m, short(a.models))
+		}
+	}
+	for _, m := range models {
+		said := ai.Retirement{Model: m, Day: a.ends[m]}
+		if said.Day != "" && d.known.Retires(m) == nil && said.Near(time.Now()) {
+			return found("note", "%s answers, with %s; %s: set %sMODEL to another", at.base, strings.Join(models, ", "),
+				said.Said(at.base, m, time.Now()), setting)
 		}
 	}
 	return found("ok", "%s answers, with %s", at.base, strings.Join(models, ", "))
@@ -128,13 +140,17 @@ func list(ctx context.Context, at server) answer {
 	}
 	var all struct {
 		Data []struct {
-			ID string `json:"id"`
+			ID  string `json:"id"`
+			End string `json:"shutdown_date"` // as OpenAI's own server has it
 		} `json:"data"`
 	}
 	_ = json.Unmarshal(body, &all)
-	var a answer
+	a := answer{ends: map[string]string{}}
 	for _, m := range all.Data {
 		a.models = append(a.models, m.ID)
+		if _, err := time.Parse(time.DateOnly, m.End); err == nil {
+			a.ends[m.ID] = m.End
+		}
 	}
 	return a
 }

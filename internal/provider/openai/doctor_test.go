@@ -3,6 +3,7 @@ package openai
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"parley"
 	"parley/internal/ai/aitest"
@@ -15,6 +16,8 @@ func TestDoctor(t *testing.T) {
 	good := Settings{BaseURL: srv.URL, APIKey: "k3y", ChatModel: []string{aitest.ModelName},
 		TTSModel: aitest.SpeechModel,
 		STTModel: aitest.TranscriptionModel, EmbeddingModel: aitest.EmbeddingModel}
+	srv.Ends = map[string]string{aitest.DetectingModel: time.Now().AddDate(0, 0, 30).Format(time.DateOnly),
+		aitest.TranscriptionModel: time.Now().AddDate(1, 0, 0).Format(time.DateOnly), aitest.SpeechModel: "soon"}
 	for name, c := range map[string]struct {
 		change func(*Settings)
 		want   []string // the state, what it is about, and a part of the text
@@ -31,6 +34,10 @@ func TestDoctor(t *testing.T) {
 		"other speech models": {func(s *Settings) { s.TTSModel, s.STTModel = "tts-9", "stt-9" },
 			[]string{"ok|language model|", "note|speech model|does not list tts-9",
 				"note|transcription|does not list stt-9", "ok|embedding model|"}},
+		"a model that is shut down in a month": {func(s *Settings) { s.STTModel = aitest.DetectingModel },
+			[]string{"ok|language model|", "ok|speech model|",
+				"note|transcription|gpt-transcribe is retired by " + srv.URL + " on " + time.Now().AddDate(0, 0, 30).UTC().Format("2 January 2006"),
+				"ok|embedding model|"}},
 		"no speech models": {func(s *Settings) { s.TTSModel, s.STTModel = "", "" },
 			[]string{"ok|language model|", "note|speech model|PARLEY_OPENAI_TTS_MODEL",
 				"note|transcription|PARLEY_OPENAI_STT_MODEL", "ok|embedding model|"}},

@@ -13,7 +13,8 @@ type detected struct {
 // detects reports whether a transcription model says which languages it heard.
 func detects(model string) bool { return strings.HasPrefix(model, "gpt-transcribe") }
 
-// takesHints reports whether a transcription model can be told several languages that may be spoken.
+// takesHints reports whether a transcription model is told the languages that may be spoken, and the words to expect, in
+// lists. Older models take one language, and words in a prompt; they refuse the lists.
 func takesHints(model string) bool {
 	return detects(model) || strings.HasPrefix(model, "gpt-live-transcribe")
 }
@@ -43,4 +44,22 @@ func oneOf(language string, others []string, found []detected) (one string) {
 		}
 	}
 	return one
+}
+
+// terms are the keywords as a list, as far as a model takes them: none with a character that it refuses.
+func terms(keywords []string) (list []string) {
+	n := 0
+	for _, k := range keywords {
+		k = strings.TrimSpace(strings.Map(func(r rune) rune {
+			if strings.ContainsRune("<>\r\n", r) {
+				return ' '
+			}
+			return r
+		}, k))
+		if n += len(k) + 2; k == "" || n > maxPrompt {
+			continue
+		}
+		list = append(list, k)
+	}
+	return list
 }

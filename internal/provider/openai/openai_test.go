@@ -232,6 +232,50 @@ func TestRefusedFields(t *testing.T) {
 	}
 }
 
+// Models that reason unless they are told not to are told so, and take tools and a temperature then. One that always reasons
+// refuses that, and is asked without; those from before, and other vendors', are never asked.
+func TestReasoning(t *testing.T) {
+	s := aitest.NewServer(t)
+	s.Models = []string{aitest.ReasoningModel, aitest.AlwaysReasoningModel, aitest.UnreasoningModel, "openai/gpt-5.2", "gpt-5"}
+	c, err := Open(Config{BaseURL: s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	warm := 0.7
+	for _, o := range []struct {
+		model  string
+		tools  bool
+		asked  int
+		effort string
+		kind   ai.Kind
+	}{
+		{aitest.ReasoningModel, true, 1, `"reasoning_effort":"none"`, ""},
+		{aitest.UnreasoningModel, true, 1, "", ""},
+		{"openai/gpt-5.2", true, 1, `"reasoning_effort":"none"`, ""},
+		{"gpt-5", false, 1, "", ""},
+		{aitest.AlwaysReasoningModel, false, 3, "", ""}, // without the effort, without the temperature
+		{aitest.AlwaysReasoningModel, false, 1, "", ""},
+		{aitest.AlwaysReasoningModel, true, 1, "", ai.Config},
+	} {
+		req := ask("x")
+		req.Temperature, req.MaxTokens = &warm, 9
+		if o.tools {
+			req.Tools = []ai.Tool{{Name: "a", Schema: json.RawMessage(`{"type":"object","properties":{}}`)}}
+		}
+		before := s.Count()
+		_, err := c.Model(o.model).Generate(t.Context(), req, ignore)
+		if ai.KindOf(err) != o.kind || s.Count()-before != o.asked {
+			t.Errorf("%+v: %v, asked %d times", o, err, s.Count()-before)
+		}
+		all := s.Requests()
+		body := string(all[len(all)-1].Body)
+		if strings.Contains(body, "reasoning_effort") != (o.effort != "") || !strings.Contains(body, o.effort) {
+			t.Errorf("%+v: sent %s", o, body)
+		}
+	}
+}
+
 func TestCancelledInTheMiddle(t *testing.T) {
 	before := runtime.NumGoroutine()
 	s, err := aitest.Serve()

@@ -2,6 +2,8 @@ package openai
 
 import (
 	"encoding/json"
+	"regexp"
+	"strconv"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/shared"
@@ -16,7 +18,7 @@ func (m *model) params(req ai.Request, names rest.Names, sent *rest.Sent) sdk.Ch
 	if sent.Send("temperature", req.Temperature != nil) {
 		p.Temperature = sdk.Float(*req.Temperature)
 	}
-	if sent.Send("max_tokens", req.MaxTokens > 0) {
+	if sent.Send("max_tokens", req.MaxTokens > 0 && !newer(m.code)) {
 		p.MaxTokens = sdk.Int(int64(req.MaxTokens))
 	} else if sent.Send("max_completion_tokens", req.MaxTokens > 0) { // OpenAI's newer models take this one only
 		p.MaxCompletionTokens = sdk.Int(int64(req.MaxTokens))
@@ -33,6 +35,9 @@ func (m *model) params(req ai.Request, names rest.Names, sent *rest.Sent) sdk.Ch
 	} else if req.Schema != nil {
 		system += "\n\nAnswer with one JSON object and nothing else: no words around it, no code fence. It follows this JSON Schema:\n" + string(req.Schema.JSON)
 	}
+	if sent.Send("reasoning_effort", newer(m.code)) {
+		p.ReasoningEffort = shared.ReasoningEffortNone
+	}
 	for _, t := range req.Tools {
 		p.Tools = append(p.Tools, sdk.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
 			Name: names.Wire(t.Name), Description: sdk.String(t.Description), Parameters: parameters(t.Schema),
@@ -48,6 +53,22 @@ func (m *model) params(req ai.Request, names rest.Names, sent *rest.Sent) sdk.Ch
 		p.Messages = append(p.Messages, message(msg, names))
 	}
 	return p
+}
+
+// version is that of a model of OpenAI's GPT, wherever a proxy puts it: openai/gpt-6-luna.
+var version = regexp.MustCompile(`(?:^|/)gpt-(\d+)(?:\.(\d+))?(?:-|$)`)
+
+// newer reports whether a model is GPT-5.1 or later. These are asked not to reason before they answer, because people are
+// waiting; from GPT-5.6 on they would otherwise take neither tools nor a temperature here. A model that always reasons
+// refuses the field, which is then left out.
+func newer(code string) bool {
+	v := version.FindStringSubmatch(code)
+	if v == nil {
+		return false
+	}
+	major, _ := strconv.Atoi(v[1])
+	minor, _ := strconv.Atoi(v[2]) // "" is 0
+	return major > 5 || major == 5 && minor > 0
 }
 
 func message(m ai.Message, names rest.Names) sdk.ChatCompletionMessageParamUnion {

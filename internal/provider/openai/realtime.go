@@ -181,17 +181,7 @@ func (s *session) begin() error {
 
 // terms is the configuration of the session.
 func (s *session) terms() map[string]any {
-	hears := map[string]any{"model": s.hears}
-	switch {
-	case len(s.setup.Others) == 0 && s.setup.Language != "":
-		hears["language"] = s.setup.Language
-	case len(s.setup.Others) > 0 && takesHints(s.hears):
-		hears["languages"] = append([]string{s.setup.Language}, s.setup.Others...)
-	}
-	if len(s.setup.Keywords) > 0 {
-		hears["prompt"] = strings.Join(s.setup.Keywords, ", ")
-	}
-	sound := map[string]any{"input": map[string]any{"format": s.format(), "transcription": hears,
+	sound := map[string]any{"input": map[string]any{"format": s.format(), "transcription": s.transcription(),
 		"turn_detection": nil}}
 	modality := "text"
 	if !s.setup.Writes {
@@ -211,6 +201,27 @@ func (s *session) terms() map[string]any {
 		"audio": sound, "tools": tools, "tool_choice": "auto",
 		// Old turns are dropped in large steps, so that the rest stays in the server's cache.
 		"truncation": map[string]any{"type": "retention_ratio", "retention_ratio": 0.8}}
+}
+
+// transcription is the configuration of the model that writes down what is heard. A field that it doesn't take would
+// refuse the whole session.
+func (s *session) transcription() map[string]any {
+	hears := map[string]any{"model": s.hears}
+	lists := takesHints(s.hears)
+	switch {
+	case lists && s.setup.Language != "":
+		hears["languages"] = append([]string{s.setup.Language}, s.setup.Others...)
+	case len(s.setup.Others) == 0 && s.setup.Language != "":
+		hears["language"] = s.setup.Language
+	}
+	switch words := terms(s.setup.Keywords); {
+	case len(words) == 0:
+	case lists:
+		hears["keywords"] = words
+	default:
+		hears["prompt"] = strings.Join(words, ", ")
+	}
+	return hears
 }
 
 // expect reads until an event of a given kind arrives. Its error is the one with which the session was refused.

@@ -119,6 +119,28 @@ func TestRealtimeTellsLanguages(t *testing.T) {
 	}
 }
 
+// A field that the transcribing model doesn't take would refuse the session: each gets its own.
+func TestRealtimeKeywords(t *testing.T) {
+	for hears, want := range map[string]map[string]any{
+		aitest.DetectingModel:     {"model": aitest.DetectingModel, "languages": []any{"de"}, "keywords": []any{"Zoë", "Blue  Door"}},
+		aitest.TranscriptionModel: {"model": aitest.TranscriptionModel, "language": "de", "prompt": "Zoë, Blue  Door"},
+	} {
+		s := aitest.NewServer(t)
+		m := realtimeOf(t, s, "").(realtimeModel)
+		m.hears = hears
+		c, err := m.Connect(t.Context(), ai.RealtimeSetup{Writes: true, Language: "de", Rate: audio.Narrow,
+			Keywords: []string{"Zoë", "Blue <Door", "\r\n"}})
+		if err != nil {
+			t.Fatalf("%s: %v", hears, err)
+		}
+		c.Close()
+		got := s.Conversations()[0].Terms["audio"].(map[string]any)["input"].(map[string]any)["transcription"]
+		if !reflect.DeepEqual(got, any(want)) {
+			t.Errorf("%s was told %v", hears, got)
+		}
+	}
+}
+
 // A session says that it is going to end, and how it ended.
 func TestRealtimeExpires(t *testing.T) {
 	s := aitest.NewServer(t)

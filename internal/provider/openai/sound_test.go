@@ -262,7 +262,7 @@ func TestTranscribeTellsLanguages(t *testing.T) {
 		{model: aitest.DetectingModel, others: []string{"es"}, found: []string{"ca", "es"}, want: "es", asked: "en es"},
 		{model: aitest.DetectingModel, others: []string{"es"}, found: []string{"es", "en"}, asked: "en es"},
 		{model: aitest.DetectingModel, others: []string{"es"}, asked: "en es", whole: true},
-		{model: aitest.DetectingModel, found: []string{"es"}, single: "en"},
+		{model: aitest.DetectingModel, found: []string{"es"}, asked: "en"},
 		{model: aitest.DetectingModel, others: []string{"es"}, refuses: "languages[]", found: []string{"en"}, want: "en", single: "en"},
 		{model: aitest.TranscriptionModel, others: []string{"es"}, found: []string{"es"}, single: "en"},
 	} {
@@ -292,6 +292,37 @@ func TestTranscribeTellsLanguages(t *testing.T) {
 	for model, tells := range map[string]bool{aitest.DetectingModel: true, "gpt-4o-transcribe": false, "": false} {
 		if got := openai.Declare(&openai.Settings{STTModel: model}).Listeners[0].Mixed != ""; got != tells {
 			t.Errorf("%q tells languages: %v", model, got)
+		}
+	}
+}
+
+// A model that takes words to expect gets them as a list, without characters that it refuses; a server that refuses the
+// list gets them as a prompt, as older models do.
+func TestTranscribeKeywords(t *testing.T) {
+	for _, o := range []struct{ model, refuses, list, prompt string }{
+		{aitest.DetectingModel, "", "Zoë|Blue  Door", ""},
+		{aitest.DetectingModel, "keywords[]", "", "Zoë, Blue <Door"},
+		{aitest.TranscriptionModel, "", "", "Zoë, Blue <Door"},
+	} {
+		c, s := sounding(t, 0)
+		if o.refuses != "" {
+			s.Refuses = []string{o.refuses}
+		}
+		e, err := c.Recognizer(o.model).Listen(t.Context(), ai.Hearing{Language: "en", Rate: audio.Narrow,
+			Keywords: []string{"Zoë", "Blue <Door", "\n"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Write(tone(0.5))
+		e.End()
+		for got := next(t, e); !got.Final; got = next(t, e) {
+		}
+		e.Close()
+		us := s.Utterances()
+		last := us[len(us)-1]
+		if got := strings.Join(last.Keywords, "|"); got != o.list || !strings.HasPrefix(last.Prompt, o.prompt) ||
+			o.prompt == "" && last.Prompt != "" {
+			t.Errorf("%+v: sent %q and %q", o, last.Keywords, last.Prompt)
 		}
 	}
 }

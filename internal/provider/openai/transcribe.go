@@ -72,7 +72,7 @@ func prompt(keywords []string) string {
 }
 
 // dispensable lists the form fields that a transcription can do without.
-var dispensable = []string{"stream", "prompt", "languages", "language", "response_format"}
+var dispensable = []string{"stream", "prompt", "keywords", "languages", "language", "response_format"}
 
 func (r *recognizer) refuses(field string) bool {
 	r.mu.Lock()

@@ -99,14 +99,21 @@ func (r *recognizer) upload(h ai.Hearing, s *sound) *upload {
 		}
 	}
 	field("model", r.model)
-	if len(h.Others) > 0 && takesHints(r.model) && !r.refuses("languages") {
+	lists := takesHints(r.model)
+	if lists && !r.refuses("languages") {
 		for _, l := range append([]string{h.Language}, h.Others...) {
 			field("languages[]", l)
 		}
 	} else {
 		field("language", h.Language)
 	}
-	field("prompt", prompt(h.Keywords))
+	if lists && !r.refuses("keywords") {
+		for _, k := range terms(h.Keywords) {
+			field("keywords[]", k)
+		}
+	} else {
+		field("prompt", prompt(h.Keywords))
+	}
 	field("response_format", "json")
 	field("stream", "true")
 	_, _ = w.CreateFormFile("file", "utterance.wav")
