@@ -51,7 +51,7 @@ func noModel(e *ai.Error) bool {
 	if !strings.Contains(text, "model") {
 		return false
 	}
-	for _, said := range []string{"not exist", "not found", "not_found", "no such model", "deprecated", "sunset", "status 404"} {
+	for _, said := range []string{"not exist", "not found", "not_found", "no such model", "has been deprecated", "sunset", "status 404"} {
 		if strings.Contains(text, said) {
 			return true
 		}

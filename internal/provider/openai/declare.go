@@ -123,7 +123,11 @@ func (s *Settings) with(k ai.Key) *ai.Vendor {
 		drop      func()
 		usual     func()
 	}{
-		{&o.TTSBaseURL, &o.TTSAPIKey, func() { o.TTSModel = "" }, func() { o.TTSModel = cmp.Or(append(some(o.TTSModel), gone.Living(some(usualTTS), time.Now())...)...) }},
+		{&o.TTSBaseURL, &o.TTSAPIKey, func() { o.TTSModel = "" }, func() {
+			if o.TTSModel == "" && len(gone.Living(some(usualTTS), time.Now())) > 0 {
+				o.TTSModel = usualTTS
+			}
+		}},
 		{&o.STTBaseURL, &o.STTAPIKey, func() { o.STTModel = "" }, func() { o.STTModel = cmp.Or(o.STTModel, usualSTT) }},
 		{&o.RealtimeBaseURL, &o.RealtimeAPIKey, func() { o.RealtimeModel = nil }, func() {
 			if len(o.realtimeModels()) == 0 {
