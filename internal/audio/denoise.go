@@ -6,7 +6,7 @@ import "math"
 // bands by the probability that there is speech (Gerkmann and Hendriks, "Unbiased MMSE-based noise power estimation",
 // 2012) below a bound by its minima, and a Wiener gain from the a priori signal-to-noise ratio by the
 // decision-directed method (Ephraim and Malah, 1984), which leaves no musical noise. No band is taken down by more
-// than 14 dB for that, and all of them by 4 dB more in pauses, which a VAD finds. Sounds that change too fast to be
+// than 14 dB for that, and all of them by 8 dB more in pauses, which a VAD finds. Sounds that change too fast to be
 // followed by band, as voices, keys and music do, are left to the VAD's network, which says how much of the power in
 // each of its bands is speech. Of no band less than a tenth is left, so that it still sounds like the place it comes from.
 //
@@ -37,7 +37,7 @@ type Denoiser struct {
 const (
 	denoiseFloor = 0.2    // the least gain, -14 dB
 	denoiseQuiet = 0.0316 // a priori ratio when there is speech, inverse: 15 dB
-	denoisePause = 0.6    // the gain of pauses, besides that of their bands: -4 dB
+	denoisePause = 0.4    // the gain of pauses, besides that of their bands: -8 dB
 	denoiseHang  = 12     // steps after a voiced frame that are no pause yet
 	denoiseOther = 0.25   // the least gain of what the network takes for other sounds: -12 dB
 	denoiseMine  = 0.4    // the share of speech from which on a band is left alone
