@@ -18,20 +18,41 @@ type Retirement struct {
 	Instead string // the vendor's model for the same work; "" if there is none that can be used here
 }
 
+// Retirements are those of one vendor.
+type Retirements []Retirement
+
 // RetirementNotice is how long before its day a retirement is told.
 const RetirementNotice = 60 * 24 * time.Hour
 
 // snapshot is the date at the end of a model's name.
 var snapshot = regexp.MustCompile(`-(\d{4}-\d\d-\d\d|\d{8})$`)
 
-// Retires is what the vendor has announced about a model, nil if it is nothing.
-func (v *Vendor) Retires(model string) *Retirement {
+// Of is what was announced about a model, nil if it is nothing.
+func (list Retirements) Of(model string) *Retirement {
 	for _, name := range []string{model, snapshot.ReplaceAllString(model, "")} {
-		if i := slices.IndexFunc(v.Retired, func(r Retirement) bool { return r.Model == name }); i >= 0 {
-			return &v.Retired[i]
+		if i := slices.IndexFunc(list, func(r Retirement) bool { return r.Model == name }); i >= 0 {
+			return &list[i]
 		}
 	}
 	return nil
+}
+
+// Living are those of some models that are not retired yet.
+func (list Retirements) Living(models []string, now time.Time) (live []string) {
+	for _, m := range models {
+		if r := list.Of(m); r == nil || !r.Gone(now) {
+			live = append(live, m)
+		}
+	}
+	return live
+}
+
+// Retires is what the vendor has announced about a model, nil if it is nothing.
+func (v *Vendor) Retires(model string) *Retirement {
+	if v.Retired == nil {
+		return nil
+	}
+	return v.Retired().Of(model)
 }
 
 // day is when the model is gone: the first moment in UTC.
@@ -53,16 +74,6 @@ func (r *Retirement) Said(vendor, model string, now time.Time) string {
 		is = "was"
 	}
 	return fmt.Sprintf("%s %s retired by %s on %s", model, is, vendor, r.day().Format("2 January 2006"))
-}
-
-// Living are those of some models that the vendor has not retired yet.
-func (v *Vendor) Living(models []string, now time.Time) (list []string) {
-	for _, m := range models {
-		if r := v.Retires(m); r == nil || !r.Gone(now) {
-			list = append(list, m)
-		}
-	}
-	return list
 }
 
 // Named is a model that a setting names.

@@ -10,11 +10,13 @@ import (
 
 // acme retires models.
 func acme(s any) *ai.Vendor {
-	return &ai.Vendor{Code: "acme", Name: "Acme", Settings: s, Retired: []ai.Retirement{
-		{Model: "think-1", Day: "2027-01-20", Instead: "think-2"},
-		{Model: "think-1-2024-05-13", Day: "2026-10-23", Instead: "think-2"},
-		{Model: "hear-1", Day: "2027-01-20", Instead: "hear-2"},
-		{Model: "talk-1", Day: "2027-01-20"},
+	return &ai.Vendor{Code: "acme", Name: "Acme", Settings: s, Retired: func() ai.Retirements {
+		return ai.Retirements{
+			{Model: "think-1", Day: "2027-01-20", Instead: "think-2"},
+			{Model: "think-1-2024-05-13", Day: "2026-10-23", Instead: "think-2"},
+			{Model: "hear-1", Day: "2027-01-20", Instead: "hear-2"},
+			{Model: "talk-1", Day: "2027-01-20"},
+		}
 	}}
 }
 
@@ -60,10 +62,10 @@ func TestRetires(t *testing.T) {
 		}
 	}
 	list := []string{"think-2", "think-1"}
-	if got := v.Living(list, day("2027-01-19 12:00:00")); len(got) != 2 {
+	if got := v.Retired().Living(list, day("2027-01-19 12:00:00")); len(got) != 2 {
 		t.Errorf("the day before: %q", got)
 	}
-	if got := v.Living(list, day("2027-01-20 12:00:00")); len(got) != 1 || got[0] != "think-2" {
+	if got := v.Retired().Living(list, day("2027-01-20 12:00:00")); len(got) != 1 || got[0] != "think-2" {
 		t.Errorf("on the day: %q", got)
 	}
 }

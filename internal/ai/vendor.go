@@ -29,8 +29,9 @@ type Vendor struct {
 	// Models lists the models that the settings name, the best first: Kind, Code and Name.
 	Models func() []parley.Model
 
-	// Retired lists the models that the vendor has retired, or is going to, as far as its own servers are used.
-	Retired []Retirement
+	// Retired lists the models that the vendor has retired, or is going to, as far as its own servers are used; nil if it
+	// has announced nothing.
+	Retired func() Retirements
 
 	// With declares the vendor with another key, whatever the settings say; nil if it takes none. See Rekeyed.
 	With func(k Key) *Vendor
@@ -79,8 +80,8 @@ type Listener struct {
 	parley.Provider
 	Rank      int    // as a Speaker's
 	Languages string // ISO 639-1, separated by spaces
-	// Mixed are those of Languages among which it tells which one was spoken, when several may be; "" for none.
-	Mixed      string
+	// Mixed returns those of Languages among which it tells which one was spoken, when several may be; nil for none.
+	Mixed      func() string
 	Configured func() bool
 	// Foreign tells an assistant's owner that it does not understand the assistant's language; "" if that can't happen.
 	Foreign string

@@ -281,7 +281,10 @@ func (c *Catalog) TellsLanguages(code string, languages []string) bool {
 	if i < 0 {
 		return false
 	}
-	mixed := strings.Fields(c.listeners[i].Mixed)
+	if c.listeners[i].Mixed == nil {
+		return false
+	}
+	mixed := strings.Fields(c.listeners[i].Mixed())
 	return !slices.ContainsFunc(languages, func(l string) bool { return !slices.Contains(mixed, l) })
 }
 

@@ -23,17 +23,19 @@ func TestRetirements(t *testing.T) {
 		if v.With != nil {
 			v = v.With(ai.Key{Secret: "any"})
 		}
-		if len(v.Retired) > 0 {
+		var table ai.Retirements
+		if v.Retired != nil {
+			table = v.Retired()
 			tables++
 		}
-		for i, r := range v.Retired {
+		for i, r := range table {
 			if _, err := time.Parse(time.DateOnly, r.Day); err != nil {
 				t.Errorf("%s: %+v: %v", v.Code, r, err)
 			}
 			if o := v.Retires(r.Instead); r.Instead != "" && o != nil {
 				t.Errorf("%s: %s is to be replaced by %s, which is retired too", v.Code, r.Model, o.Model)
 			}
-			if slices.IndexFunc(v.Retired, func(o ai.Retirement) bool { return o.Model == r.Model }) != i {
+			if slices.IndexFunc(table, func(o ai.Retirement) bool { return o.Model == r.Model }) != i {
 				t.Errorf("%s: %s is there twice", v.Code, r.Model)
 			}
 		}
@@ -63,13 +65,15 @@ func TestRetirements(t *testing.T) {
 		t.Errorf("%d vendors have a table", tables)
 	}
 	for _, s := range []openai.Settings{{APIKey: "k", BaseURL: "http://own/v1"}, {BaseURL: "http://own/v1"}, {}} {
-		if list := openai.Declare(&s).Retired; len(list) > 0 {
+		if list := openai.Declare(&s).Retired(); len(list) > 0 {
 			t.Errorf("%+v: another server is said to retire %v", s, list)
 		}
 	}
-	s := openai.Settings{APIKey: "k", TTSBaseURL: "http://own/v1"}
-	if v := openai.Declare(&s); v.Retires("gpt-4.1-mini") == nil || v.Retires("tts-1") != nil {
-		t.Errorf("got %v", v.Retired)
+	var s openai.Settings
+	v := openai.Declare(&s) // as the program does, which reads the settings later
+	s = openai.Settings{APIKey: "k", TTSBaseURL: "http://own/v1"}
+	if v.Retires("gpt-4.1-mini") == nil || v.Retires("tts-1") != nil {
+		t.Errorf("got %v", v.Retired())
 	}
 }
 
@@ -78,7 +82,9 @@ func TestGoneModels(t *testing.T) {
 	s := aitest.NewServer(t)
 	v := openai.Declare(&openai.Settings{BaseURL: s.URL, ChatModel: []string{"old"}, TTSModel: "old-tts", STTModel: "old-stt",
 		RealtimeModel: []string{"old-realtime"}, RealtimeSTT: aitest.TranscriptionModel})
-	v.Retired = []ai.Retirement{{Model: "old-realtime", Day: "2026-01-20", Instead: "new-realtime"}}
+	v.Retired = func() ai.Retirements {
+		return ai.Retirements{{Model: "old-realtime", Day: "2026-01-20", Instead: "new-realtime"}}
+	}
 	set, err := Open(All(v))
 	if err != nil {
 		t.Fatal(err)

@@ -151,7 +151,9 @@ func TestRetiring(t *testing.T) {
 		db := storetest.SQLite(t, store.Rules{})
 		claude := anthropictest.New(t)
 		v := anthropic.Declare(&anthropic.Settings{APIKey: anthropictest.Key, BaseURL: claude.URL, Model: []string{anthropictest.Quick}})
-		v.Retired = []ai.Retirement{{Model: anthropictest.Quick, Day: time.Now().UTC().Add(c.in).Format(time.DateOnly), Instead: "claude-next"}}
+		v.Retired = func() ai.Retirements {
+			return ai.Retirements{{Model: anthropictest.Quick, Day: time.Now().UTC().Add(c.in).Format(time.DateOnly), Instead: "claude-next"}}
+		}
 		keys, err := keyring.Open(t.Context(), db, provider.All(nobody(), v), "", func(string) {})
 		if err != nil {
 			t.Fatal(err)

@@ -151,7 +151,11 @@ func (c *realtimeConn) update(e *clientEvent, bad func(code, format string, args
 		bad("invalid_parameter", "'language' and 'languages' can't both be set.")
 		return
 	}
-	if v, ok := c.term("audio", "output", "voice").(string); ok && !slices.Contains(Voices, v) {
+	if c.term("reasoning") != nil && c.model != ReasoningRealtimeModel {
+		bad("invalid_parameter", "'session.reasoning' is not supported with this model.")
+		return
+	}
+	if v, ok := c.term("audio", "output", "voice").(string); ok && (!slices.Contains(Voices, v) || slices.Contains(speechVoices, v)) {
 		bad("invalid_value", "Invalid value: '%s'.", v)
 		return
 	}

@@ -194,7 +194,8 @@ func (c *realtimeConn) speak(ctx context.Context, r *realtimeResponse, it *realt
 	it.Text = b.Text
 	c.mu.Unlock()
 	rate := c.rate()
-	pcm := c.s.Voice.tone(b.Text, rate)
+	speed, _ := c.term("audio", "output", "speed").(float64)
+	pcm := c.s.Voice.tone(b.Text, speed, rate)
 	piece := int(PieceTime * time.Duration(rate) / time.Second)
 	for i := 0; len(pcm) > 0; i++ {
 		if b.Fault != "" && i == b.After {
@@ -245,9 +246,9 @@ func (c *realtimeConn) speak(ctx context.Context, r *realtimeResponse, it *realt
 }
 
 // tone is the audio of a text.
-func (s *Synthesizer) tone(text string, rate audio.Rate) []int16 {
+func (s *Synthesizer) tone(text string, speed float64, rate audio.Rate) []int16 {
 	pitch := s.Pitch(text)
-	pcm := make([]int16, int(SpeechTime(text, 1)*time.Duration(rate)/time.Second))
+	pcm := make([]int16, int(SpeechTime(text, speed)*time.Duration(rate)/time.Second))
 	for i := range pcm {
 		pcm[i] = int16(loudness * math.Sin(2*math.Pi*pitch*float64(i)/float64(rate)))
 	}

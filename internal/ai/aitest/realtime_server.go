@@ -17,6 +17,8 @@ import (
 const (
 	RealtimeModel      = "test-realtime"
 	SpareRealtimeModel = "test-realtime-spare"
+	// ReasoningRealtimeModel can be told how much to reason.
+	ReasoningRealtimeModel = "gpt-realtime-2.1-mini"
 )
 
 // RealtimeConversation is the content of one of the Server's realtime sessions.
@@ -110,6 +112,8 @@ type realtimeResponse struct {
 	apart  bool
 }
 
+var realtimeModels = []string{RealtimeModel, SpareRealtimeModel, ReasoningRealtimeModel}
+
 // converse is GET /v1/realtime.
 func (s *Server) converse(w http.ResponseWriter, r *http.Request) {
 	if !s.enter() {
@@ -147,7 +151,7 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request) {
 	c := &realtimeConn{s: s, model: r.URL.Query().Get("model"), ws: ws, ctx: ctx,
 		outside: map[string]*realtimeResponse{}, terms: map[string]any{}}
 	defer func() { _ = ws.CloseNow() }()
-	if c.model != RealtimeModel && c.model != SpareRealtimeModel {
+	if !slices.Contains(realtimeModels, c.model) {
 		c.fail("", "invalid_request_error", "model_not_found", "The model `"+c.model+"` does not exist.")
 		_ = ws.Close(websocket.StatusPolicyViolation, "model_not_found")
 		return

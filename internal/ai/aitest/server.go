@@ -223,7 +223,7 @@ func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 	}
 	list := []map[string]any{}
 	for _, m := range slices.Concat(s.Models, s.SpeechModels, s.TranscriptionModels, s.EmbeddingModels,
-		[]string{RealtimeModel, SpareRealtimeModel}) {
+		realtimeModels) {
 		list = append(list, map[string]any{"id": m, "object": "model", "created": 1700000000, "owned_by": "test",
 			"shutdown_date": orNull(s.Ends[m])})
 	}

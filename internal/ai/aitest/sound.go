@@ -30,6 +30,9 @@ const (
 var Voices = []string{"alloy", "ash", "ballad", "coral", "echo", "fable", "nova", "onyx", "sage", "shimmer",
 	"verse", "marin", "cedar"}
 
+// speechVoices are those that realtime models don't have.
+var speechVoices = []string{"fable", "nova", "onyx"}
+
 // SpeechRequest is a request for speech that the server got.
 type SpeechRequest struct {
 	Model  string  `json:"model"`

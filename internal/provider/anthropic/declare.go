@@ -21,16 +21,16 @@ type Settings struct {
 // Declare declares Anthropic, or the compatible server that the settings name.
 func Declare(s *Settings) *ai.Vendor {
 	return &ai.Vendor{Code: Code, Name: "Anthropic", KeyPage: "https://console.anthropic.com/settings/keys", Settings: s,
-		Models: s.list, Retired: s.retired(), With: ai.Rekeyed(s, Declare), Open: s.open, Check: s.check}
+		Models: s.list, Retired: s.retired, With: ai.Rekeyed(s, Declare), Open: s.open, Check: s.check}
 }
 
 // retired lists what Anthropic has announced at https://platform.claude.com/docs/en/about-claude/model-deprecations, as of
 // November 2026. Other servers with its API have days of their own.
-func (s *Settings) retired() []ai.Retirement {
+func (s *Settings) retired() ai.Retirements {
 	if s.APIKey == "" || s.BaseURL != "" {
 		return nil
 	}
-	return []ai.Retirement{
+	return ai.Retirements{
 		{Model: "claude-3-7-sonnet", Day: "2026-02-19", Instead: "claude-sonnet-5-5"},
 		{Model: "claude-sonnet-4", Day: "2026-06-15", Instead: "claude-sonnet-5-5"},
 		{Model: "claude-opus-4", Day: "2026-06-15", Instead: "claude-opus-5-5"},

@@ -38,7 +38,7 @@ func Declare(s *Settings) *ai.Vendor {
 		KeyPage:  "https://www.assemblyai.com/dashboard/api-keys",
 		Settings: s,
 		Listeners: []ai.Listener{{Provider: parley.Provider{ID: 8, Code: Code, Name: "AssemblyAI"}, Rank: 25,
-			Languages: languages, Mixed: languages, Configured: func() bool { return s.APIKey != "" }}},
+			Languages: languages, Mixed: func() string { return languages }, Configured: func() bool { return s.APIKey != "" }}},
 		With:  ai.Rekeyed(s, Declare),
 		Open:  s.open,
 		Check: s.check,

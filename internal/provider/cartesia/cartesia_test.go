@@ -360,7 +360,10 @@ func TestEarTellsLanguages(t *testing.T) {
 		}
 	}
 	for model, tells := range map[string]bool{"ink-preview": true, "ink-2": false, "ink-whisper": false} {
-		if got := Declare(&Settings{STTModel: model}).Listeners[0].Mixed != ""; got != tells {
+		set := new(Settings)
+		listens := Declare(set).Listeners[0] // as the program does, which reads the settings later
+		set.STTModel = model
+		if got := listens.Mixed() != ""; got != tells {
 			t.Errorf("%s tells languages: %v", model, got)
 		}
 	}

@@ -30,8 +30,8 @@ func Declare(s *Settings) *ai.Vendor {
 		Settings: s,
 		Speakers: []ai.Speaker{{Provider: provider, Rank: 20, Voices: voices, Configured: s.configured,
 			Model: func() string { return s.TTSModel }}},
-		Listeners: []ai.Listener{{Provider: provider, Rank: 40, Languages: languages, Mixed: mixedBy(s.STTModel), Configured: s.configured}},
-		Retired:   retired,
+		Listeners: []ai.Listener{{Provider: provider, Rank: 40, Languages: languages, Mixed: func() string { return mixedBy(s.STTModel) }, Configured: s.configured}},
+		Retired:   func() ai.Retirements { return retired },
 		With:      ai.Rekeyed(s, Declare),
 		Open:      s.open,
 		Check:     s.check,
@@ -40,7 +40,7 @@ func Declare(s *Settings) *ai.Vendor {
 
 // retired lists what Cartesia has announced at https://docs.cartesia.ai/build-with-cartesia/tts-models/api-changes, as of
 // November 2026. Some snapshots of sonic-2 and sonic-turbo go on.
-var retired = []ai.Retirement{
+var retired = ai.Retirements{
 	{Model: "sonic", Day: "2026-06-01", Instead: "sonic-3.5"},
 	{Model: "sonic-english", Day: "2026-06-01", Instead: "sonic-3.5"},
 	{Model: "sonic-multilingual", Day: "2026-06-01", Instead: "sonic-3.5"},

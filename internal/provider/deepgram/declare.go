@@ -31,7 +31,7 @@ func Declare(s *Settings) *ai.Vendor {
 		KeyPage:   "https://console.deepgram.com",
 		Settings:  s,
 		Speakers:  []ai.Speaker{{Provider: provider, Rank: 30, Voices: voices, Configured: configured}},
-		Listeners: []ai.Listener{{Provider: provider, Rank: 10, Languages: languages, Mixed: mixedBy(s.STTModel), Configured: configured}},
+		Listeners: []ai.Listener{{Provider: provider, Rank: 10, Languages: languages, Mixed: func() string { return mixedBy(s.STTModel) }, Configured: configured}},
 		With:      ai.Rekeyed(s, Declare),
 		Open:      s.open,
 		Check:     s.check,

@@ -31,8 +31,8 @@ func Declare(s *Settings) *ai.Vendor {
 		Speakers: []ai.Speaker{{Provider: provider, Rank: 10,
 			Tunable: parley.Tunable{Stability: true, Similarity: true}, Voices: voices, Configured: s.configured,
 			Model: func() string { return s.TTSModel }}},
-		Listeners: []ai.Listener{{Provider: provider, Rank: 20, Languages: scribe, Mixed: scribe, Configured: s.configured}},
-		Retired:   retired,
+		Listeners: []ai.Listener{{Provider: provider, Rank: 20, Languages: scribe, Mixed: func() string { return scribe }, Configured: s.configured}},
+		Retired:   func() ai.Retirements { return retired },
 		With:      ai.Rekeyed(s, Declare),
 		Open:      s.open,
 		Check:     s.check,
@@ -40,7 +40,7 @@ func Declare(s *Settings) *ai.Vendor {
 }
 
 // retired lists what ElevenLabs has announced in its changelog, as of November 2026.
-var retired = []ai.Retirement{
+var retired = ai.Retirements{
 	{Model: "eleven_monolingual_v1", Day: "2026-07-09", Instead: "eleven_flash_v2_5"},
 	{Model: "eleven_multilingual_v1", Day: "2026-07-09", Instead: "eleven_flash_v2_5"},
 	{Model: "scribe_v1", Day: "2026-07-09", Instead: "scribe_v2_realtime"},

@@ -23,16 +23,16 @@ type Settings struct {
 // Declare declares Gemini, or the compatible server that the settings name.
 func Declare(s *Settings) *ai.Vendor {
 	return &ai.Vendor{Code: Code, Name: "Google Gemini", KeyPage: "https://aistudio.google.com/apikey", Settings: s,
-		Models: s.list, Retired: s.retired(), With: ai.Rekeyed(s, Declare), Open: s.open, Check: s.check,
+		Models: s.list, Retired: s.retired, With: ai.Rekeyed(s, Declare), Open: s.open, Check: s.check,
 		Realtime: &ai.Realtime{Voices: voices, Configured: s.configured}}
 }
 
 // retired lists what Google has announced at https://ai.google.dev/gemini-api/docs/deprecations, as of November 2026.
-func (s *Settings) retired() []ai.Retirement {
+func (s *Settings) retired() ai.Retirements {
 	if s.APIKey == "" || s.BaseURL != "" {
 		return nil
 	}
-	return []ai.Retirement{
+	return ai.Retirements{
 		{Model: "gemini-2.0-flash", Day: "2026-06-01", Instead: "gemini-3.5-flash-lite"},
 		{Model: "gemini-2.0-flash-lite", Day: "2026-06-01", Instead: "gemini-3.5-flash-lite"},
 		{Model: "gemini-2.5-flash", Day: "2026-12-01", Instead: "gemini-3.5-flash-lite"},

@@ -81,11 +81,11 @@ func Declare(s *Settings) *ai.Vendor {
 		KeyPage:  "https://platform.openai.com/api-keys",
 		Settings: s,
 		Models:   s.models,
-		Retired:  s.retired(),
+		Retired:  s.retired,
 		Speakers: []ai.Speaker{{Provider: provider, Rank: 40, Voices: voices,
 			Configured: func() bool { return s.tts().there() && s.TTSModel != "" },
 			Model:      func() string { return s.TTSModel }}},
-		Listeners: []ai.Listener{{Provider: provider, Rank: 30, Languages: languages, Mixed: mixedBy(s.STTModel),
+		Listeners: []ai.Listener{{Provider: provider, Rank: 30, Languages: languages, Mixed: func() string { return mixedBy(s.STTModel) },
 			Configured: func() bool { return s.stt().there() && s.STTModel != "" }}},
 		Realtime: &ai.Realtime{Voices: realtime, Alike: Code,
 			Configured: func() bool { return s.realtime().there() && len(s.realtimeModels()) > 0 }},
@@ -96,11 +96,10 @@ func Declare(s *Settings) *ai.Vendor {
 }
 
 // The models of OpenAI's own server for speech, transcription and realtime, if its key was entered in the product and
-// no setting names a model. OpenAI has announced no speech model that is reached as this one is.
-const (
-	usualTTS = "gpt-4o-mini-tts"
-	usualSTT = "gpt-transcribe"
-)
+// no setting names a model. The first that lives speaks: the next one takes longer to begin.
+const usualSTT = "gpt-transcribe"
+
+var usualTTS = []string{"gpt-4o-mini-tts", "gpt-realtime-2.1-mini"}
 
 // What is offered if no setting names models, the best first. The last one was the only one before: assistants that were
 // given it keep it until its day.
@@ -117,21 +116,18 @@ func (s *Settings) with(k ai.Key) *ai.Vendor {
 		o.BaseURL = k.BaseURL
 	}
 	whole := o.general().base == DefaultBaseURL
-	gone := ai.Vendor{Retired: slices.Concat(retiredVoices, retiredHearers)}
 	for _, a := range []struct {
 		base, key *string
 		drop      func()
 		usual     func()
 	}{
 		{&o.TTSBaseURL, &o.TTSAPIKey, func() { o.TTSModel = "" }, func() {
-			if o.TTSModel == "" && len(gone.Living(some(usualTTS), time.Now())) > 0 {
-				o.TTSModel = usualTTS
-			}
+			o.TTSModel = cmp.Or(o.TTSModel, retiredVoices.Living(usualTTS, time.Now())[0])
 		}},
 		{&o.STTBaseURL, &o.STTAPIKey, func() { o.STTModel = "" }, func() { o.STTModel = cmp.Or(o.STTModel, usualSTT) }},
 		{&o.RealtimeBaseURL, &o.RealtimeAPIKey, func() { o.RealtimeModel = nil }, func() {
 			if len(o.realtimeModels()) == 0 {
-				o.RealtimeModel = gone.Living(usualRealtime, time.Now())
+				o.RealtimeModel = retiredHearers.Living(usualRealtime, time.Now())
 			}
 		}},
 	} {
@@ -190,8 +186,7 @@ func (s *Settings) chatModels() []string {
 	case !s.general().there():
 		return nil
 	case len(s.ChatModel) == 0:
-		gone := ai.Vendor{Retired: retiredThinkers}
-		return gone.Living(usualChat, time.Now())
+		return retiredThinkers.Living(usualChat, time.Now())
 	}
 	return s.ChatModel
 }
@@ -265,7 +260,12 @@ func (s *Settings) open() (*ai.Opened, error) {
 			o.Embedder = func() (ai.Embedder, error) { return c.Embedder(s.EmbeddingModel), nil }
 		}},
 		{s.tts(), s.TTSModel != "", func(c *Client) {
-			o.Synthesizer = func(string) (ai.Synthesizer, error) { return c.Synthesizer(s.TTSModel), nil }
+			o.Synthesizer = func(string) (ai.Synthesizer, error) {
+				if hearsToo(s.TTSModel) {
+					return c.Aloud(s.TTSModel), nil
+				}
+				return c.Synthesizer(s.TTSModel), nil
+			}
 		}},
 		{s.realtime(), len(s.realtimeModels()) > 0, func(c *Client) {
 			o.Realtime = func(code string) (ai.RealtimeModel, error) {

@@ -17,7 +17,7 @@ import (
 
 // check lists each server's models, which costs nothing, and requests the vector of one word.
 func (s *Settings) check(ctx context.Context) []parley.Finding {
-	d := &doctor{asked: map[server]answer{}, known: ai.Vendor{Retired: s.retired()}}
+	d := &doctor{asked: map[server]answer{}, known: s.retired()}
 	list := []parley.Finding{d.models(ctx, "language model", ai.TheModel, "", s.general(), s.chatModels(),
 		"none of this vendor: without another one the built-in responder answers from the prompt and the knowledgebase. Set PARLEY_OPENAI_API_KEY, or PARLEY_OPENAI_BASE_URL and PARLEY_OPENAI_CHAT_MODEL for a server of your own")}
 	for _, a := range []struct {
@@ -28,7 +28,7 @@ func (s *Settings) check(ctx context.Context) []parley.Finding {
 		without    string
 	}{
 		{"speech model", "TTS", ai.TheVoice, s.tts(), some(s.TTSModel),
-			"none: voices are those of flite and espeak-ng. Set PARLEY_OPENAI_TTS_MODEL, such as that of a compatible server, or use another provider's voices: OpenAI retires its own speech models on 6 January 2027"},
+			"none: voices are those of flite and espeak-ng. Set PARLEY_OPENAI_TTS_MODEL, such as gpt-realtime-2.1-mini"},
 		{"transcription", "STT", ai.TheRecognizer, s.stt(), some(s.STTModel),
 			"none: pocketsphinx alone listens, to English. Set PARLEY_OPENAI_STT_MODEL, such as gpt-transcribe"},
 		{"realtime model", "REALTIME", ai.TheModel, s.realtime(), s.realtimeModels(), ""},
@@ -56,7 +56,7 @@ func some(model string) []string {
 // doctor asks each server once.
 type doctor struct {
 	asked map[server]answer
-	known ai.Vendor // with the retirements that are told without asking
+	known ai.Retirements // that are told without asking
 }
 
 type answer struct {
@@ -100,7 +100,7 @@ func (d *doctor) models(ctx context.Context, what string, part ai.Part, name str
 	}
 	for _, m := range models {
 		said := ai.Retirement{Model: m, Day: a.ends[m]}
-		if said.Day != "" && d.known.Retires(m) == nil && said.Near(time.Now()) {
+		if said.Day != "" && d.known.Of(m) == nil && said.Near(time.Now()) {
 			return found("note", "%s answers, with %s; %s: set %sMODEL to another", at.base, strings.Join(models, ", "),
 				said.Said(at.base, m, time.Now()), setting)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -181,8 +182,11 @@ func (s *session) begin() error {
 
 // terms is the configuration of the session.
 func (s *session) terms() map[string]any {
-	sound := map[string]any{"input": map[string]any{"format": s.format(), "transcription": s.transcription(),
-		"turn_detection": nil}}
+	input := map[string]any{"format": s.format(), "turn_detection": nil}
+	if !s.setup.Reads { // it hears nothing
+		input["transcription"] = s.transcription()
+	}
+	sound := map[string]any{"input": input}
 	modality := "text"
 	if !s.setup.Writes {
 		modality = "audio"
@@ -197,11 +201,18 @@ func (s *session) terms() map[string]any {
 		tools = append(tools, map[string]any{"type": "function", "name": s.names.Wire(t.Name),
 			"description": t.Description, "parameters": parameters(t.Schema)})
 	}
-	return map[string]any{"type": "realtime", "instructions": s.setup.System, "output_modalities": []string{modality},
+	terms := map[string]any{"type": "realtime", "instructions": s.setup.System, "output_modalities": []string{modality},
 		"audio": sound, "tools": tools, "tool_choice": "auto",
 		// Old turns are dropped in large steps, so that the rest stays in the server's cache.
 		"truncation": map[string]any{"type": "retention_ratio", "retention_ratio": 0.8}}
+	if s.setup.Reads && reasoner.MatchString(s.model) { // there is nothing to think about
+		terms["reasoning"] = map[string]any{"effort": "minimal"}
+	}
+	return terms
 }
+
+// reasoner matches the realtime models that reason; others refuse a session that says how much.
+var reasoner = regexp.MustCompile(`^gpt-realtime-[2-9](\.\d+)?(-\D|$)`)
 
 // transcription is the configuration of the model that writes down what is heard. A field that it doesn't take would
 // refuse the whole session.

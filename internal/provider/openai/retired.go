@@ -5,7 +5,7 @@ import "parley/internal/ai"
 // What OpenAI has announced at https://developers.openai.com/api/docs/deprecations, as of November 2026. Its official
 // libraries have the same days beside the models' names.
 
-var retiredThinkers = []ai.Retirement{
+var retiredThinkers = ai.Retirements{
 	{Model: "gpt-3.5-turbo", Day: "2026-10-23", Instead: "gpt-6-luna"},
 	{Model: "gpt-4", Day: "2026-10-23", Instead: "gpt-6-luna"},
 	{Model: "gpt-4-turbo", Day: "2026-10-23", Instead: "gpt-6-luna"},
@@ -26,19 +26,19 @@ var retiredThinkers = []ai.Retirement{
 	{Model: "gpt-5.4-nano", Day: "2027-04-01", Instead: "gpt-6-luna"},
 }
 
-var retiredHearers = []ai.Retirement{
+var retiredHearers = ai.Retirements{
 	{Model: "gpt-realtime", Day: "2027-01-20", Instead: "gpt-realtime-2.1"},
 	{Model: "gpt-realtime-mini", Day: "2027-01-20", Instead: "gpt-realtime-2.1-mini"},
 }
 
-// OpenAI names gpt-realtime-2.1-mini for these, which is reached in another way, and answers instead of reading out.
-var retiredVoices = []ai.Retirement{
-	{Model: "tts-1", Day: "2027-01-06"},
-	{Model: "tts-1-hd", Day: "2027-01-06"},
-	{Model: "gpt-4o-mini-tts", Day: "2027-01-06"},
+// What takes the place of these is reached in another way: see aloud.
+var retiredVoices = ai.Retirements{
+	{Model: "tts-1", Day: "2027-01-06", Instead: "gpt-realtime-2.1-mini"},
+	{Model: "tts-1-hd", Day: "2027-01-06", Instead: "gpt-realtime-2.1-mini"},
+	{Model: "gpt-4o-mini-tts", Day: "2027-01-06", Instead: "gpt-realtime-2.1-mini"},
 }
 
-var retiredEars = []ai.Retirement{
+var retiredEars = ai.Retirements{
 	{Model: "whisper-1", Day: "2027-02-26", Instead: "gpt-transcribe"},
 	{Model: "gpt-4o-transcribe", Day: "2027-02-26", Instead: "gpt-transcribe"},
 	{Model: "gpt-4o-mini-transcribe", Day: "2027-02-26", Instead: "gpt-transcribe"},
@@ -46,10 +46,10 @@ var retiredEars = []ai.Retirement{
 }
 
 // retired lists what is announced of the abilities that use OpenAI's own server.
-func (s *Settings) retired() (list []ai.Retirement) {
+func (s *Settings) retired() (list ai.Retirements) {
 	for _, a := range []struct {
 		at  server
-		are []ai.Retirement
+		are ai.Retirements
 	}{
 		{s.general(), retiredThinkers}, {s.realtime(), retiredHearers}, {s.tts(), retiredVoices},
 		{s.stt(), retiredEars},

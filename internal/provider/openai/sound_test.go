@@ -46,6 +46,57 @@ func TestSynthesizerConforms(t *testing.T) {
 	}
 }
 
+// A realtime model that is named as the speech model reads out, with the nearest of its voices, and does not reason about it.
+// Its failures are the voice's.
+func TestAloud(t *testing.T) {
+	s := aitest.NewServer(t)
+	for _, model := range []string{aitest.ReasoningRealtimeModel, "gpt-realtime-2025-08-28"} {
+		o, err := openai.Declare(&openai.Settings{BaseURL: s.URL, TTSModel: model}).Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(o.Close)
+		voice, err := o.Synthesizer(openai.Code)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, _ := o.Synthesizer(openai.Code); again != voice {
+			t.Error("two of one model are not equal")
+		}
+		as := alloy
+		as.Voice = "nova"
+		if model != aitest.ReasoningRealtimeModel {
+			err := ai.Say(t.Context(), voice, as, goodMorning, func([]int16) error { return nil })
+			if failure, ok := errors.AsType[*ai.Error](err); !ok || failure.Kind != ai.Config || failure.Part != ai.TheVoice {
+				t.Errorf("of a model that isn't there: %v", err)
+			}
+			continue
+		}
+		if got := s.Voice.Find(said(t, voice, as, goodMorning), audio.Narrow); got != goodMorning {
+			t.Errorf("it said %q", got)
+		}
+		terms := s.Conversations()[0].Terms
+		sound := terms["audio"].(map[string]any)
+		if v := sound["output"].(map[string]any)["voice"]; v != "coral" {
+			t.Errorf("it spoke as %v", v)
+		}
+		if v := sound["input"].(map[string]any)["transcription"]; v != nil {
+			t.Errorf("it was to hear: %v", v)
+		}
+		if v, _ := terms["reasoning"].(map[string]any); v["effort"] != "minimal" {
+			t.Errorf("it was to reason: %v", v)
+		}
+	}
+	if list := s.Complaints(); len(list) > 1 {
+		t.Errorf("the server complained: %q", list)
+	}
+}
+
+func TestAloudConforms(t *testing.T) {
+	c, _ := sounding(t, 0)
+	aitest.ConformSynthesizer(t, c.Aloud(aitest.ReasoningRealtimeModel), alloy)
+}
+
 // The sound arrives unchanged, however it is split on the wire, whether as bare samples or as a WAV file.
 func TestSpeak(t *testing.T) {
 	c, s := sounding(t, 0)
@@ -290,7 +341,10 @@ func TestTranscribeTellsLanguages(t *testing.T) {
 		}
 	}
 	for model, tells := range map[string]bool{aitest.DetectingModel: true, "gpt-4o-transcribe": false, "": false} {
-		if got := openai.Declare(&openai.Settings{STTModel: model}).Listeners[0].Mixed != ""; got != tells {
+		set := new(openai.Settings)
+		listens := openai.Declare(set).Listeners[0] // as the program does, which reads the settings later
+		set.STTModel = model
+		if got := listens.Mixed() != ""; got != tells {
 			t.Errorf("%q tells languages: %v", model, got)
 		}
 	}
