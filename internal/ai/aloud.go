@@ -37,6 +37,8 @@ func read(ctx context.Context, s RealtimeSession, text int, yield func(Sound) er
 	for e := range s.Events() {
 		var err error
 		switch {
+		case ctx.Err() != nil: // what has come already is not wanted any more
+			return context.Cause(ctx)
 		case e.Kind == RealtimeLost:
 			lost = e.Err
 		case e.N != text+1:
