@@ -56,6 +56,46 @@ func TestOver(t *testing.T) {
 	}
 }
 
+// The network alone judges most of the same sentences right, in the languages that have spaces between words.
+func TestOverNetwork(t *testing.T) {
+	list, err := os.ReadFile("testdata/over.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong, all := 0, 0
+	for line := range strings.Lines(string(list)) {
+		f := strings.Split(strings.TrimSpace(line), "\t")
+		if strings.HasPrefix(line, "#") || slices.Contains([]string{"zh", "ja", "th"}, f[0]) {
+			continue
+		}
+		if all++; lang.Network(f[2], f[0]) > 0 != (f[1] == "+") {
+			wrong++
+		}
+	}
+	if share := float64(wrong) / float64(all); share > 0.15 {
+		t.Errorf("%d of %d sentences are misjudged", wrong, all)
+	}
+	// It reads marks between words, too.
+	if a, b := lang.Network("no. i mean tomorrow", "en"), lang.Network("no i mean tomorrow", "en"); a == b {
+		t.Errorf("a full stop between words makes no difference: %v", a)
+	}
+	if size := lang.OverSize(); size >= 2e6 {
+		t.Errorf("the model has %d octets", size)
+	}
+}
+
+// A language that was not learned is judged by what all have in common: it does not matter which one it is.
+func TestOverForeign(t *testing.T) {
+	for _, text := range []string{"mi volas mendi tablon por du", "did you get my order of last week", "tak, das ist wirklich alles."} {
+		if a, b := lang.Over(text, "xx"), lang.Over(text, "eo"); a != b {
+			t.Errorf("%q: %v and %v", text, a, b)
+		}
+	}
+	if a, b := lang.Over("i would like to book a table for tonight", "xx"), lang.Over("i would like to book a table for", "xx"); a < b {
+		t.Errorf("what is complete is over with %v, what is not with %v", a, b)
+	}
+}
+
 // What our rules know for certain is not left to the model.
 func TestOverKnown(t *testing.T) {
 	for _, c := range []struct {

@@ -331,6 +331,20 @@ const join = 0.25
 // alone cuts off as many people as it does in recorded calls: 55.6 % at 300 ms, 21.7 % at 600, 10 % at 1,000 and 5 %
 // at 1,600.
 func (s *sentences) utter(i int, r *rand.Rand) *utterance {
+	words := s.spoken(i, r)
+	if len(words) < 2 {
+		return nil
+	}
+	weights, total := s.pauses(words)
+	x, at := r.Float64()*total, 1
+	for ; at < len(words)-1 && x > weights[at]; at++ {
+		x -= weights[at]
+	}
+	return &utterance{words, at, pauseOf(r.Float64())}
+}
+
+// spoken are the words of an utterance that begins with the i-th turn.
+func (s *sentences) spoken(i int, r *rand.Rand) []string {
 	words := s.turns[i]
 	if !s.whole[i] && r.Float64() < join && i+1 < len(s.turns) && !s.whole[i+1] {
 		first := slices.Clone(words)
@@ -342,11 +356,11 @@ func (s *sentences) utter(i int, r *rand.Rand) *utterance {
 		}
 		words = append(first, s.turns[i+1]...)
 	}
-	if len(words) < 2 {
-		return nil
-	}
-	var weights [128]float64
-	total := 0.0
+	return words
+}
+
+// pauses are how likely it is that somebody pauses before each of the words but the first, and the sum of it.
+func (s *sentences) pauses(words []string) (weights [128]float64, total float64) {
 	for k := 1; k < len(words); k++ {
 		before := strings.TrimSpace(words[k-1])
 		w := 1.0
@@ -366,11 +380,7 @@ func (s *sentences) utter(i int, r *rand.Rand) *utterance {
 		weights[k] = w
 		total += w
 	}
-	x, at := r.Float64()*total, 1
-	for ; at < len(words)-1 && x > weights[at]; at++ {
-		x -= weights[at]
-	}
-	return &utterance{words, at, pauseOf(r.Float64())}
+	return weights, total
 }
 
 func endsWith(word, any string) bool {
@@ -392,18 +402,29 @@ func pauseOf(x float64) float64 {
 // texts are what a recognizer gives of an utterance at its pause and at its end, with punctuation or without. One
 // that writes punctuation puts a full stop into four pauses of ten where none belongs, and leaves out one in ten.
 func (u *utterance) texts(punctuated bool, r *rand.Rand) (paused, whole string) {
-	paused, whole = strings.TrimSpace(strings.Join(u.words[:u.at], "")), strings.Join(u.words, "")
+	return pausedOf(strings.Join(u.words[:u.at], ""), punctuated, r), wholeOf(strings.Join(u.words, ""), punctuated, r)
+}
+
+func pausedOf(text string, punctuated bool, r *rand.Rand) string {
+	text = strings.TrimSpace(text)
 	if !punctuated {
-		return plain(paused), plain(whole)
+		return plain(text)
 	}
-	if c, _ := utf8.DecodeLastRuneInString(paused); !strings.ContainsRune(punctuation, c) && r.Float64() < 0.4 {
-		paused += "."
+	if c, _ := utf8.DecodeLastRuneInString(text); !strings.ContainsRune(punctuation, c) && r.Float64() < 0.4 {
+		text += "."
 	}
-	if c, _ := utf8.DecodeLastRuneInString(whole); !strings.ContainsRune(punctuation, c) {
-		whole += "."
+	return text
+}
+
+func wholeOf(text string, punctuated bool, r *rand.Rand) string {
+	if !punctuated {
+		return plain(text)
+	}
+	if c, _ := utf8.DecodeLastRuneInString(text); !strings.ContainsRune(punctuation, c) {
+		text += "."
 	}
 	if r.Float64() < 0.1 {
-		whole = strings.TrimRight(whole, punctuation)
+		text = strings.TrimRight(text, punctuation)
 	}
-	return paused, whole
+	return text
 }

@@ -26,21 +26,32 @@ const (
 	overDrop   = 0.15 // of the clues are left out
 	overTrust  = 0.9  // found with the sentences to choose by: sums of what was learned by heart are too certain
 	overRare   = 3    // what is met less often tells nothing
+
+	netSentences = 12000 // sentences of a source
+	netRounds    = 3
+	netForeign   = 0.08 // of the sentences are read as if nobody knew their language
 )
 
-// TestOverTrain makes the weights of lang.Over: logistic regression by stochastic gradient descent with Adagrad, from
-// the sentences of testdata/turns.tsv in the directory that PARLEY_SENTENCES names, cut where people pause. It takes a
-// few minutes of one processor and the same data gives the same weights. PARLEY_TRAIN_WITHOUT names languages to leave
-// out, and PARLEY_TRAIN_TO another file for the weights.
+// TestOverTrain makes the weights of lang.Over from the sentences of testdata/turns.tsv in the directory that
+// PARLEY_SENTENCES names, cut where people pause. It takes half an hour of one processor, and the same data gives the
+// same weights. PARLEY_TRAIN_WITHOUT names languages to leave out, and PARLEY_TRAIN_TO another file for the weights.
 func TestOverTrain(t *testing.T) {
 	without := strings.Fields(os.Getenv("PARLEY_TRAIN_WITHOUT"))
-	var all []*sentences
-	var lessons []lesson
-	for _, l := range languages() {
-		if slices.Contains(without, l) {
-			continue
-		}
-		s := saidIn(t, l, "train", overMost)
+	learn := slices.DeleteFunc(languages(), func(l string) bool { return slices.Contains(without, l) })
+	weights := append(linear(t, learn), network(t, learn)...)
+	file := "over.weights"
+	if to := os.Getenv("PARLEY_TRAIN_TO"); to != "" {
+		file = to
+	}
+	if err := os.WriteFile(file, weights, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lessonsOf reads the sentences of languages, at most so many of a source.
+func lessonsOf(t *testing.T, languages []string, most int) (all []*sentences, lessons []lesson) {
+	for _, l := range languages {
+		s := saidIn(t, l, "train", most)
 		t.Logf("%s: %d", l, len(s.turns))
 		again := min(max(overLeast/len(s.turns), 1), 4) // each time cut elsewhere
 		for range again {
@@ -50,6 +61,12 @@ func TestOverTrain(t *testing.T) {
 		}
 		all = append(all, s)
 	}
+	return all, lessons
+}
+
+// linear learns the linear part: logistic regression by stochastic gradient descent with Adagrad.
+func linear(t *testing.T, languages []string) []byte {
+	all, lessons := lessonsOf(t, languages, overMost)
 	met := make([]uint8, 1<<26) // how often each clue is
 	for _, l := range lessons {
 		words := all[l.s].turns[l.i]
@@ -87,13 +104,69 @@ func TestOverTrain(t *testing.T) {
 		out.WriteByte(byte(q))
 	}
 	t.Logf("%d weights are not zero, the largest is %.2f", used, high)
-	file := "over.weights"
-	if to := os.Getenv("PARLEY_TRAIN_TO"); to != "" {
-		file = to
+	return out.Bytes()
+}
+
+// network learns the other part, from all places of a sentence at once where somebody may pause.
+func network(t *testing.T, languages []string) []byte {
+	all, lessons := lessonsOf(t, languages, netSentences)
+	met := make([]uint8, 1<<24)
+	for _, l := range lessons {
+		for _, w := range all[l.s].turns[l.i] {
+			for _, token := range lang.Tokens(w) {
+				for _, c := range lang.WordClues(token, "", all[l.s].language, nil) {
+					met[c>>8] = min(met[c>>8], 254) + 1
+				}
+			}
+		}
 	}
-	if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
+	r := rand.New(rand.NewPCG(3, 99))
+	learner := lang.NewLearner(languages, met, netRounds*len(lessons), r)
+	began := time.Now()
+	for round := range netRounds {
+		r.Shuffle(len(lessons), func(i, j int) { lessons[i], lessons[j] = lessons[j], lessons[i] })
+		learner.Loss, learner.Sum = 0, 0
+		for _, l := range lessons {
+			language := all[l.s].language
+			if r.Float64() < netForeign {
+				language = ""
+			}
+			words, ends := all[l.s].read(l.i, language, learner, r)
+			learner.Learn(words, ends)
+		}
+		t.Logf("the network, round %d: loss %.4f of %d, %v", round, learner.Loss/learner.Sum, len(lessons), time.Since(began).Round(time.Second))
 	}
+	return learner.Octets()
+}
+
+// read makes the clues of an utterance that begins with the i-th turn, and of each place where it may be paused in.
+func (s *sentences) read(i int, language string, learner *lang.Learner, r *rand.Rand) (words [][]uint32, ends []lang.End) {
+	said := s.spoken(i, r)
+	pauses, total := s.pauses(said)
+	punctuated := r.IntN(3) == 0
+	words = append(words, learner.Begin(language))
+	text, mark := "", ""
+	for k, word := range said {
+		text += word
+		for _, token := range lang.Tokens(word) {
+			words = append(words, learner.Word(token, mark, language))
+			mark = ""
+		}
+		end := lang.End{After: len(words), Over: 1, Weight: 1}
+		written := ""
+		if k == len(said)-1 {
+			written = wholeOf(text, punctuated, r)
+		} else {
+			end.Over, end.Weight = 0, float32(pauses[k+1]/total)
+			written = pausedOf(text, punctuated, r)
+		}
+		end.Clues = lang.EndClues(written, len(words)-1, language, s.language)
+		ends = append(ends, end)
+		if punctuated {
+			mark = lang.Stop(strings.TrimSpace(word))
+		}
+	}
+	return words, ends
 }
 
 // lesson is a sentence by its place.
