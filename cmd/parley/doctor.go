@@ -51,7 +51,7 @@ func (c *doctorCmd) Run(s *Settings, t *terminal) error {
 		}
 	}
 	found = append(found, checkTelephone(s)...)
-	found = append(found, checkBrowsers(s), checkDetector(ctx, s), checkMail(ctx, s), checkIssuer(ctx, s))
+	found = append(found, checkBrowsers(s), checkDetector(ctx, s), checkMail(ctx, s), checkIssuer(ctx, s), checkPayments(ctx, s))
 	failed := 0
 	for _, f := range found {
 		if f.state == "FAIL" {
@@ -116,6 +116,25 @@ func checkIssuer(ctx context.Context, s *Settings) finding {
 	}
 	f := i.Check(ctx)
 	return finding{f.State, f.What, f.Text}
+}
+
+func checkPayments(ctx context.Context, s *Settings) finding {
+	const what = "payments"
+	t, err := s.payments(nil)
+	switch {
+	case err != nil:
+		return finding{"FAIL", what, err.Error()}
+	case t == nil:
+		return finding{"note", what, "nobody can pay by card. Set PARLEY_STRIPE_SECRET_KEY"}
+	}
+	defer t.Close()
+	if err := t.Ping(ctx); err != nil {
+		return finding{"FAIL", what, err.Error()}
+	}
+	if s.StripeWebhookSecret == "" {
+		return finding{"note", what, "by card, over Stripe. Without PARLEY_STRIPE_WEBHOOK_SECRET, a payment may become credit only within ten minutes"}
+	}
+	return finding{"ok", what, "by card, over Stripe"}
 }
 
 func checkData(s *Settings) finding {

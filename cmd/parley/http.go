@@ -21,13 +21,14 @@ import (
 	"parley/internal/api"
 	"parley/internal/call"
 	"parley/internal/detector"
+	"parley/internal/payment"
 	"parley/internal/store"
 	"parley/internal/web"
 	"parley/internal/widget"
 )
 
 // root is the whole server: the API, the console, and what watches over them.
-func (s *Settings) root(db *store.DB, rest *api.API, pages, carrierHooks http.Handler, calls *call.Center,
+func (s *Settings) root(db *store.DB, rest *api.API, pages, carrierHooks, payments http.Handler, calls *call.Center,
 	judge *detector.Detector, working *atomic.Bool) http.Handler {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -55,6 +56,7 @@ func (s *Settings) root(db *store.DB, rest *api.API, pages, carrierHooks http.Ha
 	mux.Handle("/api/", rest)
 	mux.Handle("/webhooks/twilio/", carrierHooks)
 	mux.HandleFunc("/webhooks/whatsapp", rest.WhatsAppWebhook)
+	mux.Handle(payment.WebhookPath, payments)
 	shown := widget.Handler(s.front())
 	for _, path := range widget.Paths {
 		mux.Handle(path, shown)

@@ -41,6 +41,7 @@ import (
 	"parley/internal/mail"
 	"parley/internal/number"
 	"parley/internal/oidc"
+	"parley/internal/payment"
 	"parley/internal/provider"
 	"parley/internal/rtc"
 	"parley/internal/setup"
@@ -69,6 +70,7 @@ type server struct {
 	auth       *auth.Authority
 	judge      *detector.Detector // nil: assistants judge by themselves when a customer has finished
 	issuer     *oidc.Issuer       // nil: nobody signs in by OpenID Connect
+	payments   *payment.Till      // nil: nobody pays by card
 	mail       *mail.Sender
 	documents  *knowledge.Library
 	assistants *assistant.Studio
@@ -156,6 +158,10 @@ func (h *server) openAssistants(t *terminal) (err error) {
 	if h.issuer, err = s.issuer(h.db, h.guard); err != nil {
 		return err
 	}
+	if h.payments, err = s.payments(h.db); err != nil {
+		return err
+	}
+	h.closing(h.payments.Close)
 	h.auth = &auth.Authority{DB: h.db, SessionFor: s.SessionFor, Logins: auth.NewLogins(s.RateLogin),
 		Mail: h.mail, Invites: auth.NewLimiter(auth.Rate{PerSecond: 20.0 / 3600, Burst: 20})}
 	h.assistants = &assistant.Studio{DB: h.db, Catalog: h.catalog, Providers: h.providers, Tools: h.tools,
@@ -259,20 +265,20 @@ func (h *server) openFaces() {
 		Calls: h.calls, Campaigns: h.campaigns, Browsers: h.browsers, Numbers: h.numbers, SMS: texts,
 		WhatsApp: messenger, Knowledge: h.documents,
 		Previews: s.previews(h.catalog, h.providers, h.documents.Blobs), Hub: h.hub,
-		Keys: h.keys, Setup: state, Exams: h.exams, Alerts: h.alerts,
+		Keys: h.keys, Setup: state, Exams: h.exams, Alerts: h.alerts, Payments: h.payments,
 		Front: front, Signup: s.Signup == "on", Rates: rates, Streams: streams})
 	h.exams.Ask = h.api.As
 	look := console.Config{DB: h.db, Auth: h.auth, Catalog: h.catalog, Assistants: h.assistants, Prices: h.prices,
 		Chat:  h.conversations,
 		Calls: h.calls, Campaigns: h.campaigns, Hub: h.hub, Numbers: h.numbers, SMS: texts, WhatsApp: messenger,
-		Knowledge: h.documents, Keys: h.keys, Setup: state, Exams: h.exams, Alerts: h.alerts,
+		Knowledge: h.documents, Keys: h.keys, Setup: state, Exams: h.exams, Alerts: h.alerts, Payments: h.payments,
 		Issuer: h.issuer, Signup: s.Signup == "on", Front: front, Streams: streams}
 	look.Create, look.Message = h.api.Limits()
 	if h.browsers != nil {
 		look.Answer, look.Hangup, look.Attend = h.api.AnswerBrowser, h.browsers.Hangup, h.api.Attend
 	}
 	pages := console.New(look)
-	guard := &web.Guard{Handler: s.root(h.db, h.api, pages, h.carrier.webhooks(texts), h.calls, h.judge, &h.ready)}
+	guard := &web.Guard{Handler: s.root(h.db, h.api, pages, h.carrier.webhooks(texts), h.payments, h.calls, h.judge, &h.ready)}
 	h.http = &http.Server{
 		Handler:           guard,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -385,9 +391,10 @@ func (h *server) work(ctx, soft context.Context) error {
 	h.documents.Register(jobs)
 	h.calls.AddWorkers(jobs)
 	h.mail.AddWorkers(jobs, h.db)
+	h.payments.AddWorkers(jobs)
 	todo := store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20},
 		knowledge.Queue: {MaxWorkers: knowledge.Readers}},
-		Periodic: append(number.Periodic(), h.channels.Periodic()...), Started: func() { h.ready.Store(true) }}
+		Periodic: slices.Concat(number.Periodic(), h.channels.Periodic(), h.payments.Periodic()), Started: func() { h.ready.Store(true) }}
 	for {
 		err := h.db.Work(ctx, soft, todo)
 		if err == nil {

@@ -23,6 +23,7 @@ import (
 	"parley/internal/channel"
 	"parley/internal/egress"
 	"parley/internal/oidc"
+	"parley/internal/payment"
 	"parley/internal/store"
 )
 
@@ -114,6 +115,10 @@ type Settings struct {
 	TwilioAuthToken  string `name:"twilio-auth-token" help:"Auth token of the Twilio account; also used to verify its webhooks."`
 	TwilioTrunkSID   string `name:"twilio-trunk-sid" help:"Elastic SIP Trunk (TK…) that rented numbers are attached to; its origination URI must be this server."`
 	TwilioBaseURL    string `name:"twilio-base-url" help:"Base URL of Twilio's API (https://api.twilio.com)."`
+
+	StripeSecretKey     string `help:"Secret key of the Stripe account with which users pay by card. Nobody can pay when absent."`
+	StripeWebhookSecret string `help:"Signing secret (whsec_…) of Stripe's webhook endpoint PUBLIC_URL/webhooks/stripe. Without it, payments are found within ten minutes."`
+	StripeBaseURL       string `name:"stripe-base-url" help:"Base URL of Stripe's API (https://api.stripe.com)."`
 }
 
 // settingsOf are the settings of a program with these vendors and channels.
@@ -208,6 +213,11 @@ func (s *Settings) openUnder(ctx context.Context, rules store.Rules, wait time.D
 // issuer is the OpenID Connect issuer that signs people in, nil where there is none.
 func (s *Settings) issuer(db *store.DB, guard *egress.Guard) (*oidc.Issuer, error) {
 	return oidc.Open(db, guard, s.OIDCIssuer, s.OIDCClientID, s.OIDCClientSecret, s.OIDCDomains)
+}
+
+// payments is who takes payments by card, nil where nobody does.
+func (s *Settings) payments(db *store.DB) (*payment.Till, error) {
+	return payment.New(db, s.StripeSecretKey, s.StripeWebhookSecret, s.StripeBaseURL)
 }
 
 // publicBudget is what strangers may cost an account a day.

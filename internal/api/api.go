@@ -23,6 +23,7 @@ import (
 	"parley/internal/keyring"
 	"parley/internal/knowledge"
 	"parley/internal/number"
+	"parley/internal/payment"
 	"parley/internal/preview"
 	"parley/internal/rtc"
 	"parley/internal/setup"
@@ -51,6 +52,7 @@ type Config struct {
 	Keys       *keyring.Ring // of vendors
 	Exams      *exam.Desk    // tests of assistants
 	Alerts     *alert.Watch
+	Payments   *payment.Till // by card; nil: nobody can pay
 
 	Front   web.Front // how the server is seen from outside
 	Signup  bool      // POST /register makes accounts

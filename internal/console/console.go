@@ -31,6 +31,7 @@ import (
 	"parley/internal/knowledge"
 	"parley/internal/number"
 	"parley/internal/oidc"
+	"parley/internal/payment"
 	"parley/internal/setup"
 	"parley/internal/sheet"
 	"parley/internal/store"
@@ -58,6 +59,7 @@ type Config struct {
 	Calls      *call.Center
 	Campaigns  *campaign.Roster
 	Alerts     *alert.Watch
+	Payments   *payment.Till // by card; nil: nobody can pay
 
 	// Calls from this browser, as the API takes them from others; nil where the server takes none.
 	Answer func(w http.ResponseWriter, r *http.Request, a *parley.Assistant, place func(session string) string) error
@@ -384,6 +386,8 @@ func (c *Console) routes() {
 	c.page("POST /keys/delete", c.keysDelete)
 
 	c.page("GET /ledger", c.ledgerPage)
+	c.page("POST /ledger", c.ledgerPay)
+	c.page("GET /ledger/paid", c.ledgerPaid)
 	c.page("GET /audit", c.auditPage)
 	c.page("GET /account", c.accountPage)
 	c.page("POST /account", c.profileSave)

@@ -94,6 +94,9 @@ var notices = map[string]string{
 	"reset":       "Your password is changed. Sign in with it.",
 	"second-gone": "Two-factor sign-in is off for them. They can turn it on again on their account page.",
 	"second-off":  "Two-factor sign-in is off.",
+	"paid":        "Thank you. What you paid is on your balance.",
+	"paying":      "Thank you. Your payment is on its way; it is on your balance as soon as your bank confirms it.",
+	"unpaid":      "The payment was not finished, and nothing was charged.",
 }
 
 // frame is what stands around a page.

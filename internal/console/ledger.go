@@ -1,8 +1,13 @@
 package console
 
 import (
+	"cmp"
+	"encoding/json"
+	"reflect"
+
 	"parley"
 	"parley/internal/form"
+	"parley/internal/payment"
 	"parley/internal/store"
 )
 
@@ -14,6 +19,7 @@ type ledger struct {
 	entries       []parley.LedgerEntry
 	total         int
 	balance, free parley.Money
+	pay           *fields // nil: nobody can pay by card
 }
 
 func (l *ledger) at(page int) string { return address("/ledger", l.values(), page) }
@@ -34,7 +40,14 @@ func kindLabel(k parley.LedgerKind) string {
 }
 
 func (c *Console) ledgerPage(r *request) (*answer, error) {
+	return c.ledger(r, map[string]any{"amount": json.Number("20")}, nil)
+}
+
+func (c *Console) ledger(r *request, order map[string]any, wrong parley.Fields) (*answer, error) {
 	l := &ledger{Page: 1}
+	if c.Payments != nil {
+		l.pay = fieldsOf[payment.Order](order, wrong)
+	}
 	if len(form.Query(r.URL.Query(), l)) > 0 {
 		return see("/ledger"), nil
 	}
@@ -53,5 +66,37 @@ func (c *Console) ledgerPage(r *request) (*answer, error) {
 	}
 	l.balance = u.Balance
 	l.free, err = c.DB.Free(r.Context(), r.UserID())
+	if len(wrong) > 0 {
+		return invalid("Ledger", ledgerPage(l)), err
+	}
 	return show("Ledger", ledgerPage(l)), err
+}
+
+// ledgerPay sends the browser to the page at Stripe's on which the payment is made. It is no redirect of the form, which
+// the pages' policy keeps within this server.
+func (c *Console) ledgerPay(r *request) (*answer, error) {
+	order := decode(r.PostForm, reflect.TypeFor[payment.Order]())
+	here := c.Front.Base(r.Request) + "/ledger"
+	made, err := c.Payments.Begin(r.Context(), r.who.User, order, here+payment.Done, here)
+	if wrong, ok := fieldErrors(err); ok {
+		return c.ledger(r, order, wrong)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.w.Header().Set("HX-Redirect", *made.URL)
+	r.w.Header().Set("Refresh", "0; url="+*made.URL)
+	return show("Payment", payPage(made)), nil
+}
+
+// ledgerPaid is where Stripe sends the browser afterwards.
+func (c *Console) ledgerPaid(r *request) (*answer, error) {
+	if c.Payments == nil {
+		return see("/ledger"), nil
+	}
+	made, err := c.Payments.Look(r.Context(), r.UserID(), r.URL.Query().Get("session"))
+	if err != nil {
+		return nil, err
+	}
+	return see("/ledger", cmp.Or(map[string]string{payment.Paid: "paid", payment.Processing: "paying"}[made.Status], "unpaid")), nil
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,8 @@ import (
 
 	"parley"
 	"parley/internal/ai/aitest"
+	"parley/internal/payment"
+	"parley/internal/payment/stripetest"
 	"parley/internal/store"
 )
 
@@ -78,4 +81,38 @@ func TestLedger(t *testing.T) {
 	}
 	next := v.get("/ledger").says("1–25 of").doc().Find("[rel=next]").AttrOr("href", "")
 	v.get(next).says("teleport")
+}
+
+// Credit is paid for on a page of Stripe's, to which the browser is taken with scripts and without.
+func TestPayByCard(t *testing.T) {
+	none := open(t)
+	if body := none.signedIn(t, none.user(t)).get("/ledger").is(http.StatusOK).body; strings.Contains(body, "by card") {
+		t.Error("where nobody can pay, the page offers it")
+	}
+	stripe := stripetest.Serve(t)
+	h := open(t, func(c *Config) {
+		var err error
+		if c.Payments, err = payment.New(c.DB, stripetest.Key, "", stripe.URL); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Payments.Close)
+	})
+	u := h.user(t)
+	v := h.signedIn(t, u)
+	v.get("/ledger").is(http.StatusOK).says("Add credit by card")
+	v.post("/ledger", url.Values{"amount": {"3"}}).is(http.StatusUnprocessableEntity).says("at least 5")
+	page := v.post("/ledger", url.Values{"amount": {"25"}}).is(http.StatusOK)
+	made := stripe.Sessions()[0]
+	if to := page.header.Get("HX-Redirect"); to != *made.URL || page.header.Get("Refresh") != "0; url="+to ||
+		page.doc().Find("a.primary").AttrOr("href", "") != to {
+		t.Errorf("%v", page.header)
+	}
+	back := strings.Replace(made.SuccessURL, "{CHECKOUT_SESSION_ID}", made.ID, 1)
+	back = back[strings.Index(back, "/ledger"):]
+	v.get(back).moved("/ledger?done=unpaid")
+	stripe.Pay(made.ID)
+	v.get(back).moved("/ledger?done=paid")
+	v.get(back).moved("/ledger?done=paid")
+	v.get("/ledger?done=paid").says("Thank you. What you paid is on your balance.").says("$30.00")
+	h.signedIn(t, h.user(t)).get(back).is(http.StatusNotFound)
 }

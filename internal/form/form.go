@@ -110,10 +110,11 @@ func bindValue(name string, raw any, v reflect.Value, r *rules, f *parley.Fields
 		return
 	case moneyType:
 		n, _ := raw.(json.Number)
-		if m, err := parley.ParseMoney(string(n)); err == nil {
-			v.SetInt(int64(m))
-		} else {
+		m, err := parley.ParseMoney(string(n))
+		if err != nil {
 			f.Add(name, "must be a number.")
+		} else if r.inRange(name, float64(m)/float64(parley.USD), f) {
+			v.SetInt(int64(m))
 		}
 		return
 	}
