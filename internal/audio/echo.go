@@ -3,7 +3,6 @@ package audio
 import (
 	"math"
 	"slices"
-	"sync"
 )
 
 // Echo takes the echo of what the far end was sent out of what comes back from it. While there is none it does next to
@@ -196,23 +195,44 @@ type searching struct {
 	window [searchWindow]float32 // without it, the edges of what is compared would look alike
 }
 
-var searches = sync.Pool{New: func() any {
+func newSearching() *searching {
 	s := &searching{fft: newFFT(searchSize), x: make([]float32, searchSize), wave: make([]int16, searchSize*4),
 		a: make([]complex64, searchSize/2+1), b: make([]complex64, searchSize/2+1)}
 	for i := range s.window {
 		s.window[i] = float32(0.5 - 0.5*math.Cos(2*math.Pi*(float64(i)+0.5)/searchWindow))
 	}
 	return s
-}}
+}
 
-// crosses are lent while something comes back: most calls never need one.
-var crosses = sync.Pool{New: func() any { return new(crossed) }}
+// What a search needs is lent, as most calls never need it: searches for a frame, crosses while something comes back.
+// These are no sync.Pools, which forget what they have when garbage is collected, and now and then under the race detector:
+// a frame would allocate it anew.
+var (
+	searches = make(chan *searching, 16)
+	crosses  = make(chan *crossed, 64)
+)
+
+func borrow[T any](spare <-chan *T, make func() *T) *T {
+	select {
+	case x := <-spare:
+		return x
+	default:
+		return make()
+	}
+}
+
+func giveBack[T any](spare chan<- *T, x *T) {
+	select {
+	case spare <- x:
+	default: // there are enough
+	}
+}
 
 // rest forgets what was compared: nothing more has come for now.
 func (s *echoSearch) rest() {
 	if s.cross != nil {
 		clear(s.cross[:])
-		crosses.Put(s.cross)
+		giveBack(crosses, s.cross)
 		s.cross, s.frames = nil, 0
 	}
 }
@@ -223,10 +243,10 @@ func (s *echoSearch) add(e *Echo, at int) (delay int, found, doubt bool) {
 		return 0, false, false
 	}
 	if s.cross == nil {
-		s.cross = crosses.Get().(*crossed)
+		s.cross = borrow(crosses, func() *crossed { return new(crossed) })
 	}
-	w := searches.Get().(*searching)
-	defer searches.Put(w)
+	w := borrow(searches, newSearching)
+	defer giveBack(searches, w)
 	step, end := int(e.rate)/searchRate, at+e.rate.FrameSize()
 	const most = echoMost * searchRate / 1000
 	clear(w.x)
