@@ -9,7 +9,8 @@ const (
 	humSure   = -4.                    // with less, a sound doesn't silence a reply
 	humOn     = -2.                    // with less, a silenced reply goes on while the sound does,
 	wordAgain = 1.                     // until that has more
-	humSaid   = -2.5                   // with less it counts as listening, if its text is a word or two
+	humSaid   = -2.5                   // with less it counts as listening, if its text is a word or two,
+	humWords  = -4.5                   // or with less than this, whatever its text is
 	wordSaid  = 2.5                    // with more, little words and short ones count as words,
 	wordSure  = 4.                     // and with more than this, "oh" and "mm"
 	wordLeast = 200 * time.Millisecond // but nothing that is shorter than this
@@ -49,7 +50,7 @@ func (m *Machine) sound() (words float32) {
 
 // hums reports whether a text is what the recognizer made of a hum, by the sound of it.
 func (g gist) hums(words float32) bool {
-	return !g.halting && words < humSaid && g.words <= 2
+	return !g.halting && (words < humWords || words < humSaid && g.words <= 2)
 }
 
 // misheard reports whether a text of mere sounds ("oh") stands for words that the recognizer has missed.
