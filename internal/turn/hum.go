@@ -42,9 +42,6 @@ func (m *Machine) sound() (words float32) {
 			words, first = s.words, false
 		}
 	}
-	if !m.certain() {
-		return min(words, 0) // it may be an echo, which has words, too
-	}
 	return words
 }
 

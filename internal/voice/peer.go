@@ -145,7 +145,7 @@ func (p *peer) Hear(pcm audio.Frame) {
 	f.at, f.speech, f.voiced, f.signal = p.r.clock.now(), speech, voiced, signal
 	f.faint = p.scene.cleans && p.front.Alone()
 	f.before, f.words = time.Duration(faint)*audio.FrameTime, 0
-	if speech && !alone && !doubt && p.reply.Load() { // our own voice, coming back, has words too
+	if speech && p.reply.Load() {
 		f.words = p.detector.Words()
 	}
 	f.sure = voiced && p.voiced >= sureFrames && !doubt && p.detector.Sure() && turn.Silences(f.words)
