@@ -6,19 +6,24 @@ import "time"
 // listening or a noise. The limits are logits, and were chosen with the voices that the rules are made with.
 
 const (
-	humSure   = -4.                    // with less, a sound doesn't silence a reply
-	humOn     = -2.                    // with less, a silenced reply goes on while the sound does,
+	wordNow   = 0.5                    // with more, a sound silences a reply, though it is not quite certain that it is speech
+	humNow    = 0.                     // with less, it doesn't at first,
+	humTime   = 100 * time.Millisecond // and after so long of it
+	humSure   = -3.                    // only with less
+	humOn     = -1.5                   // with less, a silenced reply goes on while the sound does,
 	wordAgain = 1.                     // until that has more
-	humSaid   = -2.5                   // with less it counts as listening, if its text is a word or two,
-	humWords  = -4.5                   // or with less than this, whatever its text is
+	humSaid   = -1.5                   // with less it counts as listening, if its text is a word or two,
+	humWords  = -3.                    // or with less than this, whatever its text is
 	wordSaid  = 2.5                    // with more, little words and short ones count as words,
 	wordSure  = 4.                     // and with more than this, "oh" and "mm"
 	wordLeast = 200 * time.Millisecond // but nothing that is shorter than this
 )
 
-// Silences reports whether what is certainly speech silences a reply: not if its sound is only a hum. Of words that are 0
-// nothing is known.
-func Silences(words float32) bool { return words >= humSure }
+// Silences reports whether a sound that has gone on for so long without a break silences a reply: whether it is speech,
+// which is certain or not, and not only a hum. 0 means that nothing is known of its words.
+func Silences(certain bool, words float32, lasted time.Duration) bool {
+	return (certain || words > wordNow) && words >= humSure && (words >= humNow || lasted > humTime)
+}
 
 // silences reports whether a reply falls silent when this utterance is certainly speech: it does so once, and once more
 // if it went on in a pause, or under what seemed to be a hum.

@@ -271,7 +271,7 @@ func (m *Machine) overlap() {
 	gist := m.gists.of(text, pending > 0, m.findGist)
 	words := m.sound()
 	small := gist.isSmall(r) && !gist.misheard(words) || !m.tentative(r) && (gist.hums(words) && longest < m.sure() ||
-		longest < briefTime && (gist.hollow && words < wordSaid || gist.words <= 2 && words < wordSaid && m.wavered()))
+		longest < briefTime && (gist.hollow && words < wordSaid || gist.words <= 2 && m.wavered()))
 	// A text that may still change counts if there is more speech behind it than a mere backchannel takes: nothing is
 	// lost meanwhile, as the assistant is silent already.
 	told := text != "" && !small && (pending == 0 || longest >= m.sure())

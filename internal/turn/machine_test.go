@@ -515,7 +515,7 @@ func (w *world) op(op byte) {
 		w.voiced++
 		words := map[byte]float32{'u': -9, 'w': 9}[op]
 		w.send(Event{Kind: Voice, Speech: true, Voiced: true, Words: words,
-			Sure: w.voiced >= 3 && Silences(words)})
+			Sure: w.voiced >= 3 && Silences(true, words, time.Duration(w.voiced)*frameTime)})
 	case '.':
 		w.at += 20 * time.Millisecond
 		w.voiced = 0

@@ -145,10 +145,11 @@ func (p *peer) Hear(pcm audio.Frame) {
 	f.at, f.speech, f.voiced, f.signal = p.r.clock.now(), speech, voiced, signal
 	f.faint = p.scene.cleans && p.front.Alone()
 	f.before, f.words = time.Duration(faint)*audio.FrameTime, 0
-	if speech && p.reply.Load() {
+	if speech && p.r.out.busy() {
 		f.words = p.detector.Words()
 	}
-	f.sure = voiced && p.voiced >= sureFrames && !doubt && p.detector.Sure() && turn.Silences(f.words)
+	f.sure = voiced && p.voiced >= sureFrames && !doubt &&
+		turn.Silences(p.detector.Sure(), f.words, time.Duration(p.voiced)*audio.FrameTime)
 	f.pcm = append(f.pcm[:0], pcm...)
 	if noisy {
 		if p.denoiser == nil {
