@@ -54,7 +54,6 @@ type frame struct {
 	sure           bool          // nor was it a click or a cough
 	before         time.Duration // so much of the speech was too faint
 	faint          bool          // there is nothing in it but the background, which is to be turned down
-	words          float32       // of its sound
 	signal         audio.Signal
 	pcm            []int16
 }
@@ -144,12 +143,8 @@ func (p *peer) Hear(pcm audio.Frame) {
 	}
 	f.at, f.speech, f.voiced, f.signal = p.r.clock.now(), speech, voiced, signal
 	f.faint = p.scene.cleans && p.front.Alone()
-	f.before, f.words = time.Duration(faint)*audio.FrameTime, 0
-	if speech && p.r.out.busy() {
-		f.words = p.detector.Words()
-	}
-	f.sure = voiced && p.voiced >= sureFrames && !doubt &&
-		turn.Silences(p.detector.Sure(), f.words, time.Duration(p.voiced)*audio.FrameTime)
+	f.before = time.Duration(faint) * audio.FrameTime
+	f.sure = voiced && p.voiced >= sureFrames && p.detector.Sure() && !doubt
 	f.pcm = append(f.pcm[:0], pcm...)
 	if noisy {
 		if p.denoiser == nil {

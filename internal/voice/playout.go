@@ -273,13 +273,6 @@ func (o *playout) change(paused, reflex bool) {
 	}
 }
 
-// busy reports whether there is something to be heard, or to be heard again after a silence.
-func (o *playout) busy() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.parts) > 0
-}
-
 // arm sets whether speech that begins silences the playout.
 func (o *playout) arm(armed bool) {
 	o.mu.Lock()

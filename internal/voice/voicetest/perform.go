@@ -311,10 +311,6 @@ func (p *play) customer(a *args, wait bool) {
 		if a.is("in") {
 			language = a.word()
 		}
-		sound := int16(0)
-		if a.is("like") {
-			sound = map[string]int16{"humming": -6, "words": 6}[a.word()]
-		}
 		loud := 1.0
 		if len(a.words) > 0 {
 			loud = math.Pow(10, -a.float()/20)
@@ -322,11 +318,7 @@ func (p *play) customer(a *args, wait bool) {
 				p.fatalf("what is it, in dB fainter?")
 			}
 		}
-		frames := p.ear.line(text, language, d, loud)
-		for _, f := range frames {
-			f[3] = sound
-		}
-		p.leg.say(frames...)
+		p.leg.say(p.ear.line(text, language, d, loud)...)
 		if wait {
 			time.Sleep(d)
 		}
