@@ -24,7 +24,7 @@ func benchQuality(*bench) error {
 		{"voice detection and noise suppression", "^(TestVAD|TestVADReal|TestDenoiser)$", "./internal/audio"},
 		{"who answered", "^TestWhoAnswered$", "./internal/turn"},
 		{"when a turn is over", "^TestTurnsHeldOut$", "./internal/lang"},
-		{"interruptions, and recognition in noise and over bad networks", "^(TestOverlaps|TestBackgroundTalk|TestBackgroundRecognition|TestNoiseSuppressionAndRecognition|TestImpairedRecognition)$",
+		{"interruptions, and recognition in noise and over bad networks", "^(TestOverlaps|TestBackgroundTalk|TestNoiseSuppressionAndRecognition|TestImpairedRecognition)$",
 			"./internal/voice"},
 	} {
 		fmt.Printf(" %s\n", group.about)

@@ -109,10 +109,10 @@ func (r *run) openEar(n int) {
 	r.before = r.before[:0]
 }
 
-// turnDown makes voices in the background 20 dB fainter for the ear. It returns how much there is.
+// turnDown makes voices in the background 34 dB fainter for the ear. It returns how much there is.
 func turnDown(to, from []int16) int {
 	for i, v := range from {
-		to[i] = v / 10
+		to[i] = v / 50
 	}
 	return len(from)
 }
