@@ -17,7 +17,6 @@ type Foreground struct {
 	voiced  int        // and how many there were
 	away    int        // frames since speech as loud as the customer's
 	kept    int        // frames of speech that were kept out since then
-	pause   int        // frames since the last of these
 	faint   bool       // somebody faint speaks, and is listened to
 }
 
@@ -29,9 +28,6 @@ const (
 	// so long who has just spoken has the floor
 	foregroundFloor = int(3 * time.Second / FrameTime)
 	foregroundMost  = int(6 * time.Second / FrameTime)
-	// so much faint speech is no beginning of a louder word, and so long are the pauses in it
-	foregroundSettled = int(160 * time.Millisecond / FrameTime)
-	foregroundPause   = int(200 * time.Millisecond / FrameTime)
 )
 
 // Spoken says that the assistant is heard: the customer's turn, if there was one, is over.
@@ -60,7 +56,6 @@ func (g *Foreground) level() float64 {
 // Behind takes a frame with this energy per sample, and reports whether it is speech in the background. replies says
 // that the assistant is about to reply, or does, and heard that it can be heard.
 func (g *Foreground) Behind(energy float64, voiced, replies, heard bool) bool {
-	g.pause++
 	if g.away++; !voiced {
 		return false
 	}
@@ -70,7 +65,6 @@ func (g *Foreground) Behind(energy float64, voiced, replies, heard bool) bool {
 	} else if g.away > foregroundHang && !g.faint {
 		if replies || g.away < foregroundFloor {
 			if g.kept++; g.kept < foregroundMost {
-				g.pause = 0
 				return true
 			}
 			g.turns = [2]float64{} // nobody else has spoken since: it must be the customer
@@ -82,12 +76,6 @@ func (g *Foreground) Behind(energy float64, voiced, replies, heard bool) bool {
 		g.learn(energy)
 	}
 	return false
-}
-
-// Alone reports whether the present frame holds nothing but the background: faint speech has gone on for a while, with
-// no pause, and the customer says nothing.
-func (g *Foreground) Alone() bool {
-	return g.kept >= foregroundSettled && g.pause < foregroundPause && g.away > foregroundHang
 }
 
 func (g *Foreground) learn(energy float64) {

@@ -157,34 +157,6 @@ func TestForeground(t *testing.T) {
 	}
 }
 
-// TestForegroundAlone: the background is alone once it has gone on for a while, until it pauses or the customer speaks.
-func TestForegroundAlone(t *testing.T) {
-	l := &line{}
-	l.says(60, 1500*time.Millisecond, false)
-	l.waits(600*time.Millisecond, false)
-	l.answers()
-	alone := func(want bool, what string) {
-		if t.Helper(); l.Alone() != want {
-			t.Errorf("%s: alone is %v", what, !want)
-		}
-	}
-	alone(false, "nobody speaks")
-	l.says(48, 100*time.Millisecond, true)
-	alone(false, "the faint beginning of what may be a word")
-	l.says(48, 200*time.Millisecond, true)
-	alone(true, "a television")
-	l.waits(100*time.Millisecond, true)
-	alone(true, "between its words")
-	l.waits(200*time.Millisecond, true)
-	alone(false, "in its pause")
-	l.says(48, FrameTime, true)
-	alone(true, "again")
-	l.says(60, FrameTime, true)
-	alone(false, "the customer")
-	l.says(48, 400*time.Millisecond, true)
-	alone(false, "a faint word of theirs")
-}
-
 // It costs no memory to tell them apart.
 func TestForegroundAllocates(t *testing.T) {
 	var g Foreground

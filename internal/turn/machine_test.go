@@ -405,16 +405,6 @@ func TestClick(t *testing.T) {
 	}
 }
 
-// TestFaintBeginning: a word begins where it began faintly, so that a short one is not too short to count.
-func TestFaintBeginning(t *testing.T) {
-	m := New(manners(0))
-	m.Start(0)
-	m.Step(Event{Kind: Voice, At: time.Second, Speech: true, Voiced: true, Before: 80 * time.Millisecond})
-	if from := m.turn[0].from; from != time.Second-onsetTime-80*time.Millisecond {
-		t.Errorf("it began at %v", from)
-	}
-}
-
 func manners(bits byte) Manner {
 	m := Manner{
 		Language: "en", Interruptible: bits&1 == 0, Confirm: 300 * time.Millisecond,

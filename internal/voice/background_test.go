@@ -1,16 +1,12 @@
 package voice_test
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"parley/internal/ai"
 	"parley/internal/audio"
 )
 
@@ -147,59 +143,5 @@ func TestBackgroundTalk(t *testing.T) {
 		spread(t, groups[group], "interruptions by who has asked, 3 to 8 dB fainter, did", soft)
 		told(t, false, 100*float64(missed)/float64(n), 1.5, false, "%s: of %d interruptions by who has asked, up to 8 dB fainter, %.1f %% missed",
 			groups[group], n, 100*float64(missed)/float64(n))
-	}
-}
-
-// tapped is a recognizer that hears everything, keeps it, and understands the question alone.
-type tapped struct {
-	pcm  []int16
-	ends int
-	out  chan ai.Transcript
-}
-
-func (s *tapped) Listen(context.Context, ai.Hearing) (ai.Ear, error) {
-	s.out = make(chan ai.Transcript, 100)
-	return s, nil
-}
-
-func (s *tapped) Write(pcm []int16) { s.pcm = append(s.pcm, pcm...) }
-
-func (s *tapped) End() {
-	t := ai.Transcript{Utterance: s.ends, Final: true}
-	if s.ends++; s.ends == 1 {
-		t.Text = "when are you open on Sunday"
-	}
-	s.out <- t
-}
-
-func (*tapped) Continuous() bool                    { return true }
-func (s *tapped) Transcripts() <-chan ai.Transcript { return s.out }
-func (s *tapped) Close()                            { close(s.out) }
-
-// How much of what is said in the background a recognizer that hears everything gets to hear, with noise cancellation and
-// without: how many words it understands of it.
-func TestBackgroundRecognition(t *testing.T) {
-	if !whole(t) {
-		return // it is a measurement
-	}
-	talk, sphinx := replySound(t), recognizer(t)
-	for group := range customers {
-		var words [2]int
-		for _, o := range beside(t, 60, group, "talk", "child") {
-			if o.rate != audio.Wide {
-				continue
-			}
-			for clean := range 2 {
-				ear := &tapped{}
-				synctest.Test(t, func(t *testing.T) {
-					again := overlap{seed: o.seed, language: "en", rate: o.rate, pcm: o.pcm, from: o.from, to: o.to, asked: true, clean: clean == 1}
-					again.perform(t, ear, talk)
-				})
-				from, to := int(o.from*wide/time.Second), int((o.to+300*time.Millisecond)*wide/time.Second)
-				words[clean] += len(strings.Fields(recognized(t, sphinx, ear.pcm[from:to])))
-			}
-		}
-		told(t, false, 100*float64(words[1])/float64(words[0]), 20, false,
-			"%s: of %d words that are heard of talk in the background without noise cancellation, %d are with it", groups[group], words[0], words[1])
 	}
 }

@@ -63,11 +63,7 @@ func (r *run) hear(f *frame) {
 		r.out.judged()
 	}
 	signal := f.signal
-	heard := f.pcm
-	if f.faint {
-		heard = r.faint[:turnDown(r.faint[:], heard)]
-	}
-	r.cast.hear(heard, r.open)
+	r.cast.hear(f.pcm, r.open)
 	if r.open {
 		r.free <- f
 	} else {
@@ -97,24 +93,11 @@ func (r *run) remember(f *frame) {
 func (r *run) openEar(n int) {
 	r.open, r.utterances = true, n+1
 	r.peer.open.Store(true)
-	for _, f := range r.before[:max(len(r.before)-mostFaint, 0)] { // those after them may be the beginning of what is said
-		if f.faint {
-			turnDown(f.pcm, f.pcm)
-		}
-	}
 	r.cast.utterance(r.before)
 	for _, f := range r.before {
 		r.free <- f
 	}
 	r.before = r.before[:0]
-}
-
-// turnDown makes voices in the background 34 dB fainter for the ear. It returns how much there is.
-func turnDown(to, from []int16) int {
-	for i, v := range from {
-		to[i] = v / 50
-	}
-	return len(from)
 }
 
 func (r *run) closeEar() {
@@ -176,7 +159,7 @@ func (r *run) do(actions []turn.Action) {
 	for _, a := range actions {
 		r.act(a)
 	}
-	r.peer.reply.Store(r.reply != nil && r.collected == nil) // who collects keys waits for the customer
+	r.peer.reply.Store(r.reply != nil)
 }
 
 func (r *run) act(a turn.Action) {

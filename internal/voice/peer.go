@@ -53,7 +53,6 @@ type frame struct {
 	speech, voiced bool
 	sure           bool          // nor was it a click or a cough
 	before         time.Duration // so much of the speech was too faint
-	faint          bool          // there is nothing in it but the background, which is to be turned down
 	signal         audio.Signal
 	pcm            []int16
 }
@@ -123,7 +122,7 @@ func (p *peer) Hear(pcm audio.Frame) {
 	}
 	faint := 0 // frames of their first word, which began like that
 	switch {
-	case p.front.Behind(energy(pcm), speech && voiced, p.reply.Load() || p.sounds, p.sounds):
+	case p.front.Behind(energy(pcm), speech && voiced, p.reply.Load(), p.sounds):
 		voiced = false // somebody else's, in the background
 		p.behind++
 	default:
@@ -142,7 +141,6 @@ func (p *peer) Hear(pcm audio.Frame) {
 		return
 	}
 	f.at, f.speech, f.voiced, f.signal = p.r.clock.now(), speech, voiced, signal
-	f.faint = p.scene.cleans && p.front.Alone()
 	f.before = time.Duration(faint) * audio.FrameTime
 	f.sure = voiced && p.voiced >= sureFrames && p.detector.Sure() && !doubt
 	f.pcm = append(f.pcm[:0], pcm...)

@@ -95,11 +95,10 @@ type run struct {
 // owned is what only the owner touches.
 type owned struct {
 	m          *turn.Machine
-	over       bool                  // it has said its last word
-	utterances int                   // that the ear was opened for
-	open       bool                  // the ear hears
-	before     []*frame              // what was heard before it does: the newest
-	faint      [audio.MaxFrame]int16 // the present frame, turned down
+	over       bool     // it has said its last word
+	utterances int      // that the ear was opened for
+	open       bool     // the ear hears
+	before     []*frame // what was heard before it does: the newest
 	notes      []note
 
 	cast  *cast // who listens and speaks; nil as long as nobody does
