@@ -14,11 +14,10 @@ import (
 // people it measures only where PARLEY_RECORDINGS names a directory that has them, with held-out sentences only where
 // PARLEY_SENTENCES does, and says so otherwise. The samples and their measures are those of the tests, which look at a
 // few of them each time; here it is all of them. Goals: of noises and words of listening over a reply, 95 % resumed
-// where they stopped, and 2 % of interruptions missed; of replies over fainter talk, 97 % go on; a verdict within 2.5 s of
-// the answer in the median, 1 % of people lost, 90 % of machines caught; speech in noise at 10 dB, 95 % hit and 5 %
-// false; pauses in noise 6 dB quieter, clean speech changed by 1 dB, recognition not worse; 25 % of turns cut off where
-// turns are taken after 300 ms in the mean, 850 ms in the mean where 5 % are, in each language 30 % fewer than by silence
-// alone.
+// where they stopped, and 2 % of interruptions missed; a verdict within 2.5 s of the answer in the median, 1 % of
+// people lost, 90 % of machines caught; speech in noise at 10 dB, 95 % hit and 5 % false; pauses in noise 6 dB quieter,
+// clean speech changed by 1 dB, recognition not worse; 25 % of turns cut off where turns are taken after 300 ms in the
+// mean, 850 ms in the mean where 5 % are, in each language 30 % fewer than by silence alone.
 func benchQuality(*bench) error {
 	for _, group := range []struct{ about, tests, dir string }{
 		{"voice detection and noise suppression", "^(TestVAD|TestVADReal|TestDenoiser)$", "./internal/audio"},

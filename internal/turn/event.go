@@ -11,9 +11,8 @@ type Event struct {
 	Kind EventKind
 	At   time.Duration // since the answer
 
-	Speech, Voiced bool          // of a frame, by the detector
-	Sure           bool          // and those before it were voiced too: no click
-	Before         time.Duration // so much of the speech came before, and was too faint to be told from what is in the background
+	Speech, Voiced bool // of a frame, by the detector
+	Sure           bool // and those before it were voiced too: no click
 	Key            byte
 
 	N             int // the number of an utterance: the ear was opened for it with OpenEar
@@ -40,7 +39,7 @@ type EventKind uint8
 // The events, each with the fields that it uses. From Token on they concern a reply.
 const (
 	Tick      EventKind = iota // time passes
-	Voice                      // a frame was judged: Speech, Voiced, Sure, Before
+	Voice                      // a frame was judged: Speech, Voiced, Sure
 	Beep                       // a tone that answering machines make
 	FaxTone                    // one that fax machines make
 	Music                      // music has sounded for seconds, and goes on

@@ -21,7 +21,7 @@ func (m *Machine) voice(e Event) {
 	if m.open {
 		m.turn[m.latest()].last = m.now
 	} else {
-		m.openUp(e.Before)
+		m.openUp()
 	}
 	if s := &m.turn[m.latest()]; e.Sure && s.silences() {
 		s.sure, s.again = true, s.eased
@@ -31,10 +31,10 @@ func (m *Machine) voice(e Event) {
 	}
 }
 
-// openUp begins an utterance, of which some was faint.
-func (m *Machine) openUp(faint time.Duration) {
+// openUp begins an utterance.
+func (m *Machine) openUp() {
 	m.open = true
-	m.turn = append(m.turn, segment{n: m.next, from: max(m.now-onsetTime-faint, 0), last: m.now, told: m.now})
+	m.turn = append(m.turn, segment{n: m.next, from: max(m.now-onsetTime, 0), last: m.now, told: m.now})
 	m.act(Action{Kind: OpenEar, N: m.next})
 	m.next++
 }

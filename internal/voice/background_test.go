@@ -58,8 +58,8 @@ func themselves(t testing.TB, n, group int) (list []*overlap) {
 	for i := range n {
 		o, r, who, loud := asking(t, group, i, "")
 		o.text = wanting["en"][r.IntN(len(wanting["en"]))]
-		o.softer = 8 * r.Float64()
-		o.fill(t, r, o.question, leveled(say(t, customers[group]["en"][who], o.text), loud-o.softer))
+		x := leveled(say(t, customers[group]["en"][who], o.text), loud-8*r.Float64())
+		o.fill(t, r, o.question, x)
 		list = append(list, o)
 	}
 	return list
@@ -124,8 +124,7 @@ func TestBackgroundTalk(t *testing.T) {
 			told(t, false, share, 97, true, "%s: of %d replies with a background of %s, %.0f to %.0f dB fainter than the customer, %.0f %% go on, %.0f %% without a pause",
 				groups[group], n, kind, by.least, by.most, share, 100*float64(unbroken[kind])/float64(n))
 		}
-		missed, n := 0, 0
-		var usual, soft []time.Duration // how long until the reply was silent
+		missed, n, hushes := 0, 0, []time.Duration(nil)
 		for _, o := range own {
 			switch n++; {
 			case o.late == 0 && !o.whole:
@@ -133,14 +132,11 @@ func TestBackgroundTalk(t *testing.T) {
 			case o.whole || o.late > 2*time.Second:
 				missed++
 				t.Logf("%s: missed: %q (seed %d), heard as %q", groups[group], o.text, o.seed, o.heard)
-			case o.softer < 3:
-				usual = append(usual, o.hush)
 			default:
-				soft = append(soft, o.hush)
+				hushes = append(hushes, o.hush)
 			}
 		}
-		spread(t, groups[group], "interruptions by who has asked, up to 3 dB fainter, silenced a reply, since their first sound", usual)
-		spread(t, groups[group], "interruptions by who has asked, 3 to 8 dB fainter, did", soft)
+		spread(t, groups[group], "interruptions by who has asked, up to 8 dB fainter, silenced a reply, since their first sound", hushes)
 		told(t, false, 100*float64(missed)/float64(n), 1.5, false, "%s: of %d interruptions by who has asked, up to 8 dB fainter, %.1f %% missed",
 			groups[group], n, 100*float64(missed)/float64(n))
 	}

@@ -71,7 +71,6 @@ type overlap struct {
 	clean          bool // noise cancellation is on
 	asked          bool // the reply answers a question, and not a key
 	question       []int16
-	softer         float64 // than the question, in dB: who asked it interrupts
 	rate           audio.Rate
 	pcm            []int16       // the customer's line from the answer on
 	from, to       time.Duration // where the sound is in it

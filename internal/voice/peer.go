@@ -26,7 +26,6 @@ type peer struct {
 	spoken float64               // how loud the far end has been spoken to lately, as energy per sample
 	front  audio.Foreground      // who of those that are heard is the customer
 	sounds bool                  // the assistant is heard
-	behind int                   // frames of speech in the background without a break, so far
 	scene  *scene                // the present one
 	at     int                   // in its ambient sound
 
@@ -51,17 +50,13 @@ type scene struct {
 type frame struct {
 	at             time.Duration
 	speech, voiced bool
-	sure           bool          // nor was it a click or a cough
-	before         time.Duration // so much of the speech was too faint
+	sure           bool // nor was it a click or a cough
 	signal         audio.Signal
 	pcm            []int16
 }
 
 // sureFrames of speech without a break, 60 ms, are the least that silences a reply. The clicks of a keyboard are shorter.
 const sureFrames = 3
-
-// mostFaint is how many frames of a word may be as faint as speech in the background before it is louder.
-const mostFaint = 5
 
 // mostFrames is how many may be on their way or remembered. When the owner is later than that, the ear misses what
 // comes.
@@ -120,13 +115,8 @@ func (p *peer) Hear(pcm audio.Frame) {
 	if p.voiced++; !speech || !voiced {
 		p.voiced = 0
 	}
-	faint := 0 // frames of their first word, which began like that
-	switch {
-	case p.front.Behind(energy(pcm), speech && voiced, p.reply.Load(), p.sounds):
+	if p.front.Behind(energy(pcm), speech && voiced, p.reply.Load(), p.sounds) {
 		voiced = false // somebody else's, in the background
-		p.behind++
-	default:
-		faint, p.behind = min(p.behind, mostFaint), 0
 	}
 	signal := audio.NoSignal
 	if p.signals != nil {
@@ -141,7 +131,6 @@ func (p *peer) Hear(pcm audio.Frame) {
 		return
 	}
 	f.at, f.speech, f.voiced, f.signal = p.r.clock.now(), speech, voiced, signal
-	f.before = time.Duration(faint) * audio.FrameTime
 	f.sure = voiced && p.voiced >= sureFrames && p.detector.Sure() && !doubt
 	f.pcm = append(f.pcm[:0], pcm...)
 	if noisy {
