@@ -70,7 +70,6 @@ type overlap struct {
 	text, language string
 	clean          bool // noise cancellation is on
 	asked          bool // the reply answers a question, and not a key
-	question       []int16
 	rate           audio.Rate
 	pcm            []int16       // the customer's line from the answer on
 	from, to       time.Duration // where the sound is in it

@@ -159,7 +159,6 @@ func (r *run) do(actions []turn.Action) {
 	for _, a := range actions {
 		r.act(a)
 	}
-	r.peer.reply.Store(r.reply != nil)
 }
 
 func (r *run) act(a turn.Action) {

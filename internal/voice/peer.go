@@ -24,14 +24,11 @@ type peer struct {
 
 	heard  [audio.MaxFrame]int16 // the present frame, without its echo
 	spoken float64               // how loud the far end has been spoken to lately, as energy per sample
-	front  audio.Foreground      // who of those that are heard is the customer
-	sounds bool                  // the assistant is heard
 	scene  *scene                // the present one
 	at     int                   // in its ambient sound
 
 	tune   int                    // in the hold music
 	open   atomic.Bool            // the ear hears
-	reply  atomic.Bool            // there is a reply: it is thought, or heard
 	away   atomic.Bool            // nobody listens here any more
 	music  atomic.Pointer[music]  // the customer waits
 	bridge atomic.Pointer[bridge] // others are in the call
@@ -115,9 +112,6 @@ func (p *peer) Hear(pcm audio.Frame) {
 	if p.voiced++; !speech || !voiced {
 		p.voiced = 0
 	}
-	if p.front.Behind(energy(pcm), speech && voiced, p.reply.Load(), p.sounds) {
-		voiced = false // somebody else's, in the background
-	}
 	signal := audio.NoSignal
 	if p.signals != nil {
 		if signal = p.signals.Detect(pcm); p.plain.Load() {
@@ -131,7 +125,7 @@ func (p *peer) Hear(pcm audio.Frame) {
 		return
 	}
 	f.at, f.speech, f.voiced, f.signal = p.r.clock.now(), speech, voiced, signal
-	f.sure = voiced && p.voiced >= sureFrames && p.detector.Sure() && !doubt
+	f.sure = p.voiced >= sureFrames && p.detector.Sure() && !doubt
 	f.pcm = append(f.pcm[:0], pcm...)
 	if noisy {
 		if p.denoiser == nil {
@@ -208,9 +202,8 @@ func (p *peer) Tick(in, out audio.Frame) bool {
 	r.clock.tick()
 	sound := r.out.pull(out, r.clock.now())
 	p.spoken *= echoFade
-	if p.sounds = sound; sound {
+	if sound {
 		p.spoken = max(p.spoken, energy(out))
-		p.front.Spoken()
 	}
 	if p.scene.place != nil {
 		p.at = p.scene.place.Mix(out, p.at, p.scene.gain)

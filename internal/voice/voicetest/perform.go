@@ -311,14 +311,7 @@ func (p *play) customer(a *args, wait bool) {
 		if a.is("in") {
 			language = a.word()
 		}
-		loud := 1.0
-		if len(a.words) > 0 {
-			loud = math.Pow(10, -a.float()/20)
-			if !a.is("dB", "fainter") {
-				p.fatalf("what is it, in dB fainter?")
-			}
-		}
-		p.leg.say(p.ear.line(text, language, d, loud)...)
+		p.leg.say(p.ear.line(text, language, d)...)
 		if wait {
 			time.Sleep(d)
 		}

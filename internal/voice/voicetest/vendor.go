@@ -230,7 +230,7 @@ type Listener struct {
 }
 
 // line returns the frames of an utterance. An empty text is a noise.
-func (l *Listener) line(text, language string, d time.Duration, loud float64) [][]int16 {
+func (l *Listener) line(text, language string, d time.Duration) [][]int16 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lines, l.in = append(l.lines, text), append(l.in, language)
@@ -238,7 +238,7 @@ func (l *Listener) line(text, language string, d time.Duration, loud float64) []
 	for i := range frames {
 		frames[i] = make([]int16, Rate.FrameSize())
 		for j := range frames[i] {
-			frames[i][j] = int16(loud * float64(8000+(i*i*7919+i*j*j*104729)%4000)) // no tone
+			frames[i][j] = 8000 + int16((i*i*7919+i*j*j*104729)%4000) // no tone
 		}
 		frames[i][0], frames[i][1], frames[i][2] = int16(len(l.lines)), int16(i), int16(len(frames))
 	}
