@@ -105,12 +105,12 @@ func (t *Till) Begin(ctx context.Context, who *parley.User, tree map[string]any,
 	if err := fields.Err(); err != nil {
 		return nil, err
 	}
+	// Stripe asks for the e-mail address itself: it refuses one such as admin@localhost.
 	s, err := t.create(ctx, url.Values{
 		"mode":                                   {"payment"},
 		"success_url":                            {done},
 		"cancel_url":                             {back},
 		"client_reference_id":                    {strconv.FormatInt(who.ID, 10)},
-		"customer_email":                         {who.Email},
 		"line_items[0][quantity]":                {"1"},
 		"line_items[0][price_data][currency]":    {"usd"},
 		"line_items[0][price_data][unit_amount]": {strconv.FormatInt(int64(o.Amount/cent), 10)},

@@ -206,6 +206,10 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if _, domain, _ := strings.Cut(f.Get("customer_email"), "@"); f.Has("customer_email") && !strings.Contains(domain, ".") {
+		refuse(w, http.StatusBadRequest, "invalid_request_error", "Invalid email address: "+f.Get("customer_email"))
+		return
+	}
 	x := &Session{ID: fmt.Sprintf("cs_test_%d", len(s.sessions)+1), Object: "checkout.session", Mode: f.Get("mode"), Status: "open", PaymentStatus: "unpaid",
 		AmountTotal: cents, Currency: f.Get("line_items[0][price_data][currency]"), Created: time.Now().Unix(), SuccessURL: f.Get("success_url"),
 		CancelURL: f.Get("cancel_url"), Reference: f.Get("client_reference_id"), Email: f.Get("customer_email"), Metadata: map[string]string{}}
