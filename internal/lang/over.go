@@ -28,12 +28,19 @@ func Over(text, language string) float64 {
 	rule := ruleOf(text, tokens, language)
 	sum := logit(text, tokens, language, rule)
 	switch {
-	case rule == consenting || rule == answering, rule == stopping && sum > stopLogit:
+	case rule == consenting, rule == answering && (sum > goesLogit || Asks(text) || answers(text, language)),
+		rule == stopping && sum > stopLogit:
 		sum = max(sum, sureLogit)
 	case rule == breaking && (sum < goesLogit || counts(tokens, &Of(language).Words)):
 		sum = min(sum, breakLogit)
 	}
 	return min(max(1/(1+math.Exp(-sum)), 0.001), 0.999)
+}
+
+// answers reports whether a text is a short answer, a greeting or thanks, and nothing else: "hello" is, "yes it" is not.
+func answers(text, language string) bool {
+	l := &Of(language).Words
+	return allOf(text, false, l.Answers, l.Greetings, l.Farewells)
 }
 
 // counts reports whether a text ends in the middle of numbers, which are told in groups.

@@ -105,6 +105,7 @@ func TestOverKnown(t *testing.T) {
 		{"en", "my number is", 0, 0.1}, {"en", "my number is 555", 0, 0.1}, {"de", "meine Nummer ist", 0, 0.1},
 		{"en", "my number is one two three", 0, 0.1}, {"en", "well,", 0, 0.1}, {"en", "so...", 0, 0.1}, {"en", "um", 0, 0.1},
 		{"en", "yes please", 0.85, 1}, {"en", "no", 0.85, 1}, {"de", "ja bitte", 0.85, 1}, {"ja", "はい", 0.85, 1},
+		{"en", "hello", 0.85, 1}, {"en", "yes it", 0, 0.3}, {"en", "can i please", 0, 0.3}, {"en", "yes it.", 0, 0.7},
 		{"en", "is it open?", 0.85, 1}, {"en", "I would like a table for two.", 0.85, 1}, {"en", "could you tell me what.", 0, 0.7},
 		{"en", "", 0.5, 0.5}, {"en", " ?", 0.5, 0.5},
 	} {

@@ -55,10 +55,10 @@ const pauseRarity = 2.45
 
 // Pause is how much silence ends a turn that is over with this probability, where usually so much ends one. Cut-offs
 // and waiting cost least together where the silence grows with the odds that more is to come, by the root that
-// pauseRarity is. It is at least a third of the usual one, and at most four times.
+// pauseRarity is. It is at most four times the usual one.
 func Pause(usual time.Duration, over float64) time.Duration {
 	factor := math.Pow((1-over)/over, 1/pauseRarity)
-	wait := millis(float64(usual.Milliseconds()) * min(max(factor, 1./3), 4))
+	wait := millis(float64(usual.Milliseconds()) * min(factor, 4))
 	return min(max(wait, shortest), slowest)
 }
 

@@ -54,6 +54,12 @@ func TestPause(t *testing.T) {
 			t.Errorf("over with %v: waits %v, want %d ms", over, got, want)
 		}
 	}
+	// Who waits long usually is quick, too, where the words are all there.
+	for over, want := range map[float64]time.Duration{0.5: 1200, 0.9: 489, 0.97: 290, 0.999: 200} {
+		if got := Pause(1200*time.Millisecond, over); got != want*time.Millisecond {
+			t.Errorf("over with %v: waits %v of usually 1.2 s, want %d ms", over, got, want)
+		}
+	}
 	for s, want := range map[float64][2]time.Duration{0: {600, 2000}, 5: {200, 658}} {
 		pause := func(text string) time.Duration { return Pause(Endpointing(s), lang.Over(text, "en")) }
 		if a, b := pause("yes please."), pause("my number is"); a > want[0]*time.Millisecond ||
