@@ -112,7 +112,7 @@ const (
 func NewVAD(rate Rate) *VAD {
 	n := int(rate) / 8000 * 256
 	v := &VAD{fft: newFFT(n), window: make([]float32, n), history: make([]float32, n), x: make([]float32, n),
-		spectrum: make([]complex64, n/2+1), peak: -100, wave: make([]float32, 128)}
+		spectrum: make([]complex64, n/2+1), peak: -100, wave: make([]float32, 128), mind: newMind(vadNetwork)}
 	for i := range v.window {
 		v.window[i] = float32(0.5-0.5*math.Cos(2*math.Pi*(float64(i)+0.5)/float64(n))) / float32(n)
 	}
@@ -221,7 +221,7 @@ func (v *VAD) listen(f Frame) {
 	slow := 1 / float64(min(v.frames, 150))
 	var score, total, floor, mean float64
 	var shape [vadBands]float64
-	inputs := &v.mind.x
+	inputs := v.mind.x
 	for b := range vadBands {
 		p := v.now[b]
 		total += p

@@ -12,7 +12,6 @@ import (
 
 const (
 	vadUnits = 40
-	vadWidth = vadInputs + vadUnits // what a gate looks at
 	vadHeads = headShare + vadBands
 )
 
@@ -23,33 +22,44 @@ const (
 	headShare // and those of the other bands
 )
 
-// gru is its weights, in one row so that they can be learned, read and written as one.
+// gru is a layer of such units with values above it: its weights, in one row so that they can be learned, read and written
+// as one.
 type gru struct {
-	all  []float32
-	gate [3][vadUnits][]float32 // update, reset, new: for inputs and units
-	bias [4][vadUnits]*float32  // of the gates; the last is that of the units in "new"
-	head [vadHeads][]float32    // for the units, and its bias
+	inputs, units int
+	all           []float32
+	gate          [3][][]float32 // update, reset, new: for inputs and units
+	bias          [4][]float32   // of the gates; the last is that of the units in "new"
+	head          [][]float32    // for the units, and its bias
 }
 
-func newGRU() *gru {
-	n := &gru{all: make([]float32, 3*vadUnits*vadWidth+4*vadUnits+vadHeads*(vadUnits+1))}
+func newGRU(inputs, units, heads int) *gru {
+	width := inputs + units // what a gate looks at
+	n := &gru{inputs: inputs, units: units, all: make([]float32, 3*units*width+4*units+heads*(units+1))}
 	rest := n.all
 	take := func(size int) (part []float32) {
 		part, rest = rest[:size:size], rest[size:]
 		return part
 	}
 	for g := range n.gate {
-		for u := range n.gate[g] {
-			n.gate[g][u] = take(vadWidth)
+		for range units {
+			n.gate[g] = append(n.gate[g], take(width))
 		}
 	}
 	for g := range n.bias {
-		for u := range n.bias[g] {
-			n.bias[g][u] = &take(1)[0]
-		}
+		n.bias[g] = take(units)
 	}
-	for h := range n.head {
-		n.head[h] = take(vadUnits + 1)
+	for range heads {
+		n.head = append(n.head, take(units+1))
+	}
+	return n
+}
+
+// learned sets what was learned: each weight as a 16-bit whole number of 1/2048.
+func (n *gru) learned(weights []byte) *gru {
+	if len(weights) == 2*len(n.all) { // it isn't before the first training
+		for i := range n.all {
+			n.all[i] = float32(int16(binary.LittleEndian.Uint16(weights[2*i:]))) / 2048
+		}
 	}
 	return n
 }
@@ -57,36 +67,32 @@ func newGRU() *gru {
 //go:embed vad.weights
 var vadWeights []byte
 
-// vadNetwork is what was learned: each weight as a 16-bit whole number of 1/2048.
-var vadNetwork = func() *gru {
-	n := newGRU()
-	if len(vadWeights) == 2*len(n.all) { // it isn't before the first training
-		for i := range n.all {
-			n.all[i] = float32(int16(binary.LittleEndian.Uint16(vadWeights[2*i:]))) / 2048
-		}
-	}
-	return n
-}()
+var vadNetwork = newGRU(vadInputs, vadUnits, vadHeads).learned(vadWeights)
 
-// mind is the state of the network in a stream.
+// mind is the state of a network in a stream.
 type mind struct {
-	x    [vadWidth]float32 // the inputs, and the units after the last frame
-	next [vadUnits]float32
+	n    *gru
+	x    []float32 // the inputs, and the units after the last frame
+	next []float32
 }
 
-// infer takes the inputs in x and says how likely they are speech, as a logit.
+func newMind(n *gru) mind {
+	return mind{n: n, x: make([]float32, n.inputs+n.units), next: make([]float32, n.units)}
+}
+
+// infer takes the inputs in x and gives the first value above the units, which is a logit.
 func (m *mind) infer() float32 {
-	n := vadNetwork
-	for u := range vadUnits {
-		update := squash(*n.bias[0][u] + dot(m.x[:], n.gate[0][u]))
-		reset := squash(*n.bias[1][u] + dot(m.x[:], n.gate[1][u]))
+	n := m.n
+	for u := range m.next {
+		update := squash(n.bias[0][u] + dot(m.x, n.gate[0][u]))
+		reset := squash(n.bias[1][u] + dot(m.x, n.gate[1][u]))
 		w := n.gate[2][u]
-		fresh := tanh(*n.bias[2][u] + dot(m.x[:vadInputs], w[:vadInputs]) +
-			reset*(*n.bias[3][u]+dot(m.x[vadInputs:], w[vadInputs:])))
-		m.next[u] = fresh + update*(m.x[vadInputs+u]-fresh)
+		fresh := tanh(n.bias[2][u] + dot(m.x[:n.inputs], w[:n.inputs]) +
+			reset*(n.bias[3][u]+dot(m.x[n.inputs:], w[n.inputs:])))
+		m.next[u] = fresh + update*(m.x[n.inputs+u]-fresh)
 	}
-	copy(m.x[vadInputs:], m.next[:])
-	return m.value(headSpeech)
+	copy(m.x[n.inputs:], m.next)
+	return m.value(0)
 }
 
 // shares sets how much of each band's power is speech.
@@ -97,8 +103,9 @@ func (m *mind) shares(to *[vadBands]float32) {
 }
 
 func (m *mind) value(head int) float32 {
-	w := vadNetwork.head[head]
-	return w[vadUnits] + dot(m.x[vadInputs:], w[:vadUnits])
+	n := m.n
+	w := n.head[head]
+	return w[n.units] + dot(m.x[n.inputs:], w[:n.units])
 }
 
 func squash(x float32) float32 { return float32(1 / (1 + math.Exp(-float64(x)))) }

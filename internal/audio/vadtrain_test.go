@@ -4,14 +4,12 @@ package audio
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/cmplx"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -474,14 +472,6 @@ func (tr *trainer) tune(rate Rate, n int) []float64 {
 	return x
 }
 
-// pass is the forward pass of one frame of a conversation, kept for the backward pass.
-type pass struct {
-	x                           [vadWidth]float32 // the inputs, and the former units
-	update, reset, fresh, under [vadUnits]float32 // under: what the reset gate lets through
-	units                       [vadUnits]float32
-	head                        [vadHeads]float32 // weighted output minus target
-}
-
 const (
 	lessonStep  = 80 // frames between two updates of the weights
 	lessonClass = 8  // conversations at a time
@@ -491,22 +481,13 @@ const (
 // counts as 1.3 misses (2 in a loud noise) and the first 100 ms of speech as 4; of the second, a false alarm in a loud
 // noise as 6 and the first 100 ms as 5.
 func (tr *trainer) learn() {
-	n, r := vadNetwork, tr.rand
+	n := vadNetwork
 	if os.Getenv("PARLEY_TRAIN_ON") == "" {
-		for i := range n.all {
-			n.all[i] = float32(r.NormFloat64() * 0.12)
-		}
-		for u := range vadUnits {
-			*n.bias[0][u] = 1
-		}
+		n.forget(tr.rand)
 	}
-	minutes, _ := strconv.ParseFloat(os.Getenv("PARLEY_TRAIN_MINUTES"), 64)
-	if minutes == 0 {
-		minutes = 30
-	}
-	begun, g := cpu(), newGRU()
-	mean, square := make([]float64, len(n.all)), make([]float64, len(n.all))
-	steps, loss, frames, told := 0.0, 0.0, 0, time.Now()
+	minutes := trainMinutes(30)
+	begun, down := cpu(), descend(n)
+	loss, frames, told := 0.0, 0, time.Now()
 	for {
 		done := (cpu() - begun).Minutes() / minutes
 		if done >= 1 {
@@ -520,41 +501,27 @@ func (tr *trainer) learn() {
 			longest = max(longest, len(class[i].x))
 		}
 		for at := 0; at < longest; at += lessonStep {
-			clear(g.all)
+			clear(down.g.all)
 			count := 0
 			for i, l := range class {
 				if at >= len(l.x) {
 					continue
 				}
 				end := min(at+lessonStep, len(l.x))
-				cost := 0.0
-				cost, units[i] = study(n, g, l, at, end, units[i])
+				cost := study(n, down.g, end-at, units[i][:], func(j int) []float32 { return l.x[at+j][:] },
+					func(p *pass, j int) float64 { return l.judge(p, at+j) })
 				loss, frames, count = loss+cost, frames+end-at, count+end-at
 			}
-			norm := 0.0
-			for _, d := range g.all {
-				norm += float64(d) * float64(d) / float64(count) / float64(count)
-			}
-			scale := 1 / float64(count) / max(1, math.Sqrt(norm)/0.5)
-			steps++
-			rate := 0.002 * min(1, steps/50) * (0.02 + 0.98*0.5*(1+math.Cos(math.Pi*done)))
-			for i, d := range g.all {
-				x := float64(d) * scale
-				mean[i] += 0.1 * (x - mean[i])
-				square[i] += 0.001 * (x*x - square[i])
-				n.all[i] -= float32(rate * mean[i] / (1 - math.Pow(0.9, steps)) /
-					(math.Sqrt(square[i]/(1-math.Pow(0.999, steps))) + 1e-8))
-				n.all[i] = max(-15.9, min(n.all[i], 15.9))
-			}
+			down.step(count, 0.002, done)
 		}
 		if time.Since(told) > 30*time.Second {
 			fmt.Printf("%s: loss %.4f over %d frames, %.0f steps\n", (cpu() - begun).Round(time.Second),
-				loss/float64(frames), frames, steps)
+				loss/float64(frames), frames, down.steps)
 			loss, frames, told = 0, 0, time.Now()
-			tr.write("vad.weights")
+			n.write(tr.t, "vad.weights")
 		}
 	}
-	tr.write("vad.weights")
+	n.write(tr.t, "vad.weights")
 }
 
 // next is a lesson: a new one, or one that was used before, so that making lessons takes less time than learning.
@@ -572,37 +539,8 @@ func (tr *trainer) next() lesson {
 	return tr.shelf[tr.rand.IntN(len(tr.shelf))]
 }
 
-// study runs a piece of a lesson forward and backward, and adds to the gradient.
-func study(n, g *gru, l lesson, from, to int, units [vadUnits]float32) (loss float64, _ [vadUnits]float32) {
-	passes := make([]pass, to-from)
-	for i := range passes {
-		p := &passes[i]
-		copy(p.x[:vadInputs], l.x[from+i][:])
-		copy(p.x[vadInputs:], units[:])
-		for u := range vadUnits {
-			p.update[u] = squash(*n.bias[0][u] + inner(p.x[:], n.gate[0][u]))
-			p.reset[u] = squash(*n.bias[1][u] + inner(p.x[:], n.gate[1][u]))
-			w := n.gate[2][u]
-			p.under[u] = *n.bias[3][u] + inner(p.x[vadInputs:], w[vadInputs:])
-			p.fresh[u] = tanh(*n.bias[2][u] + inner(p.x[:vadInputs], w[:vadInputs]) + p.reset[u]*p.under[u])
-			units[u] = p.fresh[u] + p.update[u]*(p.x[vadInputs+u]-p.fresh[u])
-		}
-		p.units = units
-		loss += p.judge(n, l, from+i)
-	}
-	var d [vadUnits]float32
-	for i := len(passes) - 1; i >= 0; i-- {
-		passes[i].back(n, g, &d)
-	}
-	return loss, units
-}
-
 // judge compares the network's outputs with the targets.
-func (p *pass) judge(n *gru, l lesson, at int) (loss float64) {
-	say := func(h int) float32 {
-		w := n.head[h]
-		return squash(w[vadUnits] + inner(p.units[:], w[:vadUnits]))
-	}
+func (l *lesson) judge(p *pass, at int) (loss float64) {
 	if y := l.marks[at]; y >= 0 {
 		counts := [2]float32{1, 1}
 		switch {
@@ -614,65 +552,22 @@ func (p *pass) judge(n *gru, l lesson, at int) (loss float64) {
 			counts = [2]float32{4, 5}
 		}
 		for h, k := range counts {
-			said := say(h)
+			said := p.says(h)
 			p.head[h] = k * (said - float32(y))
 			loss -= float64(k) * math.Log(max(1e-9, math.Abs(1-float64(y)-float64(said))))
 		}
 	}
 	for b := range vadBands {
 		if k := 0.05 * l.sure[at][b]; k > 0 {
-			said := say(headShare + b)
-			p.head[headShare+b] = k * (said - l.share[at][b])
+			p.head[headShare+b] = k * (p.says(headShare+b) - l.share[at][b])
 		}
 	}
 	return loss
 }
 
-// back adds this frame's gradient of the weights to g; d is the gradient of the units, and becomes that of the former
-// units.
-func (p *pass) back(n, g *gru, d *[vadUnits]float32) {
-	for h, e := range p.head {
-		if e != 0 {
-			along(g.head[h][:vadUnits], p.units[:], e)
-			g.head[h][vadUnits] += e
-			along(d[:], n.head[h][:vadUnits], e)
-		}
-	}
-	var before [vadUnits]float32
-	for u := range vadUnits {
-		z, r, f := p.update[u], p.reset[u], p.fresh[u]
-		before[u] += d[u] * z
-		update := d[u] * (p.x[vadInputs+u] - f) * z * (1 - z)
-		fresh := d[u] * (1 - z) * (1 - f*f)
-		reset := fresh * p.under[u] * r * (1 - r)
-		along(g.gate[0][u], p.x[:], update)
-		along(g.gate[1][u], p.x[:], reset)
-		along(g.gate[2][u][:vadInputs], p.x[:vadInputs], fresh)
-		along(g.gate[2][u][vadInputs:], p.x[vadInputs:], fresh*r)
-		*g.bias[0][u] += update
-		*g.bias[1][u] += reset
-		*g.bias[2][u] += fresh
-		*g.bias[3][u] += fresh * r
-		along(before[:], n.gate[0][u][vadInputs:], update)
-		along(before[:], n.gate[1][u][vadInputs:], reset)
-		along(before[:], n.gate[2][u][vadInputs:], fresh*r)
-	}
-	*d = before
-}
-
-func (tr *trainer) write(file string) {
-	out := make([]byte, 0, 2*len(vadNetwork.all))
-	for _, w := range vadNetwork.all {
-		out = binary.LittleEndian.AppendUint16(out, uint16(int16(math.Round(float64(w)*2048))))
-	}
-	if err := os.WriteFile(file, out, 0o644); err != nil {
-		tr.t.Fatal(err)
-	}
-}
-
 // TestVADGradient compares the backward pass with the effect of small changes of the weights on the loss.
 func TestVADGradient(t *testing.T) {
-	r, n := rand.New(rand.NewPCG(3, 3)), newGRU()
+	r, n := rand.New(rand.NewPCG(3, 3)), newGRU(vadInputs, vadUnits, vadHeads)
 	for i := range n.all {
 		n.all[i] = float32(r.NormFloat64() * 0.3)
 	}
@@ -686,15 +581,18 @@ func TestVADGradient(t *testing.T) {
 		l.fresh, l.loud = append(l.fresh, i == 4), append(l.loud, i%4 == 1)
 		l.share, l.sure = append(l.share, [vadBands]float32{}), append(l.sure, [vadBands]float32{})
 	}
-	g := newGRU()
-	study(n, g, l, 0, 12, [vadUnits]float32{})
+	g := newGRU(vadInputs, vadUnits, vadHeads)
+	look := func(g *gru) float64 {
+		return study(n, g, 12, make([]float32, vadUnits), func(i int) []float32 { return l.x[i][:] }, l.judge)
+	}
+	look(g)
 	for range 200 {
 		i := r.IntN(len(n.all) - vadBands*(vadUnits+1))
 		was := n.all[i]
 		n.all[i] = was + 0.01
-		more, _ := study(n, newGRU(), l, 0, 12, [vadUnits]float32{})
+		more := look(newGRU(vadInputs, vadUnits, vadHeads))
 		n.all[i] = was - 0.01
-		less, _ := study(n, newGRU(), l, 0, 12, [vadUnits]float32{})
+		less := look(newGRU(vadInputs, vadUnits, vadHeads))
 		n.all[i] = was
 		if slope := (more - less) / 0.02; math.Abs(slope-float64(g.all[i])) > 0.01+0.03*math.Abs(slope) {
 			t.Errorf("weight %d: slope %v, gradient %v", i, slope, g.all[i])
