@@ -131,7 +131,7 @@ func (d *Denoiser) gain(k int, p float32) float32 {
 	d.least[0][k] = min(d.least[0][k], d.smooth[k])
 	noise := max(d.noise[k], least)
 	ratio := min(p/noise, 1e4)
-	likely := 1 / (1 + (1+1/denoiseQuiet)*fastExp(-ratio/(1+denoiseQuiet)))
+	likely := 1 / (1 + (1+1/denoiseQuiet)*exp(-ratio/(1+denoiseQuiet)))
 	d.speech[k] += 0.02 * (likely - d.speech[k])
 	if d.speech[k] > 0.99 { // so that a noise that has grown is not speech for ever
 		likely = min(likely, 0.99)
@@ -144,16 +144,4 @@ func (d *Denoiser) gain(k int, p float32) float32 {
 	g := max(xi/(1+xi), denoiseFloor)
 	d.prior[k] = g * g * ratio
 	return g
-}
-
-// fastExp is e^x for x <= 0, within a percent: (1 + x/1024)^1024.
-func fastExp(x float32) float32 {
-	if x < -80 {
-		return 0
-	}
-	v := 1 + x/1024
-	for range 10 {
-		v *= v
-	}
-	return v
 }

@@ -63,12 +63,13 @@ func (d *descent) step(frames int, fastest, done float64) {
 	scale := 1 / float64(frames) / max(1, math.Sqrt(norm)/0.5)
 	d.steps++
 	rate := fastest * min(1, d.steps/50) * (0.02 + 0.98*0.5*(1+math.Cos(math.Pi*done)))
+	rate /= 1 - math.Pow(0.9, d.steps)
+	seen := 1 - math.Pow(0.999, d.steps)
 	for i, x := range d.g.all {
 		x := float64(x) * scale
 		d.mean[i] += 0.1 * (x - d.mean[i])
 		d.square[i] += 0.001 * (x*x - d.square[i])
-		d.n.all[i] -= float32(rate * d.mean[i] / (1 - math.Pow(0.9, d.steps)) /
-			(math.Sqrt(d.square[i]/(1-math.Pow(0.999, d.steps))) + 1e-8))
+		d.n.all[i] -= float32(rate * d.mean[i] / (math.Sqrt(d.square[i]/seen) + 1e-8))
 		d.n.all[i] = max(-15.9, min(d.n.all[i], 15.9))
 	}
 }

@@ -212,3 +212,17 @@ func (d *SignalDetector) frequency(k int) float64 {
 	}
 	return (float64(k) + shift) * d.rate / float64(d.fft.n)
 }
+
+// exp is e^x to five digits, many times as fast as math.Exp: a power of two, and the rest by its series. What is below -87 is
+// taken for that, and what is above 88 for 88.
+func exp(x float32) float32 {
+	switch { // min and max of floats look for NaN
+	case x < -87:
+		x = -87
+	case x > 88:
+		x = 88
+	}
+	n := int32(x*math.Log2E+128.5) - 128
+	r := x - float32(n)*math.Ln2
+	return math.Float32frombits(uint32(n+127)<<23) * (1 + r*(1+r*(1./2+r*(1./6+r*(1./24+r*(1./120+r/720))))))
+}

@@ -86,3 +86,17 @@ func BenchmarkSignalDetector(b *testing.B) {
 		d.Detect(frame)
 	}
 }
+
+func TestExp(t *testing.T) {
+	for x := float32(-87); x <= 88; x += 0.013 {
+		if want := math.Exp(float64(x)); math.Abs(float64(exp(x))/want-1) > 5e-6 {
+			t.Fatalf("e^%v: %v, not %v", x, exp(x), want)
+		}
+	}
+	if got := exp(-1000); got != exp(-87) {
+		t.Errorf("e^-1000: %v", got)
+	}
+	if got := exp(1000); got != exp(88) || math.IsInf(float64(got), 0) {
+		t.Errorf("e^1000: %v", got)
+	}
+}

@@ -3,7 +3,6 @@ package audio
 import (
 	_ "embed"
 	"encoding/binary"
-	"math"
 )
 
 // The network of VAD: a layer of gated recurrent units (Cho and others, 2014), and above it one value that says
@@ -108,6 +107,6 @@ func (m *mind) value(head int) float32 {
 	return w[n.units] + dot(m.x[n.inputs:], w[:n.units])
 }
 
-func squash(x float32) float32 { return float32(1 / (1 + math.Exp(-float64(x)))) }
+func squash(x float32) float32 { return 1 / (1 + exp(-x)) }
 
 func tanh(x float32) float32 { return 2*squash(2*x) - 1 }

@@ -75,10 +75,14 @@ func TestVADChoose(t *testing.T) { measure(t, "choose") }
 
 func measure(t *testing.T, use string) {
 	var readers [][]int16
-	noise, clips := map[string][][]int16{}, [][]int16{}
+	noise, clips, crowd := map[string][][]int16{}, [][]int16{}, crowd{}
 	last := ""
 	for _, r := range recordings(t, use) {
-		switch pcm := resampled(t, r.pcm, 16000, 8000); {
+		pcm := resampled(t, r.pcm, 16000, 8000)
+		if r.kind == "speech" {
+			crowd.join(r.who, pcm)
+		}
+		switch {
 		case r.kind == "speech" && !still(r.pcm): // there is no telling when they speak
 		case r.kind != "speech" && r.kind != "clip":
 			noise[r.kind] = append(noise[r.kind], pcm)
@@ -87,7 +91,7 @@ func measure(t *testing.T, use string) {
 		case r.who != last && len(readers) == 12: // enough
 		case r.who != last: // some sentences of each reader, with pauses of 3 s
 			readers = append(readers, concat(24000, make([]int16, 8000), alone(pcm, Narrow)))
-			last = r.who
+			last, crowd.readers = r.who, append(crowd.readers, r.who)
 		case len(readers[len(readers)-1]) < 60*8000:
 			n := len(readers) - 1
 			readers[n] = concat(24000, append(readers[n], alone(pcm, Narrow)...))
@@ -98,7 +102,7 @@ func measure(t *testing.T, use string) {
 		if len(noise[kind]) == 0 && kind != "babble" {
 			continue
 		}
-		lines := disturbed(readers, noise[kind], kind)
+		lines := disturbed(readers, noise[kind], kind, crowd)
 		for _, d := range detectors(t) {
 			h, each := hearing{}, make([]hearing, len(readers))
 			var late []int
@@ -172,20 +176,44 @@ func spread(ms []int) string {
 	return fmt.Sprintf("p50 %d, p90 %d, p95 %d ms", at(0.5), at(0.9), at(0.95))
 }
 
-// disturbed puts each reader into noise of a kind: for babble, eight of the other readers or a recording.
-func disturbed(readers, noise [][]int16, kind string) (lines [][]int16) {
+// crowd is what people of a list say one sentence after the other, by their names; readers are those who are measured.
+type crowd struct {
+	readers, people []string
+	talk            map[string][]int16
+}
+
+func (c *crowd) join(who string, pcm []int16) {
+	if c.talk == nil {
+		c.talk = map[string][]int16{}
+	}
+	if c.talk[who] == nil {
+		c.people = append(c.people, who)
+	}
+	c.talk[who] = append(c.talk[who], pcm...)
+}
+
+// around is eight others who talk at once while a reader reads, all as loud.
+func (c *crowd) around(reader, n int, r *rand.Rand) []float64 {
+	x, others := make([]float64, n), 0
+	first := slices.Index(c.people, c.readers[reader])
+	for i := 1; i < len(c.people) && others < 8; i++ {
+		o := c.talk[c.people[(first+i)%len(c.people)]]
+		k, at := 1/activeLevel(o, Narrow), r.IntN(len(o))
+		for j := range x {
+			x[j] += k * float64(o[(at+j)%len(o)])
+		}
+		others++
+	}
+	return x
+}
+
+// disturbed puts each reader into noise of a kind: for babble, a crowd or a recording.
+func disturbed(readers, noise [][]int16, kind string, crowd crowd) (lines [][]int16) {
 	for i, clean := range readers {
 		r := rand.New(rand.NewPCG(uint64(i), 5))
 		x := make([]float64, len(clean))
 		if kind == "babble" && (i%2 == 0 || len(noise) == 0) {
-			for j := range readers {
-				if o := readers[j]; j != i && (j+len(readers)-i)%len(readers) <= 8 {
-					k, at := 1/activeLevel(o, Narrow), r.IntN(len(o))
-					for n := range x {
-						x[n] += k * float64(o[(at+n)%len(o)])
-					}
-				}
-			}
+			x = crowd.around(i, len(clean), r)
 		} else {
 			o := noise[i%len(noise)]
 			for n, at := 0, r.IntN(len(o)); n < len(x); n++ {

@@ -303,6 +303,10 @@ func (tr *trainer) noise(rate Rate, seed uint64, n, talkers int) []float64 {
 	case kind == 1:
 		return pink(seed, n)
 	case kind < 7:
+		if places := tr.noises["babble"][rate]; len(places) > 0 && r.IntN(4) == 0 {
+			fill(places, 1)
+			break
+		}
 		from := tr.people[rate]
 		if r.IntN(5) == 0 {
 			from = tr.voices[rate]
@@ -527,7 +531,7 @@ func (tr *trainer) learn() {
 // next is a lesson: a new one, or one that was used before, so that making lessons takes less time than learning.
 func (tr *trainer) next() lesson {
 	const most = 2000
-	if len(tr.shelf) < 16 || tr.rand.IntN(5) == 0 {
+	if len(tr.shelf) < 16 || tr.rand.IntN(8) == 0 {
 		l := tr.converse()
 		if len(tr.shelf) < most {
 			tr.shelf = append(tr.shelf, l)
@@ -545,9 +549,11 @@ func (l *lesson) judge(p *pass, at int) (loss float64) {
 		counts := [2]float32{1, 1}
 		switch {
 		case y == 0 && l.loud[at]:
-			counts = [2]float32{2, 6}
+			counts = [2]float32{3, 6}
 		case y == 0:
 			counts = [2]float32{1.3, 1.3}
+		case l.fresh[at] && l.loud[at]:
+			counts = [2]float32{1.5, 3}
 		case l.fresh[at]:
 			counts = [2]float32{4, 5}
 		}
