@@ -36,7 +36,7 @@ const (
 	echoBefore = 8   // ms: a path's strongest sound is not its first
 
 	echoParts   = 2     // partitions of two frames each
-	echoBegin   = 0.3   // how far a filter may be wrong that has learned nothing
+	echoBegin   = 0.3   // how far a filter may be wrong at most that has learned nothing
 	echoFloor   = 0.4   // so much of an error is never taken for the filter's, as it comes from other frequencies too
 	echoKeep    = 0.999 // of the way that is known, from frame to frame
 	echoLast    = 4     // frames of which an echo must be less when it is found:
@@ -116,8 +116,10 @@ func (e *Echo) look(at int, f Frame) (alone, doubt bool) {
 	if !found {
 		return false, doubt
 	}
-	n, filter, came, left := len(f), newEchoFilter(e.rate, delay), float32(0), float32(0)
-	for back := min(len(e.heard.codes)/n-1, at/n); back >= 0; back-- { // it learns from what has been heard already
+	n, came, left := len(f), float32(0), float32(0)
+	first := min(len(e.heard.codes)/n-1, at/n)
+	filter := newEchoFilter(e.rate, delay, e.ratio(at, delay, first, f))
+	for back := first; back >= 0; back-- { // it learns from what has been heard already
 		e.heard.take(f, at-back*n)
 		alone = filter.clean(e, at-back*n, f)
 		if back < echoLast {
@@ -131,6 +133,18 @@ func (e *Echo) look(at int, f Frame) (alone, doubt bool) {
 	e.search.rest()
 	e.filter, e.search = filter, nil
 	return alone, false
+}
+
+// ratio is what has come back lately, by its energy, of what was sent so long before; f is overwritten.
+func (e *Echo) ratio(at, delay, frames int, f Frame) float32 {
+	came, sent := float32(1), float32(1)
+	for back := range frames + 1 {
+		e.heard.take(f, at-back*len(f))
+		came += sumOf(f)
+		e.sent.take(f, at-back*len(f)-delay)
+		sent += sumOf(f)
+	}
+	return came / sent
 }
 
 // echoTape keeps the newest samples of a call, as µ-law.
@@ -314,7 +328,9 @@ type echoFilter struct {
 	gate          float64
 }
 
-func newEchoFilter(rate Rate, delay int) *echoFilter {
+// newEchoFilter has learned nothing. What comes back of what is sent is as much as the ratio: a filter of a faint echo that
+// believed it could be wrong by more would follow every noise at first, and forget the way again.
+func newEchoFilter(rate Rate, delay int, ratio float32) *echoFilter {
 	n := int(rate) / 8000 * 512
 	e := &echoFilter{fft: newFFT(n), frame: rate.FrameSize(), delay: max(delay-int(rate)*echoBefore/1000, 0),
 		wave: make([]int16, n), other: make([]float32, n/2+1), x: make([]float32, n), each: make([]float32, n/2+1),
@@ -326,7 +342,7 @@ func newEchoFilter(rate Rate, delay int) *echoFilter {
 	for b := range e.way {
 		e.way[b], e.unsure[b] = make([]complex64, n/2+1), make([]float32, n/2+1)
 		for k := range e.unsure[b] {
-			e.unsure[b][k] = echoBegin
+			e.unsure[b][k] = min(echoBegin, 2*ratio)
 		}
 	}
 	return e
@@ -389,7 +405,7 @@ func (e *echoFilter) learn() (remains float32) {
 			expected += e.unsure[b][k] * power(e.sent[2*b][k])
 		}
 		p := power(err)
-		e.other[k] += 0.3 * (max(p-share*expected, echoFloor*p) - e.other[k])
+		e.other[k] += 0.15 * (max(p-share*expected, echoFloor*p) - e.other[k])
 		e.each[k] = 1 / (expected + e.other[k]/share + 1)
 		e.gain[k] = err * complex(e.each[k], 0)
 		remains += share * expected
