@@ -125,7 +125,7 @@ func (d *amd) rule(now time.Duration) (by parley.AnsweredBy, why string) {
 		return parley.AnsweredHuman, "words of a person"
 	case pause <= stretchGap && d.convincing():
 		return parley.AnsweredMachine, "speech without a pause"
-	case pause <= stretchGap && d.score >= tellingScore && d.total >= suspectTime:
+	case pause <= stretchGap && d.suspicious() && d.total >= suspectTime:
 		return parley.AnsweredMachine, "words that machines begin with"
 	case pause >= humanPause && stretch <= humanMax:
 		return parley.AnsweredHuman, "a greeting, then silence"
@@ -139,6 +139,12 @@ func (d *amd) rule(now time.Duration) (by parley.AnsweredBy, why string) {
 // convincing says whether there is so much speech that it is a machine's, given its words.
 func (d *amd) convincing() bool {
 	return d.last-d.from >= d.enough() || d.score >= tellingScore && d.total >= d.enough()
+}
+
+// suspicious says whether there is a word that machines begin with, or one of waiting: nobody who asks to wait wants to
+// be greeted.
+func (d *amd) suspicious() bool {
+	return d.score >= tellingScore || d.hint.kind == OnHold && !d.hint.human
 }
 
 // enough is how much speech without a pause points to a machine, given the words in it.

@@ -109,7 +109,9 @@ const (
 func (d *amd) sort(now time.Duration) (Answerer, string) {
 	h := &d.hint
 	d.convict = d.convict || d.convincing()
-	tells := h.kind != Nobody || d.score >= tellingScore/2 && d.convict
+	// People say "one moment please", too: such words tell something only together with others.
+	mere := h.kind == OnHold && !h.firm && d.score < tellingScore && !d.convict
+	tells := h.kind != Nobody && !mere || d.score >= tellingScore/2 && d.convict
 	switch {
 	case h.firm:
 		return h.kind, h.why

@@ -506,6 +506,9 @@ func TestSuspicion(t *testing.T) {
 		{"Welcome to Acme, for sales, press one.", []Answerer{Nobody, Menu}},
 		{"Welcome to Acme, you have reached us outside of our hours, please leave a message.", []Answerer{Nobody, Mailbox}},
 		{"Hello, Mary here.", []Answerer{Person}},
+		{"One moment please, I am connecting you.", []Answerer{Nobody, OnHold}},
+		{"One moment please. Mary speaking.", []Answerer{Nobody, Person}},
+		{"One moment please. Hello?", []Answerer{Nobody, Person}},
 	} {
 		f := newFarEnd(1, "en", "")
 		f.sharp = true
