@@ -56,6 +56,7 @@ type Machine struct {
 	all, fresh joined        // the turn's text; the part of it that is not queued
 	gists      memo[gist]
 	overs      memo[float64] // how likely the turn is over with a text
+	ruled      string        // the text that an external detector has judged
 	told       memo[lang.Progress]
 	findGist   func(text string, open bool) gist
 	findOver   func(text string, open bool) float64
@@ -221,7 +222,7 @@ func (m *Machine) Step(e Event) []Action {
 	case Language:
 		m.speaks(e.Text)
 	case Judged:
-		m.overs = memo[float64]{e.Text, false, true, e.Over} // in place of our own judgement of that text
+		m.overs, m.ruled = memo[float64]{e.Text, false, true, e.Over}, e.Text // in place of our own judgement of that text
 	case Tick:
 	default:
 		m.ofReply(e)
@@ -426,14 +427,18 @@ func (m *Machine) longEnough(text string, quiet time.Duration) bool {
 	case told == lang.ToldWhole:
 		return quiet >= max(m.manner.Endpoint/2, shortest)
 	}
-	return quiet >= Patience(m.manner.Endpoint, m.overs.of(text, false, m.findOver))
+	wait := Patience(m.manner.Endpoint, m.overs.of(text, false, m.findOver))
+	if text == m.ruled { // some detectors say 0 where they only mean no
+		wait = min(wait, partTime)
+	}
+	return quiet >= wait
 }
 
 // speaks judges words by another language from here on. A reply that was begun early to words of the former one is
 // begun anew: nothing of it was heard.
 func (m *Machine) speaks(language string) {
 	m.manner.Language = language
-	m.gists, m.overs, m.told = memo[gist]{}, memo[float64]{}, memo[lang.Progress]{}
+	m.gists, m.overs, m.ruled, m.told = memo[gist]{}, memo[float64]{}, "", memo[lang.Progress]{}
 	if r := m.reply; r != nil && r.early {
 		m.rejoin(r)
 	}

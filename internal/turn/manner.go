@@ -62,19 +62,28 @@ func Pause(usual time.Duration, over float64) time.Duration {
 	return min(max(wait, shortest), slowest)
 }
 
-// brokenOff is how unlikely a turn's end is where the words clearly break off.
-const brokenOff = 0.1
+// A turn's end is so unlikely where the words clearly break off, and where hardly anybody ends with them.
+const (
+	brokenOff   = 0.1
+	severed     = 0.03
+	severedTime = 5 * time.Second // the longest wait for more
+)
 
 // Patience is how much silence ends a turn that is over with this probability. It is Pause, but those who clearly break
 // off ("my number is") are waited for as long as the odds say, up to what the rest of a number is waited for: three and
-// a half seconds. No doubtful text waits longer than Pause.
+// a half seconds, or five where hardly anybody ends so ("could you tell me when the"). No doubtful text waits longer than
+// Pause.
 func Patience(usual time.Duration, over float64) time.Duration {
 	wait := Pause(usual, over)
 	if over >= brokenOff {
 		return wait
 	}
 	longer := float64(usual.Milliseconds()) * math.Pow((1-over)/over, 1/pauseRarity)
-	return max(wait, millis(min(longer, float64(partTime.Milliseconds()))))
+	most := partTime
+	if over < severed {
+		most = severedTime
+	}
+	return max(wait, millis(min(longer, float64(most.Milliseconds()))))
 }
 
 // worthwhile is how likely it must be that the customer has finished for a reply to be begun before the turn has ended.
