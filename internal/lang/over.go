@@ -65,7 +65,7 @@ func logit(text string, tokens []string, language string, rule rule) float64 {
 	}
 	sum := share * m.linear.sum(text, tokens, language, rule)
 	if share < 1 {
-		sum += (1 - share) * m.net.judge(text, tokens, language, rule)
+		sum += (1 - share) * (m.net.judge(text, tokens, language, rule) + netLow)
 	}
 	return sum
 }
@@ -77,6 +77,7 @@ func logit(text string, tokens []string, language string, rule rule) float64 {
 const (
 	linearShare = 0.4
 	fewWords    = 4
+	netLow      = 0.5 // the network takes turns for this much less over than they are
 )
 
 var linearShares = map[string]float64{"zh": 0.7, "ja": 0.7, "th": 1}

@@ -96,6 +96,45 @@ func TestOverForeign(t *testing.T) {
 	}
 }
 
+// Of few words the network says nothing, as it takes what may be a whole turn for a beginning. What it is too low by is
+// added where it does.
+func TestOverShort(t *testing.T) {
+	for _, c := range []struct {
+		language, text string
+		want           float64
+	}{
+		{"en", "when do you open", 0.473}, {"en", "that is all", 0.366}, {"en", "that would be great", 0.846}, {"en", "a table", 0.036},
+		{"de", "für zwei personen", 0.377}, {"en", "i would like to book a table for two", 0.442},
+	} {
+		if p := lang.Over(c.text, c.language); math.Abs(p-c.want) > 0.01 {
+			t.Errorf("%s %q: %.3f, want %.3f", c.language, c.text, p, c.want)
+		}
+	}
+}
+
+// In scripts without spaces, of which the network reads characters, a text is as long as half of them.
+func TestOverSizes(t *testing.T) {
+	zh := func(n int) []uint32 { return lang.EndClues("我想订一张桌子", n, "", "zh") }
+	alike := func(a, b []uint32) (n int) {
+		for _, c := range a {
+			if slices.Contains(b, c) {
+				n++
+			}
+		}
+		return n
+	}
+	en := lang.EndClues("i would like to book a table", 7, "", "en")
+	if n := alike(zh(7), en); n != len(en)-2 { // the size, and the size with the mark
+		t.Errorf("%d of %d clues are those of an English text of as many words", n, len(en))
+	}
+	if n := alike(zh(7), zh(6)); n != len(en) {
+		t.Errorf("%d of %d clues are the same with six characters and with seven", n, len(en))
+	}
+	if n := alike(zh(30), zh(24)); n != len(en)-2 {
+		t.Errorf("%d of %d clues are the same with 24 characters and with 30", n, len(en))
+	}
+}
+
 // What our rules know for certain is not left to the model.
 func TestOverKnown(t *testing.T) {
 	for _, c := range []struct {

@@ -205,9 +205,18 @@ func beginning(word string, n int) string {
 
 // endClues are the clues of a text that ends here, behind n words.
 func endClues(text string, n int, language string, rule rule, out []uint32) []uint32 {
-	mark, inner, size := stop(text), innerOf(text), string(rune('a'+min(n, 16)))
+	mark, inner, size := stop(text), innerOf(text), sizeOf(text, n)
 	return append(out, clue(70, "", mark), clue(71, "", mark, inner), clue(72, "", string(rule)), clue(73, "", string(rule), mark),
 		clue(74, "", size), clue(75, "", size, mark), clue(76, language), clue(77, language, mark))
+}
+
+// sizeOf tells how long a text of n words is. Scripts without spaces are read by the character: of these a sentence has
+// more than others have words, in whatever language it is.
+func sizeOf(text string, n int) string {
+	if last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(text, stops+" ")); spaceless(last) {
+		return "s" + string(rune('a'+min(n/2, 16)))
+	}
+	return string(rune('a' + min(n, 16)))
 }
 
 // marksOf is the punctuation behind each word of a text, nil if it has none.
