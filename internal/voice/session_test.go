@@ -540,16 +540,17 @@ func TestVendorSettings(t *testing.T) {
 	})
 }
 
-// What the assistant says comes back from the line, weaker, and doesn't interrupt it. A customer who is as loud as the
-// assistant does.
+// What the assistant says comes back from the line, half as loud or much weaker, and doesn't interrupt it. A customer who
+// is half as loud as the assistant, and says something else, does.
 func TestEcho(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		gain  float64
-		wants bool
-	}{{"echo", 0.05, false}, {"customer", 0.5, true}} {
+		name   string
+		gain   float64
+		speaks bool
+	}{{"faint echo", 0.05, false}, {"loud echo", 0.5, false}, {"customer", 0.5, true}} {
 		synctest.Test(t, func(t *testing.T) {
-			s := voice.Session{Persona: persona(&aitest.Fake{}, ai.Streamed(spokenBy(speechLike(audio.Narrow, 200))), deaf{})}
+			own := speechLike(audio.Narrow, 200)
+			s := voice.Session{Persona: persona(&aitest.Fake{}, ai.Streamed(spokenBy(own)), deaf{})}
 			s.Persona.Initial = "Hello."
 			silent := false
 			leg := &driven{rate: audio.Narrow, run: func(_ context.Context, p audio.Peer) error {
@@ -557,6 +558,10 @@ func TestEcho(t *testing.T) {
 				for i := range 200 {
 					time.Sleep(20 * time.Millisecond)
 					in := make([]int16, 160)
+					if c.speaks { // backwards, what the assistant says is something else
+						back[i%5] = slices.Clone(own[len(own)-1-i])
+						slices.Reverse(back[i%5])
+					}
 					audio.Mix(in, back[i%5], c.gain)
 					p.Hear(in)
 					back[i%5] = make([]int16, 160)
@@ -567,7 +572,7 @@ func TestEcho(t *testing.T) {
 				return parley.CustomerHangup
 			}}
 			s.Run(t.Context(), leg)
-			if silent != c.wants {
+			if silent != c.speaks {
 				t.Errorf("%s: the assistant fell silent: %v", c.name, silent)
 			}
 		})
