@@ -39,10 +39,6 @@ func (m *Machine) openUp() {
 	m.next++
 }
 
-// silences reports whether a reply falls silent when this utterance is certainly speech: it does so once, and once more
-// if it went on in a pause.
-func (s *segment) silences() bool { return !s.sure || s.eased && !s.again }
-
 // holds reports whether speech that begins now silences the reply.
 func (m *Machine) holds(r *reply) bool {
 	switch {
@@ -273,15 +269,17 @@ func (m *Machine) overlap() {
 	text := m.fresh.of(m.turn, true)
 	longest, pending, closed := m.sum()
 	gist := m.gists.of(text, pending > 0, m.findGist)
-	small := gist.isSmall(r) || longest < briefTime && !m.tentative(r) &&
-		(gist.hollow || gist.words <= 2 && m.wavered())
+	words := m.sound()
+	small := gist.isSmall(r) && !gist.misheard(words) || !m.tentative(r) && (gist.hums(words) && longest < m.sure() ||
+		longest < briefTime && (gist.hollow && words < wordSaid || gist.words <= 2 && words < wordSaid && m.wavered()))
 	// A text that may still change counts if there is more speech behind it than a mere backchannel takes: nothing is
 	// lost meanwhile, as the assistant is silent already.
 	told := text != "" && !small && (pending == 0 || longest >= m.sure())
 	sounds := text == "" && m.sounds(r, longest, pending)
 	// "Wait" is enough however short it is; but not where much is asked of an interruption, nor is a "no" to the question.
 	enough := longest >= m.manner.Confirm ||
-		gist.halting && m.certain() && m.manner.Confirm <= usualConfirm && !(gist.consents && r.asking())
+		(gist.halting && m.certain() || words > wordSaid && longest >= wordLeast) && m.manner.Confirm <= usualConfirm &&
+			!(gist.consents && r.asking())
 	switch {
 	case (told || sounds) && m.tentative(r):
 		m.rejoin(r)
@@ -301,7 +299,8 @@ func (m *Machine) overlap() {
 			r.deaf = true
 		case r.deaf && (pending == 1 || m.now-closed >= holdTime):
 			m.resume(r) // it was: a noise that goes on; or nobody knows yet
-		case !s.eased && !m.tentative(r) && m.now-s.last >= lullTime && (small || text == "" && longest < briefTime):
+		case s.eased || m.tentative(r):
+		case s.words < humOn, m.now-s.last >= lullTime && (small || text == "" && longest < briefTime):
 			s.eased = true // most who say so little only listen; who goes on speaking silences it again
 			m.resume(r)
 		}

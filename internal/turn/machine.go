@@ -74,6 +74,7 @@ type segment struct {
 	from   time.Duration // first voiced frame
 	last   time.Duration // last voiced frame, or key
 	sure   bool          // it is no click
+	words  float32       // how likely its sound has words that mean something, as a logit; 0: nothing is known
 	eased  bool          // the reply went on in a pause of it
 	again  bool          // and fell silent again
 	closed time.Duration // when the ear was told that it is over
@@ -187,6 +188,7 @@ func (m *Machine) Step(e Event) []Action {
 	switch e.Kind {
 	case Voice:
 		m.voice(e)
+		m.weigh(e.Words)
 	case Text:
 		m.heard(e)
 	case Lost:
@@ -396,6 +398,7 @@ func (m *memo[T]) of(text string, open bool, find func(text string, open bool) T
 type gist struct {
 	words                          int
 	backchannel, greeting, goodbye bool
+	nod                            bool // a backchannel of words: no mere "mm" and "oh"
 	hollow                         bool // words that mean nothing by themselves: what recognizers make of noise
 	halting                        bool // "stop", "wait", "no"
 	consents                       bool // yes or no
@@ -406,7 +409,7 @@ func (m *Machine) gistOf(text string, open bool) gist {
 	l := m.manner.Language
 	yes, no := lang.Consents(text, l)
 	return gist{
-		words: lang.Count(text), backchannel: lang.IsBackchannel(text, l, open),
+		words: lang.Count(text), backchannel: lang.IsBackchannel(text, l, open), nod: lang.IsNod(text, l),
 		greeting: lang.IsGreeting(text, l, open),
 		goodbye:  lang.IsFarewell(text, l, open), hollow: lang.IsHollow(text, l), halting: lang.IsInterruption(text, l),
 		consents: yes || no, finished: lang.Completeness(text, l),
