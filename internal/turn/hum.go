@@ -7,11 +7,12 @@ import "time"
 
 const (
 	humSure   = -4.                    // with less, a sound doesn't silence a reply
-	humOn     = -2.                    // with less, a silenced reply goes on while the sound does,
-	wordAgain = 1.                     // until that has more
+	humOn     = -0.5                   // with less, a silenced reply goes on while the sound does,
+	humTime   = 300 * time.Millisecond // after so much of it: many a sentence begins like a hum, and an echo is over by then
+	wordAgain = 0.                     // until that has more
 	humSaid   = -2.5                   // with less it counts as listening, if its text is a word or two
 	wordSaid  = 2.5                    // with more, little words and short ones count as words,
-	wordSure  = 4.                     // and with more than this, "oh" and "mm"
+	wordSure  = 4.                     // and with more than this, "oh" and "mm", and what the recognizer has missed
 	wordLeast = 200 * time.Millisecond // but nothing that is shorter than this
 )
 
@@ -47,9 +48,20 @@ func (m *Machine) sound() (words float32) {
 	return words
 }
 
-// hums reports whether a text is what the recognizer made of a hum, by the sound of it.
-func (g gist) hums(words float32) bool {
-	return !g.halting && words < humSaid && g.words <= 2
+// hums reports whether a text is what the recognizer made of a hum, by the sound of it. Hums are short: a longer sound must
+// be one for certain.
+func (m *Machine) hums(g gist, words float32, lasted time.Duration) bool {
+	if g.halting || g.words > 2 {
+		return false
+	}
+	return words < humSaid && lasted < briefTime || words < humSure && lasted < m.sure()
+}
+
+// unclear reports whether an utterance of which nothing was understood surely had words: it was said over a reply, is
+// certainly speech, and lasts. Somebody who says that is not ignored, but asked to say it again.
+func (m *Machine) unclear(s *segment) bool {
+	return !m.manner.Sound && m.reply != nil && m.cuttable(m.reply) && s.sure && s.words > wordSure &&
+		s.last-s.from+frameTime >= m.manner.Confirm && m.manner.MinWords <= 1
 }
 
 // misheard reports whether a text of mere sounds ("oh") stands for words that the recognizer has missed.

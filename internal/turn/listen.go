@@ -122,6 +122,7 @@ func (m *Machine) heard(e Event) {
 	s.final, s.lost = true, e.Failed
 	if !e.Failed {
 		s.text = text
+		s.unclear = text == "" && m.unclear(s)
 	}
 	m.prune(i)
 }
@@ -139,7 +140,7 @@ func (m *Machine) lose(n int) {
 func (m *Machine) prune(i int) {
 	s := &m.turn[i]
 	open := m.open && i == m.latest()
-	if s.final && s.text == "" && !open && (!s.lost || s.last-s.from < lostFloor) {
+	if s.final && s.text == "" && !open && !s.unclear && (!s.lost || s.last-s.from < lostFloor) {
 		m.forget(s)
 		m.turn = slices.Delete(m.turn, i, i+1)
 	}
@@ -200,7 +201,10 @@ func (m *Machine) listen() {
 	}
 	turn, m.turn = slices.Clone(turn), slices.Delete(m.turn, 0, len(turn))
 	if text == "" && !m.manner.Sound { // lost
-		if m.missed++; m.missed >= maxMissed {
+		if !slices.ContainsFunc(turn, func(s segment) bool { return s.unclear }) { // the recognizer has lost it
+			m.missed++
+		}
+		if m.missed >= maxMissed {
 			m.end(parley.ProviderFailure)
 			return
 		}
@@ -270,7 +274,7 @@ func (m *Machine) overlap() {
 	longest, pending, closed := m.sum()
 	gist := m.gists.of(text, pending > 0, m.findGist)
 	words := m.sound()
-	small := gist.isSmall(r) && !gist.misheard(words) || !m.tentative(r) && (gist.hums(words) && longest < m.sure() ||
+	small := gist.isSmall(r) && !gist.misheard(words) || !m.tentative(r) && (m.hums(gist, words, longest) ||
 		longest < briefTime && (gist.hollow && words < wordSaid || gist.words <= 2 && words < wordSaid && m.wavered()))
 	// A text that may still change counts if there is more speech behind it than a mere backchannel takes: nothing is
 	// lost meanwhile, as the assistant is silent already.
@@ -284,7 +288,7 @@ func (m *Machine) overlap() {
 	case (told || sounds) && m.tentative(r):
 		m.rejoin(r)
 		return
-	case sounds && m.cuttable(r):
+	case (sounds || text == "" && m.misses()) && m.cuttable(r):
 		m.stop(false)
 		return
 	case told && m.cuttable(r) && enough && gist.words >= m.manner.MinWords:
@@ -300,7 +304,7 @@ func (m *Machine) overlap() {
 		case r.deaf && (pending == 1 || m.now-closed >= holdTime):
 			m.resume(r) // it was: a noise that goes on; or nobody knows yet
 		case s.eased || m.tentative(r):
-		case s.words < humOn, m.now-s.last >= lullTime && (small || text == "" && longest < briefTime):
+		case s.words < humOn && longest >= humTime, m.now-s.last >= lullTime && (small || text == "" && longest < briefTime):
 			s.eased = true // most who say so little only listen; who goes on speaking silences it again
 			m.resume(r)
 		}
@@ -323,7 +327,7 @@ func (m *Machine) overlap() {
 		if s.queued || s.keypad {
 			return false
 		}
-		gone := s.text == "" && !s.lost || !answers && (small || s.last-s.from+frameTime < m.manner.Confirm)
+		gone := s.text == "" && !s.lost && !s.unclear || !answers && (small || s.last-s.from+frameTime < m.manner.Confirm)
 		if gone {
 			m.forget(&s)
 		}
@@ -340,6 +344,11 @@ func (m *Machine) sure() time.Duration { return max(m.manner.Confirm, sureTime) 
 // certain reports whether any of what was said since the reply began was certainly speech.
 func (m *Machine) certain() bool {
 	return slices.ContainsFunc(m.turn, func(s segment) bool { return !s.queued && s.sure })
+}
+
+// misses reports whether the recognizer has understood nothing of what surely had words.
+func (m *Machine) misses() bool {
+	return slices.ContainsFunc(m.turn, func(s segment) bool { return !s.queued && s.unclear })
 }
 
 // wavered reports whether the ear took something for a backchannel and has since changed its mind.
