@@ -97,3 +97,11 @@ func TestWordsAsked(t *testing.T) {
 		t.Errorf("%v allocations for each frame", n)
 	}
 }
+
+// BenchmarkWords is what a frame costs of speech over a reply, besides the detector.
+func BenchmarkWords(b *testing.B) {
+	m := newMind(wordsNetwork)
+	for b.Loop() {
+		m.infer()
+	}
+}
