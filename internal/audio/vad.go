@@ -43,6 +43,8 @@ type VAD struct {
 	wave []float32 // for the pitch, at 4 kHz
 	near float64   // dB: how loud the nearest speaker is, or what else is loudest
 	fine [vadLater + 1]lines
+
+	words words
 }
 
 // lines are what sticks out of the spectrum of a frame; -127 to 127, as the memory of calls is counted in kilobytes.
@@ -112,7 +114,8 @@ const (
 func NewVAD(rate Rate) *VAD {
 	n := int(rate) / 8000 * 256
 	v := &VAD{fft: newFFT(n), window: make([]float32, n), history: make([]float32, n), x: make([]float32, n),
-		spectrum: make([]complex64, n/2+1), peak: -100, wave: make([]float32, 128), mind: newMind(vadNetwork)}
+		spectrum: make([]complex64, n/2+1), peak: -100, wave: make([]float32, 128), mind: newMind(vadNetwork),
+		words: words{mind: newMind(wordsNetwork)}}
 	for i := range v.window {
 		v.window[i] = float32(0.5-0.5*math.Cos(2*math.Pi*(float64(i)+0.5)/float64(n))) / float32(n)
 	}
@@ -169,7 +172,7 @@ func (v *VAD) decide(voiced bool) {
 		v.hang = max(v.hang-1, 0)
 	}
 	if v.hang == 0 {
-		v.run, v.sure, v.tone = 0, 0, 0
+		v.run, v.sure, v.tone, v.words.at = 0, 0, 0, 0
 		return
 	}
 	if v.mind.x[vadAlike] > vadPitch {
@@ -262,6 +265,7 @@ func (v *VAD) listen(f Frame) {
 	rest[11] = float32(1 - v.far()/10)
 	rest[12], rest[13] = v.steady()
 	v.last = score
+	v.words.keep(v.frames, inputs)
 }
 
 // steady says how much of the spectrum's fine lines is where it was 120 and 240 ms before: the tones of music stay for

@@ -39,10 +39,6 @@ func (m *Machine) openUp() {
 	m.next++
 }
 
-// silences reports whether a reply falls silent when this utterance is certainly speech: it does so once, and once more
-// if it went on in a pause.
-func (s *segment) silences() bool { return !s.sure || s.eased && !s.again }
-
 // holds reports whether speech that begins now silences the reply.
 func (m *Machine) holds(r *reply) bool {
 	switch {
@@ -126,6 +122,7 @@ func (m *Machine) heard(e Event) {
 	s.final, s.lost = true, e.Failed
 	if !e.Failed {
 		s.text = text
+		s.unclear = text == "" && m.unclear(s)
 	}
 	m.prune(i)
 }
@@ -143,7 +140,7 @@ func (m *Machine) lose(n int) {
 func (m *Machine) prune(i int) {
 	s := &m.turn[i]
 	open := m.open && i == m.latest()
-	if s.final && s.text == "" && !open && (!s.lost || s.last-s.from < lostFloor) {
+	if s.final && s.text == "" && !open && !s.unclear && (!s.lost || s.last-s.from < lostFloor) {
 		m.forget(s)
 		m.turn = slices.Delete(m.turn, i, i+1)
 	}
@@ -204,7 +201,10 @@ func (m *Machine) listen() {
 	}
 	turn, m.turn = slices.Clone(turn), slices.Delete(m.turn, 0, len(turn))
 	if text == "" && !m.manner.Sound { // lost
-		if m.missed++; m.missed >= maxMissed {
+		if !slices.ContainsFunc(turn, func(s segment) bool { return s.unclear }) { // the recognizer has lost it
+			m.missed++
+		}
+		if m.missed >= maxMissed {
 			m.end(parley.ProviderFailure)
 			return
 		}
@@ -273,20 +273,22 @@ func (m *Machine) overlap() {
 	text := m.fresh.of(m.turn, true)
 	longest, pending, closed := m.sum()
 	gist := m.gists.of(text, pending > 0, m.findGist)
-	small := gist.isSmall(r) || longest < briefTime && !m.tentative(r) &&
-		(gist.hollow || gist.words <= 2 && m.wavered())
+	words := m.sound()
+	small := gist.isSmall(r) && !gist.misheard(words) || !m.tentative(r) && (m.hums(gist, words, longest) ||
+		longest < briefTime && (gist.hollow && words < wordSaid || gist.words <= 2 && words < wordSaid && m.wavered()))
 	// A text that may still change counts if there is more speech behind it than a mere backchannel takes: nothing is
 	// lost meanwhile, as the assistant is silent already.
 	told := text != "" && !small && (pending == 0 || longest >= m.sure())
 	sounds := text == "" && m.sounds(r, longest, pending)
 	// "Wait" is enough however short it is; but not where much is asked of an interruption, nor is a "no" to the question.
 	enough := longest >= m.manner.Confirm ||
-		gist.halting && m.certain() && m.manner.Confirm <= usualConfirm && !(gist.consents && r.asking())
+		(gist.halting && m.certain() || words > wordSaid && longest >= wordLeast) && m.manner.Confirm <= usualConfirm &&
+			!(gist.consents && r.asking())
 	switch {
 	case (told || sounds) && m.tentative(r):
 		m.rejoin(r)
 		return
-	case sounds && m.cuttable(r):
+	case (sounds || text == "" && m.misses()) && m.cuttable(r):
 		m.stop(false)
 		return
 	case told && m.cuttable(r) && enough && gist.words >= m.manner.MinWords:
@@ -301,7 +303,8 @@ func (m *Machine) overlap() {
 			r.deaf = true
 		case r.deaf && (pending == 1 || m.now-closed >= holdTime):
 			m.resume(r) // it was: a noise that goes on; or nobody knows yet
-		case !s.eased && !m.tentative(r) && m.now-s.last >= lullTime && (small || text == "" && longest < briefTime):
+		case s.eased || m.tentative(r):
+		case s.words < humOn && longest >= humTime, m.now-s.last >= lullTime && (small || text == "" && longest < briefTime):
 			s.eased = true // most who say so little only listen; who goes on speaking silences it again
 			m.resume(r)
 		}
@@ -324,7 +327,7 @@ func (m *Machine) overlap() {
 		if s.queued || s.keypad {
 			return false
 		}
-		gone := s.text == "" && !s.lost || !answers && (small || s.last-s.from+frameTime < m.manner.Confirm)
+		gone := s.text == "" && !s.lost && !s.unclear || !answers && (small || s.last-s.from+frameTime < m.manner.Confirm)
 		if gone {
 			m.forget(&s)
 		}
@@ -341,6 +344,11 @@ func (m *Machine) sure() time.Duration { return max(m.manner.Confirm, sureTime) 
 // certain reports whether any of what was said since the reply began was certainly speech.
 func (m *Machine) certain() bool {
 	return slices.ContainsFunc(m.turn, func(s segment) bool { return !s.queued && s.sure })
+}
+
+// misses reports whether the recognizer has understood nothing of what surely had words.
+func (m *Machine) misses() bool {
+	return slices.ContainsFunc(m.turn, func(s segment) bool { return !s.queued && s.unclear })
 }
 
 // wavered reports whether the ear took something for a backchannel and has since changed its mind.

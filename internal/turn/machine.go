@@ -69,22 +69,24 @@ type Machine struct {
 
 // segment is something that the customer said or pressed: an utterance of the ear, or keys.
 type segment struct {
-	n      int
-	text   string
-	nod    string        // what it was taken for meanwhile: words of listening
-	from   time.Duration // first voiced frame
-	last   time.Duration // last voiced frame, or key
-	sure   bool          // it is no click
-	eased  bool          // the reply went on in a pause of it
-	again  bool          // and fell silent again
-	closed time.Duration // when the ear was told that it is over
-	told   time.Duration // when its text changed, or it began
-	final  bool          // the text won't change any more
-	hasty  bool          // it is taken for final, as an ear that finds turns said it: the true one is still to come
-	ended  bool          // the turn is over with it, by the word of such an ear
-	lost   bool          // the recognizer failed
-	keypad bool
-	queued bool // said during a reply that it didn't cut off: answered after it
+	n       int
+	text    string
+	nod     string        // what it was taken for meanwhile: words of listening
+	from    time.Duration // first voiced frame
+	last    time.Duration // last voiced frame, or key
+	sure    bool          // it is no click
+	words   float32       // how likely its sound has words that mean something, as a logit; 0: nothing is known
+	eased   bool          // the reply went on in a pause of it
+	again   bool          // and fell silent again
+	closed  time.Duration // when the ear was told that it is over
+	told    time.Duration // when its text changed, or it began
+	final   bool          // the text won't change any more
+	hasty   bool          // it is taken for final, as an ear that finds turns said it: the true one is still to come
+	ended   bool          // the turn is over with it, by the word of such an ear
+	lost    bool          // the recognizer failed
+	unclear bool          // or has understood nothing, though the sound surely had words
+	keypad  bool
+	queued  bool // said during a reply that it didn't cut off: answered after it
 }
 
 // reply is what the assistant is about to say, or is saying.
@@ -188,6 +190,7 @@ func (m *Machine) Step(e Event) []Action {
 	switch e.Kind {
 	case Voice:
 		m.voice(e)
+		m.weigh(e.Words)
 	case Text:
 		m.heard(e)
 	case Lost:
@@ -397,6 +400,7 @@ func (m *memo[T]) of(text string, open bool, find func(text string, open bool) T
 type gist struct {
 	words                          int
 	backchannel, greeting, goodbye bool
+	nod                            bool // a backchannel of words: no mere "mm" and "oh"
 	hollow                         bool // words that mean nothing by themselves: what recognizers make of noise
 	halting                        bool // "stop", "wait", "no"
 	consents                       bool // yes or no
@@ -407,7 +411,7 @@ func (m *Machine) gistOf(text string, open bool) gist {
 	l := m.manner.Language
 	yes, no := lang.Consents(text, l)
 	return gist{
-		words: lang.Count(text), backchannel: lang.IsBackchannel(text, l, open),
+		words: lang.Count(text), backchannel: lang.IsBackchannel(text, l, open), nod: lang.IsNod(text, l),
 		greeting: lang.IsGreeting(text, l, open),
 		goodbye:  lang.IsFarewell(text, l, open), hollow: lang.IsHollow(text, l), halting: lang.IsInterruption(text, l),
 		consents: yes || no, finished: lang.Completeness(text, l),

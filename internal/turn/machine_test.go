@@ -475,7 +475,7 @@ func TestMachineAnyOrder(t *testing.T) {
 		for range 5 + r.IntN(60) {
 			switch n := r.IntN(20); {
 			case n < 5:
-				script = append(script, bytes.Repeat([]byte("v"), 1+r.IntN(1+r.IntN(200)))...)
+				script = append(script, bytes.Repeat([]byte{"vvuw"[r.IntN(4)]}, 1+r.IntN(1+r.IntN(200)))...)
 			case n < 11:
 				script = append(script, bytes.Repeat([]byte("."), 1+r.IntN(1+r.IntN(100)))...)
 			case n < 18:
@@ -500,6 +500,12 @@ func (w *world) op(op byte) {
 		w.at += 20 * time.Millisecond
 		w.voiced++
 		w.send(Event{Kind: Voice, Speech: true, Voiced: true, Sure: w.voiced >= 3})
+	case 'u', 'w': // the same, by its sound a hum, or words
+		w.at += 20 * time.Millisecond
+		w.voiced++
+		words := map[byte]float32{'u': -9, 'w': 9}[op]
+		w.send(Event{Kind: Voice, Speech: true, Voiced: true, Words: words,
+			Sure: w.voiced >= 3 && Silences(words)})
 	case '.':
 		w.at += 20 * time.Millisecond
 		w.voiced = 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -393,10 +394,13 @@ func TestOverlaps(t *testing.T) {
 		for _, k := range slices.Sorted(maps.Keys(kinds)) {
 			t.Logf("%s: of %d %s, %d resumed", name, kinds[k][0], k, kinds[k][1])
 		}
-		var pauses, hushes, again []time.Duration
+		var pauses, hums, hushes, again []time.Duration
 		for _, o := range lists[0] {
 			if o.whole && o.pause > 0 {
 				pauses = append(pauses, o.pause)
+			}
+			if o.whole && o.kind == "listening" {
+				hums = append(hums, o.pause)
 			}
 		}
 		for _, o := range lists[1] {
@@ -407,7 +411,8 @@ func TestOverlaps(t *testing.T) {
 				again = append(again, o.again)
 			}
 		}
-		spread(t, name, "noises and words of listening silenced a reply for a moment (median goal 250ms)", pauses)
+		spread(t, name, "noises and words of listening silenced a reply for a moment", pauses)
+		spread(t, name, "words of listening after which a reply went on, silent for a moment or not at all (median goal 250ms)", hums)
 		spread(t, name, "interruptions silenced a reply, since their first sound", hushes)
 		spread(t, name, "of these heard it go on for a moment before it was cut off", again)
 		share := func(n int) float64 { return 100 * float64(n) / float64(count) }
@@ -415,12 +420,20 @@ func TestOverlaps(t *testing.T) {
 			t.Errorf("of %d, %d resumed; of %d, %d missed", count, resumed, count, missed)
 		}
 		told(t, group == 1 && whole(t), share(resumed), 95, true,
-			"%s: of %d noises and words of listening over a reply, %.1f %% resumed where they stopped (and %d were answered afterwards)",
-			name, count, share(resumed), answered)
+			"%s: of %d noises and words of listening over a reply, %.1f %% (%s) resumed where they stopped (and %d were answered afterwards)",
+			name, count, share(resumed), between(resumed, count), answered)
 		told(t, group == 1 && whole(t), share(missed), 2, false,
-			"%s: of %d interruptions, %.1f %% missed (%d of them with no word understood)", name, count,
-			share(missed), deaf)
+			"%s: of %d interruptions, %.1f %% (%s) missed (%d of them with no word understood)", name, count,
+			share(missed), between(missed, count), deaf)
 	}
+}
+
+// between is where a share of which n of all were counted lies in 95 of 100 cases (Wilson).
+func between(n, all int) string {
+	const z = 1.96
+	p, k := float64(n)/float64(all), float64(all)
+	middle, half := p+z*z/(2*k), z*math.Sqrt(p*(1-p)/k+z*z/(4*k*k))
+	return fmt.Sprintf("%.1f to %.1f", 100*(middle-half)/(1+z*z/k), 100*(middle+half)/(1+z*z/k))
 }
 
 // spread prints how long something took.

@@ -58,7 +58,7 @@ func (r *run) take(f func()) {
 // hear takes a frame from the far end.
 func (r *run) hear(f *frame) {
 	defer r.guard()
-	r.stepAt(f.at, turn.Event{Kind: turn.Voice, Speech: f.speech, Voiced: f.voiced, Sure: f.sure})
+	r.stepAt(f.at, turn.Event{Kind: turn.Voice, Speech: f.speech, Voiced: f.voiced, Sure: f.sure, Words: f.words})
 	if f.sure {
 		r.out.judged()
 	}
@@ -159,6 +159,7 @@ func (r *run) do(actions []turn.Action) {
 	for _, a := range actions {
 		r.act(a)
 	}
+	r.peer.reply.Store(r.reply != nil)
 }
 
 func (r *run) act(a turn.Action) {

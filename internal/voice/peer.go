@@ -29,6 +29,7 @@ type peer struct {
 
 	tune   int                    // in the hold music
 	open   atomic.Bool            // the ear hears
+	reply  atomic.Bool            // there is a reply: it is thought, or heard
 	away   atomic.Bool            // nobody listens here any more
 	music  atomic.Pointer[music]  // the customer waits
 	bridge atomic.Pointer[bridge] // others are in the call
@@ -47,7 +48,8 @@ type scene struct {
 type frame struct {
 	at             time.Duration
 	speech, voiced bool
-	sure           bool // nor was it a click or a cough
+	sure           bool    // nor was it a click or a cough
+	words          float32 // of its sound
 	signal         audio.Signal
 	pcm            []int16
 }
@@ -125,7 +127,11 @@ func (p *peer) Hear(pcm audio.Frame) {
 		return
 	}
 	f.at, f.speech, f.voiced, f.signal = p.r.clock.now(), speech, voiced, signal
-	f.sure = p.voiced >= sureFrames && p.detector.Sure() && !doubt
+	f.words = 0
+	if speech && !alone && !doubt && p.reply.Load() { // our own voice, coming back, has words too
+		f.words = p.detector.Words()
+	}
+	f.sure = p.voiced >= sureFrames && !doubt && p.detector.Sure() && turn.Silences(f.words)
 	f.pcm = append(f.pcm[:0], pcm...)
 	if noisy {
 		if p.denoiser == nil {

@@ -20,7 +20,8 @@ var pipelineOnly = []string{
 	"collect-ahead.dialogue", "wait-for-customer-asks.dialogue", // the order in which the model is told
 	"menu-asks.dialogue",                                                        // a model that speaks for itself can be heard by a menu
 	"languages.dialogue", "languages-slow.dialogue", "languages-turns.dialogue", // the model answers in the language that it hears
-	"nul.dialogue", // nothing cleans the model's own copy of what it hears
+	"hum-unclear.dialogue", // a longer sound is answered without a text, and asks for nothing
+	"nul.dialogue",         // nothing cleans the model's own copy of what it hears
 }
 
 // writtenOnly are those about a synthesizer, or about sentences that a model has only partly said.

@@ -115,6 +115,9 @@ type Detector interface {
 	Detect(f audio.Frame) (speech, voiced bool)
 	// Sure reports whether what it has found lately is certainly speech: until then nobody falls silent for it.
 	Sure() bool
+	// Words says how likely the present sound has words that mean something, as a logit: a hum or a noise has none. 0 where
+	// there is no sound, or nothing is known. It is asked while the assistant speaks.
+	Words() float32
 }
 
 // EventKind says what happened.

@@ -311,7 +311,15 @@ func (p *play) customer(a *args, wait bool) {
 		if a.is("in") {
 			language = a.word()
 		}
-		p.leg.say(p.ear.line(text, language, d)...)
+		sound := int16(0)
+		if a.is("like") {
+			sound = map[string]int16{"humming": -6, "words": 6}[a.word()]
+		}
+		frames := p.ear.line(text, language, d)
+		for _, f := range frames {
+			f[3] = sound
+		}
+		p.leg.say(frames...)
 		if wait {
 			time.Sleep(d)
 		}

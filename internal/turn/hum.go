@@ -1,0 +1,68 @@
+package turn
+
+import "time"
+
+// What the sound of speech tells besides its text: whether it has words that mean something, or is a hum, a word of
+// listening or a noise. The limits are logits, and were chosen with the voices that the rules are made with.
+
+const (
+	humSure   = -4.                    // with less, a sound doesn't silence a reply
+	humOn     = -0.5                   // with less, a silenced reply goes on while the sound does,
+	humTime   = 300 * time.Millisecond // after so much of it: many a sentence begins like a hum, and an echo is over by then
+	wordAgain = 0.                     // until that has more
+	humSaid   = -2.5                   // with less it counts as listening, if its text is a word or two
+	wordSaid  = 2.5                    // with more, little words and short ones count as words,
+	wordSure  = 4.                     // and with more than this, "oh" and "mm", and what the recognizer has missed
+	wordLeast = 200 * time.Millisecond // but nothing that is shorter than this
+)
+
+// Silences reports whether what is certainly speech silences a reply: not if its sound is only a hum. Of words that are 0
+// nothing is known.
+func Silences(words float32) bool { return words >= humSure }
+
+// silences reports whether a reply falls silent when this utterance is certainly speech: it does so once, and once more
+// if it went on in a pause, or under what seemed to be a hum.
+func (s *segment) silences() bool {
+	return !s.sure || s.eased && !s.again && (s.words == 0 || s.words > wordAgain)
+}
+
+// weigh takes what the sound tells so far. It counts from the next frame on: by then those who silence replies know.
+func (m *Machine) weigh(words float32) {
+	if m.open && words != 0 {
+		m.turn[m.latest()].words = words
+	}
+}
+
+// sound is what the sound of what was said since the reply began tells: that of the utterance that is most likely to have
+// words.
+func (m *Machine) sound() (words float32) {
+	first := true
+	for i := range m.turn {
+		if s := &m.turn[i]; !s.queued && !s.keypad && (first || s.words > words) {
+			words, first = s.words, false
+		}
+	}
+	if !m.certain() {
+		return min(words, 0) // it may be an echo, which has words, too
+	}
+	return words
+}
+
+// hums reports whether a text is what the recognizer made of a hum, by the sound of it. Hums are short: a longer sound must
+// be one for certain.
+func (m *Machine) hums(g gist, words float32, lasted time.Duration) bool {
+	if g.halting || g.words > 2 {
+		return false
+	}
+	return words < humSaid && lasted < briefTime || words < humSure && lasted < m.sure()
+}
+
+// unclear reports whether an utterance of which nothing was understood surely had words: it was said over a reply, is
+// certainly speech, and lasts. Somebody who says that is not ignored, but asked to say it again.
+func (m *Machine) unclear(s *segment) bool {
+	return !m.manner.Sound && m.reply != nil && m.cuttable(m.reply) && s.sure && s.words > wordSure &&
+		s.last-s.from+frameTime >= m.manner.Confirm && m.manner.MinWords <= 1
+}
+
+// misheard reports whether a text of mere sounds ("oh") stands for words that the recognizer has missed.
+func (g gist) misheard(words float32) bool { return g.backchannel && !g.nod && words > wordSure }

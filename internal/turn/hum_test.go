@@ -1,0 +1,79 @@
+package turn
+
+import (
+	"testing"
+	"time"
+)
+
+// A hum doesn't silence a reply; what has words does, and so does a sound of which nothing is known.
+func TestSilences(t *testing.T) {
+	for words, want := range map[float32]bool{0: true, 3: true, -1: true, -6: false} {
+		if got := Silences(words); got != want {
+			t.Errorf("words %v: %v", words, got)
+		}
+	}
+}
+
+// What the sound tells over a reply: whether the reply is silent after it, and whether it is cut off when the text comes.
+func TestHum(t *testing.T) {
+	type part struct {
+		words  float32
+		frames int
+	}
+	for name, c := range map[string]struct {
+		sound  []part
+		text   string
+		held   bool
+		cut    bool
+		least  int // words that interrupt
+		sounds bool
+	}{
+		"a hum, at first":                 {sound: []part{{-2, 12}}, text: "yahya", held: true},
+		"a hum":                           {sound: []part{{-2, 14}}, text: "mm-hm"},
+		"a hum, and then words":           {sound: []part{{-2, 14}, {1, 10}}, text: "a table for two", held: true, cut: true},
+		"a hum heard as two words":        {sound: []part{{-3, 20}}, text: "and him"},
+		"a hum heard as three":            {sound: []part{{-3, 20}}, text: "and him too", cut: true},
+		"a long hum heard as two words":   {sound: []part{{-5, 36}}, text: "and him"},
+		"two long words like a hum":       {sound: []part{{-3, 36}}, text: "pay later", cut: true},
+		"stop, like a hum":                {sound: []part{{-3, 16}}, text: "stop", cut: true},
+		"words heard as nothing":          {sound: []part{{5, 20}}, held: true, cut: true},
+		"words that may be":               {sound: []part{{3, 20}}, held: true},
+		"a short word heard as nothing":   {sound: []part{{5, 12}}, held: true},
+		"two words are asked for":         {sound: []part{{5, 20}}, held: true, least: 2},
+		"a model that hears for itself":   {sound: []part{{5, 20}}, held: true, sounds: true},
+		"a short word heard as an oh":     {sound: []part{{5, 12}}, text: "oh", held: true, cut: true},
+		"a word of listening, like words": {sound: []part{{5, 20}}, text: "i see", held: true},
+	} {
+		m := manners(0)
+		m.MinWords, m.Sound = c.least, c.sounds
+		w := newWorld(t, m)
+		w.op('S')
+		w.at += time.Second
+		for _, p := range c.sound {
+			for range p.frames {
+				w.at += 20 * time.Millisecond
+				w.voiced++
+				w.send(Event{Kind: Voice, Speech: true, Voiced: true, Words: p.words, Sure: w.voiced >= 3})
+			}
+		}
+		if w.held != c.held {
+			t.Errorf("%s: held %v", name, w.held)
+		}
+		for range 12 {
+			w.op('.')
+		}
+		w.send(Event{Kind: Text, N: 0, Text: c.text, Final: true})
+		for range 60 {
+			w.op('.')
+		}
+		if w.dead[1] != c.cut || !c.cut && w.held {
+			t.Errorf("%s: cut off %v, held %v", name, w.dead[1], w.held)
+		}
+		if asked := w.live > 1 && w.m.reply != nil && w.m.reply.purpose == Apology; asked != (c.cut && c.text == "") {
+			t.Errorf("%s: they are asked to say it again: %v", name, asked)
+		}
+		if w.m.missed > 0 {
+			t.Errorf("%s: it counts as lost by the recognizer", name)
+		}
+	}
+}
