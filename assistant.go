@@ -72,6 +72,7 @@ type Assistant struct {
 	EndpointSensitivity     float64      `json:"endpoint_sensitivity" default:"0.5" minimum:"0" maximum:"5" doc:"Higher ends the customer's turn sooner."`
 	Fillers                 Flag         `json:"fillers" default:"0" doc:"May be 1 in pipeline mode only."`
 	FillerConfig            FillerConfig `bun:"type:json" json:"filler_config"`
+	Backchannels            bool         `json:"backchannels" default:"false" doc:"Say a short word such as \"Okay.\" in the pauses of a long story, to show that it listens. May be true in pipeline mode only."`
 	Record                  bool         `json:"record" default:"false"`
 	EnableNoiseCancellation bool         `json:"enable_noise_cancellation" default:"true"`
 	WaitForCustomer         bool         `json:"wait_for_customer" default:"false" doc:"Wait for the customer to speak first."`
@@ -269,6 +270,9 @@ func (a *Assistant) Check(facts AssistantFacts, f *Fields) {
 		}
 		if a.Fillers {
 			bad("fillers", "may be 1 in pipeline mode only.")
+		}
+		if a.Backchannels {
+			bad("backchannels", "may be true in pipeline mode only.")
 		}
 	}
 	if a.IsWebhookActive && a.WebhookURL == nil {

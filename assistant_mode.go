@@ -80,6 +80,7 @@ func (a *Assistant) Adapt(old *Assistant, understands func(transcriber int64) bo
 	reset(&a.FallbackTranscriberProviderIDs, old.FallbackTranscriberProviderIDs, none)
 	reset(&a.AllowInterruptions, old.AllowInterruptions, true)
 	reset(&a.Fillers, old.Fillers, false)
+	reset(&a.Backchannels, old.Backchannels, false)
 }
 
 func reset[T any](field *T, old, to T) {

@@ -181,6 +181,8 @@ func TestAssistantCrossFieldRules(t *testing.T) {
 				"allow_interruptions"},
 			{"no interruptions in pipeline", map[string]any{"allow_interruptions": false}, ""},
 			{"fillers outside pipeline", both(dual, map[string]any{"fillers": 1}), "fillers"},
+			{"backchannels outside pipeline", both(dual, map[string]any{"backchannels": true}), "backchannels"},
+			{"backchannels", map[string]any{"backchannels": true}, ""},
 			{"fillers as a boolean", map[string]any{"fillers": true}, ""},
 			{"knowledge in the prompt outside pipeline",
 				both(multi, map[string]any{"knowledgebase_mode": "prompt"}), "knowledgebase_mode"},

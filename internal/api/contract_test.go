@@ -101,7 +101,7 @@ func TestAssistantAliases(t *testing.T) {
 // A change of mode resets to the defaults whatever the new mode does not have.
 func TestChangeOfMode(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		at := fmt.Sprintf("/user/assistant/%d", h.assistant(map[string]any{"fillers": 1,
+		at := fmt.Sprintf("/user/assistant/%d", h.assistant(map[string]any{"fillers": 1, "backchannels": true,
 			"allow_interruptions": false, "knowledgebase_mode": "prompt"}))
 		whole := h.get(at).json()
 		for name, v := range map[string]any{"mode": "multimodal", "voice_id": h.voice("multimodal", 1),
@@ -109,7 +109,7 @@ func TestChangeOfMode(t *testing.T) {
 			whole[name] = v
 		}
 		got := h.put(at, whole, status(200)).json()["data"].(map[string]any) // all that GET returned, with another mode
-		if got["mode"] != "multimodal" || got["fillers"] != json.Number("0") ||
+		if got["mode"] != "multimodal" || got["fillers"] != json.Number("0") || got["backchannels"] != false ||
 			got["allow_interruptions"] != true || got["knowledgebase_mode"] != "function_call" {
 			t.Errorf("%v", got)
 		}

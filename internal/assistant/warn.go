@@ -268,7 +268,7 @@ func Limits(mode string) map[string]string {
 	say(hears, "Not in this mode: the model hears for itself.", "transcriber_provider_id",
 		"fallback_transcriber_provider_ids")
 	say(hears, "Always on in this mode.", "allow_interruptions")
-	say(hears, "Not in this mode.", "fillers")
+	say(hears, "Not in this mode.", "fillers", "backchannels")
 	say(hears, "In this mode it can only look things up.", "knowledgebase_mode")
 	say(speaks, "Not in this mode: the voice is the model's own.", "synthesizer_provider_id")
 	say(speaks, "No effect in this mode: the voice is the model's own.", "voice_stability", "voice_similarity")

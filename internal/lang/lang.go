@@ -59,6 +59,7 @@ type Phrases struct {
 	StillOn    string `json:"still_on"`    // it is still running
 	Apology    string `json:"apology"`     // the customer was not understood
 	Failure    string `json:"failure"`     // the model failed
+	Listening  string `json:"listening"`   // in the pauses of a long story: it neither agrees nor answers
 
 	NotConnected string `json:"not_connected"` // a transfer came to nothing: to the customer
 	Announced    string `json:"announced"`     // who is to take the customer over is told so

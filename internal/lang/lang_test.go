@@ -17,7 +17,7 @@ import (
 var required = map[string][]string{
 	"words": {"listening", "greetings", "farewells", "answers", "dangling", "numbers", "positive", "negative",
 		"questions"},
-	"phrases":   {"still_there", "moment", "still_on", "apology", "failure", "not_connected", "announced", "consent"},
+	"phrases":   {"still_there", "moment", "still_on", "apology", "failure", "listening", "not_connected", "announced", "consent"},
 	"consent":   {"yes", "no"},
 	"signs":     {"dot", "at", "slash"},
 	"answering": {"machine"},

@@ -15,6 +15,7 @@ type teller struct {
 	ends  []time.Duration // how long after they last spoke each turn was over
 	held  []string        // the numbers that the model is told
 	shut  int             // utterances that were heard to their end
+	nods  []time.Duration // when the assistant said a word of listening
 }
 
 func (c *teller) step(e Event) {
@@ -22,6 +23,9 @@ func (c *teller) step(e Event) {
 	for _, a := range c.m.Step(e) {
 		if a.Kind == CloseEar {
 			c.shut++
+		}
+		if a.Kind == Nod {
+			c.nods = append(c.nods, c.at)
 		}
 		if a.Kind == Think {
 			c.turns, c.ends = append(c.turns, a.Text), append(c.ends, c.at-c.last)

@@ -125,6 +125,7 @@ const (
 	Resume    // go on where it stopped
 	Flush     // leave out what was not played yet of Reply
 	Drained   // who waits for Reply to be played may go on
+	Nod       // say a word of listening: it is no reply, and nobody waits for it
 	Collected // the keys: Reply, Text, Pressed
 
 	AnsweredBy  // who took the call: Machine, Who, Text (why); what was done about it: Text

@@ -61,7 +61,8 @@ type Machine struct {
 	findGist   func(text string, open bool) gist
 	findOver   func(text string, open bool) float64
 	findTold   func(text string, open bool) lang.Progress
-	asks       lang.Form // what the customer was asked for
+	asks       lang.Form     // what the customer was asked for
+	nodded     time.Duration // when the assistant last said a word of listening
 
 	failures int // of the model, in a row
 	missed   int // turns that the recognizer lost, in a row
@@ -309,6 +310,7 @@ func (m *Machine) settle() {
 	}
 	if m.reply == nil && !m.over && !m.mailbox.on && !m.amd.open() {
 		m.listen()
+		m.nod()
 	}
 	if m.reply == nil && !m.over && !m.mailbox.on {
 		m.invite()

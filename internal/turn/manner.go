@@ -21,6 +21,7 @@ type Manner struct {
 	MaxSilence  time.Duration
 	MaxDuration time.Duration
 	Fillers     bool
+	Nods        bool // it says words of listening in a long story
 	Speculate   bool // replies are begun before the turn has ended, without an ear that says when
 	Sound       bool // what was said is answered by its sound: nobody waits for the text of what can't be a noise
 

@@ -39,6 +39,8 @@ type driver interface {
 	giveUp(a *answer)
 	// speak makes a text the reply's next part, and gives it to the playout.
 	speak(a *answer, p *part)
+	// nod says a word of listening at once, or not at all: it is no reply, and stands neither in the transcript nor in the book.
+	nod()
 	// told says that somebody besides the customer has said something, which is in the book.
 	told(m ai.Message)
 	// stop ends whatever is under way for a reply: it is over.

@@ -18,6 +18,7 @@ func (r *run) mannerOf(p *Persona) turn.Manner {
 		Endpoint: turn.Endpointing(a.EndpointSensitivity), Smart: a.EndpointType == "ai",
 		Wait: a.WaitForCustomer, Reengage: seconds(a.ReengagementInterval), Prompted: p.Reengagement != "",
 		MaxSilence: seconds(a.MaxSilenceDuration), MaxDuration: seconds(a.MaxDuration), Fillers: bool(a.Fillers),
+		Nods:      a.Backchannels,
 		Speculate: r.Speculate && p.Realtime == nil,
 		Sound:     p.Realtime != nil,
 		Outbound:  r.Outbound, EndOnMachine: bool(a.EndCallOnVoicemail),

@@ -224,6 +224,8 @@ func (r *run) act(a turn.Action) {
 				r.note(fmt.Errorf("press keys in a menu: %w", err))
 			}
 		})
+	case turn.Nod:
+		r.cast.nod()
 	case turn.IgnoreTones:
 		r.peer.plain.Store(true)
 	case turn.Enter:

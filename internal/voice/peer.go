@@ -28,10 +28,12 @@ type peer struct {
 	at     int                   // in its ambient sound
 
 	tune   int                    // in the hold music
+	nodded int                    // of the word of listening
 	open   atomic.Bool            // the ear hears
 	reply  atomic.Bool            // there is a reply: it is thought, or heard
 	away   atomic.Bool            // nobody listens here any more
 	music  atomic.Pointer[music]  // the customer waits
+	word   atomic.Pointer[sound]  // of listening, while it is said
 	bridge atomic.Pointer[bridge] // others are in the call
 	plain  atomic.Bool            // tones matter no more
 	next   atomic.Pointer[scene]  // of who speaks and listens from here on
@@ -207,6 +209,9 @@ func (p *peer) Tick(in, out audio.Frame) bool {
 	p.enter()
 	r.clock.tick()
 	sound := r.out.pull(out, r.clock.now())
+	if w := p.word.Load(); w != nil {
+		sound = p.nod(w, out, sound)
+	}
 	p.spoken *= echoFade
 	if sound {
 		p.spoken = max(p.spoken, energy(out))
@@ -232,6 +237,20 @@ func (p *peer) Tick(in, out audio.Frame) bool {
 	r.ticked.Store(true)
 	r.inbox.ring()
 	return sound
+}
+
+// nod plays a word of listening. A reply that begins meanwhile takes its place.
+func (p *peer) nod(word *sound, out audio.Frame, replies bool) (sounds bool) {
+	n := 0
+	if !replies {
+		n = copy(out, word.pcm[p.nodded:])
+		clear(out[n:])
+	}
+	if p.nodded += n; replies || p.nodded == len(word.pcm) {
+		p.nodded = 0
+		p.word.Store(nil)
+	}
+	return replies || n > 0
 }
 
 // Digit implements audio.Peer.

@@ -35,6 +35,7 @@ func (person) hear([]int16, bool)   {}
 func (person) utterance([]*frame)   {}
 func (person) endUtterance()        {}
 func (person) forget(int)           {}
+func (person) nod()                 {}
 func (person) think(*answer, bool)  {}
 func (person) commit(*answer)       {}
 func (person) giveUp(*answer)       {}

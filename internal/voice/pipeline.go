@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"parley/internal/ai"
+	"parley/internal/lang"
 )
 
 // pipeline is the driver that hears with a recognizer, thinks with a model, and speaks with a synthesizer: hear.go,
@@ -81,21 +82,47 @@ func (d *pipeline) stop(a *answer) {
 // close implements driver.
 func (d *pipeline) close() { d.r.safely(d.ear.Close) }
 
-// warm makes the audio of sentences that must be said at once: fillers. A failure shows up when the audio is needed.
+// warm makes the audio of sentences that must be said at once: a word of listening, and fillers. A failure shows up when
+// the audio is needed.
 func (d *pipeline) warm() {
-	m := d.mouth
-	a := m.Assistant
-	if !a.Fillers {
-		return
+	a, all := d.Assistant, []string(nil)
+	if a.Backchannels {
+		all = append(all, d.listening())
 	}
-	d.r.safely(func() {
+	if a.Fillers {
 		c := &a.FillerConfig
-		all := slices.Concat(c.Neutral, c.Question, c.Positive, c.Negative)
-		for _, text := range all[:min(len(all), 16)] {
+		fillers := slices.Concat(c.Neutral, c.Question, c.Positive, c.Negative)
+		all = append(all, fillers[:min(len(fillers), 16)]...)
+	}
+	if len(all) > 0 {
+		d.make(all)
+	}
+}
+
+// make makes the audio of sentences, and keeps it.
+func (d *pipeline) make(all []string) {
+	m := d.mouth
+	d.r.safely(func() {
+		for _, text := range all {
 			key, ok := m.key(m.spoken(text))
 			if !ok || key.text == "" || m.r.Cache.load(m.r.ctx, m.Synthesizer, key) != nil {
 				return
 			}
 		}
 	})
+}
+
+// listening is the word of listening in the language that is spoken.
+func (d *pipeline) listening() string { return lang.Of(d.mouth.Language).Phrases.Listening }
+
+// nod implements driver. Audio that is not there yet would come into the next words.
+func (d *pipeline) nod() {
+	word := d.listening()
+	if key, ok := d.key(d.spoken(word)); ok {
+		if s := d.r.Cache.find(key); s != nil {
+			d.r.peer.word.Store(s)
+			return
+		}
+	}
+	d.make([]string{word})
 }

@@ -231,6 +231,9 @@ func (d *realtime) keys(texts []string, a *answer) {
 	d.pressed = told
 }
 
+// nod implements driver: nobody asks for it, as the words come too late to tell a pause from an end.
+func (*realtime) nod() {}
+
 // told implements driver. A session that opens later reads it in the book.
 func (d *realtime) told(m ai.Message) {
 	if d.link != nil {
