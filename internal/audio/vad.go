@@ -97,17 +97,18 @@ const (
 	vadVoice   = 0.8            // and with such a pitch a sound on a quiet line may be a voice
 	vadAlike   = 3*vadBands + 7 // the input that it is compared with
 
-	vadThreshold = -0.2 // logit
+	vadThreshold = 0    // logit
 	vadDoubt     = 1.2  // in the first frames of a stream, when a noise that was always there seems new
 	vadNew       = 8    // frames
-	vadSilent    = -2   // on a line without any noise,
+	vadSilent    = -1.5 // on a line without any noise,
 	vadStill     = 13   // dB: whose silence is below -70 dBFS
 	vadQuiet     = 23   // dB: a frame at -60 dBFS; nothing below is taken for speech
 	vadClear     = 1    // logit above the threshold, of a frame that begins speech alone
 
-	vadTones    = 2 // frames, as one may have a pitch by chance: what slams and hisses has none
-	vadSureMost = 3 // so much of the second opinion's logit counts of a frame,
-	vadSureSum  = 6 // and so much is enough, with so many frames that have a pitch: 400 to 1
+	vadTones     = 2 // frames, as one may have a pitch by chance: what slams and hisses has none
+	vadSureDoubt = 1 // so much is taken off the second opinion's logit,
+	vadSureMost  = 3 // so much of it counts of a frame at most,
+	vadSureSum   = 5 // and so much is enough, with so many frames that have a pitch: 150 to 1
 )
 
 // NewVAD begins a stream.
@@ -149,7 +150,7 @@ func (v *VAD) Detect(f Frame) (speech, voiced bool) {
 	case !voiced:
 		v.bare = max(v.bare-1, 0)
 	case v.mind.x[vadAlike] > vadPitch:
-		v.bare = max(v.bare-5, 0) // one frame may have a pitch by chance
+		v.bare = max(v.bare-4, 0) // one frame may have a pitch by chance
 	default:
 		v.bare = min(v.bare+1, 2*vadWhisper)
 		voiced = v.bare <= vadBare || v.bare > vadWhisper // between: rustling, breath
@@ -178,7 +179,7 @@ func (v *VAD) decide(voiced bool) {
 	if v.mind.x[vadAlike] > vadPitch {
 		v.tone++
 	}
-	v.sure = max(0, min(v.sure+min(v.mind.value(headSure), vadSureMost), 2*vadSureSum))
+	v.sure = max(0, min(v.sure+min(v.mind.value(headSure)-vadSureDoubt, vadSureMost), 2*vadSureSum))
 }
 
 // Sure reports whether it is certain, by now, that this is somebody's speech: neither a click nor a cough.

@@ -10,7 +10,7 @@ import (
 // its power is speech. Its weights are made by `go test -tags train -run VADTrain`.
 
 const (
-	vadUnits = 40
+	vadUnits = 48
 	vadHeads = headShare + vadBands
 )
 
