@@ -20,8 +20,9 @@ import (
 // mean, 850 ms in the mean where 5 % are, in each language 30 % fewer than by silence alone.
 func benchQuality(*bench) error {
 	for _, group := range []struct{ about, tests, dir string }{
-		{"voice detection, noise suppression, and echoes", "^(TestVAD|TestVADReal|TestDenoiser|TestEcho|TestEchoHeld)$", "./internal/audio"},
-		{"who answered", "^TestWhoAnswered$", "./internal/turn"},
+		{"voice detection, noise suppression, and echoes", "^(TestVAD|TestVADReal|TestDenoiser|TestEcho|TestEchoHeld|TestMelody|TestMelodyReal)$", "./internal/audio"},
+		{"who answered", "^(TestWhoAnswered|TestAnswerers)$", "./internal/turn"},
+		{"numbers, names and addresses", "^(TestCodes|TestSpelled)$", "./internal/turn"},
 		{"when a turn is over", "^TestTurnsHeldOut$", "./internal/lang"},
 		{"interruptions, and recognition in noise and over bad networks", "^(TestOverlaps|TestBackgroundTalk|TestNoiseSuppressionAndRecognition|TestImpairedRecognition)$",
 			"./internal/voice"},
