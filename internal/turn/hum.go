@@ -7,7 +7,7 @@ import "time"
 
 const (
 	humSure   = -4.                    // with less, a sound doesn't silence a reply
-	humOn     = -0.5                   // with less, a silenced reply goes on while the sound does,
+	humOn     = -2.                    // with less, a silenced reply goes on while the sound does,
 	humTime   = 300 * time.Millisecond // after so much of it: many a sentence begins like a hum, and an echo is over by then
 	wordAgain = 0.                     // until that has more
 	humSaid   = -2.5                   // with less it counts as listening, if its text is a word or two

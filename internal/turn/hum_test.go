@@ -28,9 +28,9 @@ func TestHum(t *testing.T) {
 		least  int // words that interrupt
 		sounds bool
 	}{
-		"a hum, at first":                 {sound: []part{{-2, 12}}, text: "yahya", held: true},
-		"a hum":                           {sound: []part{{-2, 14}}, text: "mm-hm"},
-		"a hum, and then words":           {sound: []part{{-2, 14}, {1, 10}}, text: "a table for two", held: true, cut: true},
+		"a hum, at first":                 {sound: []part{{-2.5, 12}}, text: "yahya", held: true},
+		"a hum":                           {sound: []part{{-2.5, 14}}, text: "mm-hm"},
+		"a hum, and then words":           {sound: []part{{-2.5, 14}, {1, 10}}, text: "a table for two", held: true, cut: true},
 		"a hum heard as two words":        {sound: []part{{-3, 20}}, text: "and him"},
 		"a hum heard as three":            {sound: []part{{-3, 20}}, text: "and him too", cut: true},
 		"a long hum heard as two words":   {sound: []part{{-5, 36}}, text: "and him"},
