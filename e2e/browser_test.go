@@ -193,10 +193,12 @@ func quote(s string) string {
 	return string(b)
 }
 
-// open goes to an address and waits for the page and its scripts.
+// open goes to an address and waits for the page, its scripts and its frames. The load event alone may be that of the page
+// before, if that was still loading.
 func (p *page) open(url string) {
 	p.t.Helper()
 	p.do(chromedp.Navigate(url))
+	p.until("document.readyState === 'complete'")
 }
 
 // click clicks the element of a selector as a person would: it must be visible.
