@@ -43,6 +43,7 @@ type Words struct {
 	Greetings Set `json:"greetings"`
 	Farewells Set `json:"farewells"`
 	Answers   Set `json:"answers"`  // a whole turn by themselves
+	Closings  Set `json:"closings"` // tell that there is no more to say
 	Dangling  Set `json:"dangling"` // nobody ends with these
 	Numbers   Set `json:"numbers"`
 	Hollow    Set `json:"hollow"` // mean nothing alone: what a recognizer makes of noise and of mumbling

@@ -37,10 +37,11 @@ func Over(text, language string) float64 {
 	return min(max(1/(1+math.Exp(-sum)), 0.001), 0.999)
 }
 
-// answers reports whether a text is a short answer, a greeting or thanks, and nothing else: "hello" is, "yes it" is not.
+// answers reports whether a text is a short answer, a greeting, thanks or "that is all", and nothing else: "hello" is,
+// "yes it" is not.
 func answers(text, language string) bool {
 	l := &Of(language).Words
-	return allOf(text, false, l.Answers, l.Greetings, l.Farewells)
+	return allOf(text, false, l.Answers, l.Greetings, l.Farewells, l.Closings)
 }
 
 // counts reports whether a text ends in the middle of numbers, which are told in groups.
@@ -57,15 +58,19 @@ func logit(text string, tokens []string, language string, rule rule) float64 {
 		return m.net.judge(text, tokens, "", rule) // most of what the linear part knows is of one language
 	}
 	share, special := linearShares[language]
+	low := netLow
+	few := stop(text) == "" && len(tokens) <= fewWords
 	switch {
-	case len(tokens) <= fewWords && stop(text) == "":
+	case few && (special || len(tokens) < fewLearned || rule == breaking):
 		share = 1
+	case few:
+		share, low = fewShare, fewLow
 	case !special:
 		share = linearShare
 	}
 	sum := share * m.linear.sum(text, tokens, language, rule)
 	if share < 1 {
-		sum += (1 - share) * (m.net.judge(text, tokens, language, rule) + netLow)
+		sum += (1 - share) * (m.net.judge(text, tokens, language, rule) + low)
 	}
 	return sum
 }
@@ -73,11 +78,15 @@ func logit(text string, tokens []string, language string, rule rule) float64 {
 // What the linear part says counts so much; the rest is the network's. This was found with the sentences to choose by.
 // In scripts without spaces the network reads characters, of which it learns less than of words, and of Thai it has seen
 // only 500 sentences. Sentences begin with what short answers and questions in calls are all of, so that the network
-// takes them for beginnings ("when do you open").
+// takes them for beginnings ("when do you open"): without punctuation it counts less where there are few words, and not
+// at all where there are one or two.
 const (
 	linearShare = 0.4
+	fewShare    = 0.5
 	fewWords    = 4
+	fewLearned  = 3
 	netLow      = 0.5 // the network takes turns for this much less over than they are
+	fewLow      = 1.2 // and few words for this much
 )
 
 var linearShares = map[string]float64{"zh": 0.7, "ja": 0.7, "th": 1}
@@ -134,12 +143,14 @@ const (
 
 func ruleOf(text string, tokens []string, language string) rule {
 	known, ends := Completeness(text, language), strings.TrimSpace(text)
+	mark := stop(ends)
+	whole := mark != "," && mark != "…" && answers(text, language) // whatever it ends with: "thank you"
 	switch {
-	case known == Unfinished:
+	case known == Unfinished && !whole:
 		return breaking
 	case consents(tokens, &Of(language).Consent):
 		return consenting
-	case known == Undecided:
+	case known == Undecided && !whole:
 		return undecided
 	case closed(ends) && !Asks(ends) && Completeness(strings.TrimRight(ends, stops+" "), language) != Finished:
 		return stopping

@@ -101,8 +101,8 @@ func firmly(said string, books ...*lang.Answering) (firm, shared string) {
 }
 
 const (
-	sortPause = 1200 * time.Millisecond // after which it says no more about itself
-	sortTime  = 20 * time.Second        // menus come to their keys late
+	sortPause = time.Second      // after which it says no more about itself
+	sortTime  = 20 * time.Second // menus come to their keys late
 )
 
 // sort says what kind of machine it is, once that is clear, or no more can be hoped for.
@@ -125,6 +125,10 @@ func (d *amd) sort(now time.Duration) (Answerer, string) {
 		return Person, "a long greeting, then silence"
 	case !tells && now-d.suspect < sortTime:
 		return Nobody, ""
+	case h.kind == OnHold && d.score >= tellingScore: // until it says that it is something else
+		return h.kind, h.why
+	case h.kind == Screener && now-d.last >= askedPause:
+		return h.kind, h.why
 	case now-d.last < sortPause && now-d.suspect < sortTime:
 		return Nobody, ""
 	case h.kind == OnHold, h.kind == Screener:

@@ -522,6 +522,29 @@ func TestSuspicion(t *testing.T) {
 	}
 }
 
+// TestKindSoon: who makes callers wait is known for it as soon as its words say so, and who asks for a name as soon as it
+// waits for an answer.
+func TestKindSoon(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want Answerer
+		most time.Duration // after the last sound
+	}{
+		{"Sorry, all lines are busy at the moment, we will take care of you.", OnHold, 0},
+		{"Before I connect you, what is your name?", Screener, askedPause + 2*frameTime},
+	} {
+		f := newFarEnd(1, "en", "")
+		f.sharp = true
+		f.wait(300 * time.Millisecond)
+		f.speak(c.text, nil)
+		f.wait(4 * time.Second)
+		i := slices.Index(f.kinds, c.want)
+		if i < 0 || f.times[i] > f.m.last+c.most {
+			t.Errorf("%q: %v at %v, the last sound at %v", c.text, f.kinds, f.times, f.m.last)
+		}
+	}
+}
+
 // TestTune: music in which nothing was understood is waited through; who plays music while they talk is a person.
 func TestTune(t *testing.T) {
 	f := newFarEnd(1, "en", "")

@@ -63,28 +63,25 @@ func Pause(usual time.Duration, over float64) time.Duration {
 	return min(max(wait, shortest), slowest)
 }
 
-// A turn's end is so unlikely where the words clearly break off, and where hardly anybody ends with them.
-const (
-	brokenOff   = 0.1
-	severed     = 0.03
-	severedTime = 5 * time.Second // the longest wait for more
-)
+// patience is for how long more is waited for at most, the longer the less likely the turn is over: where it may break
+// off, where it does ("my number is"), and where hardly anybody ends ("could you tell me when the").
+var patience = []struct {
+	over float64
+	most time.Duration
+}{{0.02, 8 * time.Second}, {0.1, 5 * time.Second}, {0.3, partTime}}
 
-// Patience is how much silence ends a turn that is over with this probability. It is Pause, but those who clearly break
-// off ("my number is") are waited for as long as the odds say, up to what the rest of a number is waited for: three and
-// a half seconds, or five where hardly anybody ends so ("could you tell me when the"). No doubtful text waits longer than
-// Pause.
+// Patience is how much silence ends a turn that is over with this probability. It is Pause, but those who don't seem to
+// have finished are waited for as long as the odds say, within these bounds. That matters most where the usual silence
+// is long; where it is 600 ms, nobody waits for more than 2 s unless it is twenty to one that more is to come.
 func Patience(usual time.Duration, over float64) time.Duration {
 	wait := Pause(usual, over)
-	if over >= brokenOff {
-		return wait
+	for _, p := range patience {
+		if over < p.over {
+			longer := float64(usual.Milliseconds()) * math.Pow((1-over)/over, 1/pauseRarity)
+			return max(wait, millis(min(longer, float64(p.most.Milliseconds()))))
+		}
 	}
-	longer := float64(usual.Milliseconds()) * math.Pow((1-over)/over, 1/pauseRarity)
-	most := partTime
-	if over < severed {
-		most = severedTime
-	}
-	return max(wait, millis(min(longer, float64(most.Milliseconds()))))
+	return wait
 }
 
 // worthwhile is how likely it must be that the customer has finished for a reply to be begun before the turn has ended.

@@ -69,19 +69,37 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// Only what clearly breaks off is waited for longer than Pause says, and no longer than the rest of a number, unless
-// hardly anybody ends so.
+// Only those who don't seem to have finished are waited for longer than Pause says: the surer that is, the longer.
 func TestPatience(t *testing.T) {
-	for over, want := range map[float64]time.Duration{0.001: 5000, 0.005: 5000, 0.0101: 3899, 0.02: 2938, 0.05: 1996, 0.09: 1543, 0.101: 1464, 0.5: 600, 0.99: 200} {
+	for over, want := range map[float64]time.Duration{0.001: 8000, 0.005: 5205, 0.0101: 3899, 0.02: 2938, 0.05: 1996, 0.09: 1543, 0.101: 1464, 0.5: 600, 0.99: 200} {
 		if got := Patience(600*time.Millisecond, over); got != want*time.Millisecond {
 			t.Errorf("over with %v: waits %v, want %d ms", over, got, want)
+		}
+	}
+	for over, want := range map[float64]time.Duration{0.001: 8000, 0.015: 6621, 0.019: 6002, 0.021: 5000, 0.06: 3689, 0.09: 3085, 0.12: 2706, 0.2: 2113, 0.3: 1696} {
+		if got := Patience(1200*time.Millisecond, over); got != want*time.Millisecond {
+			t.Errorf("over with %v: waits %v of usually 1.2 s, want %d ms", over, got, want)
+		}
+	}
+	for over, want := range map[float64]time.Duration{0.11: 3500, 0.25: 3132, 0.29: 2882, 0.31: 2000, 0.6: 1695} {
+		if got := Patience(2*time.Second, over); got != want*time.Millisecond {
+			t.Errorf("over with %v: waits %v of usually 2 s, want %d ms", over, got, want)
 		}
 	}
 	for ms := time.Duration(200); ms <= 1200; ms += 50 {
 		last := time.Duration(1 << 62)
 		for over := 0.001; over < 1; over += 0.001 {
 			got, usual := Patience(ms*time.Millisecond, over), Pause(ms*time.Millisecond, over)
-			if got < usual || got > last || over > 0.1 && got != usual || over > 0.03 && got > 3500*time.Millisecond || got > 5*time.Second {
+			most := 8 * time.Second
+			switch {
+			case over > 0.3:
+				most = usual
+			case over > 0.1:
+				most = 3500 * time.Millisecond
+			case over > 0.02:
+				most = 5 * time.Second
+			}
+			if got < usual || got > last || got > most {
 				t.Fatalf("usually %d ms, over with %.3f: waits %v, elsewhere %v, with less %v", ms, over, got, usual, last)
 			}
 			last = got
