@@ -44,7 +44,8 @@ type VAD struct {
 	near float64   // dB: how loud the nearest speaker is, or what else is loudest
 	fine [vadLater + 1]lines
 
-	words words
+	words   words
+	cadence cadence
 }
 
 // lines are what sticks out of the spectrum of a frame; -127 to 127, as the memory of calls is counted in kilobytes.
@@ -161,6 +162,7 @@ func (v *VAD) Detect(f Frame) (speech, voiced bool) {
 		v.hint = false
 	}
 	v.decide(voiced)
+	v.cadence.hear(voiced, v.mind.x[vadAlike], v.mind.x[vadAlike+1], v.loud)
 	return v.hang > 0, voiced
 }
 

@@ -92,13 +92,13 @@ func (m *Machine) isOver(text string, lastly *segment) bool {
 	case (lastly.keypad || lastly.ended) && !m.lacks(text):
 		return true
 	case m.says != Started && m.says != Resumed:
-		return m.longEnough(text, m.now-lastly.last)
+		return m.longEnough(text, lastly, m.now-lastly.last)
 	}
 	quiet := m.now - max(lastly.last, m.went) // they go on, it says
 	if m.manner.Smart {
 		return quiet >= slowest
 	}
-	return m.longEnough(text, quiet)
+	return m.longEnough(text, lastly, quiet)
 }
 
 // promising reports whether a reply to this text, which ends with this segment, is worth beginning before the turn has
@@ -114,5 +114,5 @@ func (m *Machine) promising(text string, lastly *segment) bool {
 	case m.says == Resumed && m.last <= m.went:
 		return false // they have not gone on yet
 	}
-	return Likely(m.overs.of(text, false, m.findOver), m.now-lastly.last) >= worthwhile
+	return Likely(m.likely(text, lastly), m.now-lastly.last) >= worthwhile
 }

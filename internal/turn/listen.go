@@ -15,6 +15,9 @@ import (
 func (m *Machine) voice(e Event) {
 	m.amd.voice(m.now, e.Speech && e.Voiced)
 	if !e.Speech || !e.Voiced {
+		if m.open && e.Speech { // the first frames of a pause
+			m.turn[m.latest()].cadence = e.Cadence
+		}
 		return
 	}
 	m.last = m.now

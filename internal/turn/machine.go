@@ -77,6 +77,7 @@ type segment struct {
 	last    time.Duration // last voiced frame, or key
 	sure    bool          // it is no click
 	words   float32       // how likely its sound has words that mean something, as a logit; 0: nothing is known
+	cadence float32       // how much its voice sounded like the end of a turn, in log-odds; 0: nothing is known
 	eased   bool          // the reply went on in a pause of it
 	again   bool          // and fell silent again
 	closed  time.Duration // when the ear was told that it is over
@@ -421,7 +422,7 @@ func (m *Machine) gistOf(text string, open bool) gist {
 }
 
 // longEnough reports whether the silence after a text ends the turn.
-func (m *Machine) longEnough(text string, quiet time.Duration) bool {
+func (m *Machine) longEnough(text string, lastly *segment, quiet time.Duration) bool {
 	told := m.told.of(text, false, m.findTold)
 	switch {
 	case told == lang.ToldPart:
@@ -433,7 +434,7 @@ func (m *Machine) longEnough(text string, quiet time.Duration) bool {
 	case told == lang.ToldWhole:
 		return quiet >= max(m.manner.Endpoint/2, shortest)
 	}
-	wait := Patience(m.manner.Endpoint, m.overs.of(text, false, m.findOver))
+	wait := Patience(m.manner.Endpoint, m.likely(text, lastly))
 	if text == m.ruled { // some detectors say 0 where they only mean no
 		wait = min(wait, partTime)
 	}

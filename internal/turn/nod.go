@@ -28,7 +28,7 @@ func (m *Machine) nod() {
 		return
 	}
 	text := m.all.of(turn, false)
-	if m.overs.of(text, false, m.findOver) > nodGoesOn {
+	if m.likely(text, lastly) > nodGoesOn {
 		return
 	}
 	m.nodded = m.now

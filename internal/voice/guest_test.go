@@ -23,7 +23,8 @@ func (louder) Detect(f audio.Frame) (bool, bool) { loud := audio.Level(f) > -40;
 
 func (louder) Sure() bool { return true }
 
-func (louder) Words() float32 { return 0 }
+func (louder) Words() float32   { return 0 }
+func (louder) Cadence() float32 { return 0 }
 
 // visited is a call on fake time to which a guest comes.
 type visited struct {

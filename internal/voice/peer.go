@@ -52,6 +52,7 @@ type frame struct {
 	speech, voiced bool
 	sure           bool    // nor was it a click or a cough
 	words          float32 // of its sound
+	cadence        float32 // of the voice before it
 	signal         audio.Signal
 	pcm            []int16
 }
@@ -133,6 +134,7 @@ func (p *peer) Hear(pcm audio.Frame) {
 	if speech && !alone && !doubt && p.reply.Load() { // our own voice, coming back, has words too
 		f.words = p.detector.Words()
 	}
+	f.cadence = p.detector.Cadence()
 	f.sure = p.voiced >= sureFrames && !doubt && p.detector.Sure() && turn.Silences(f.words)
 	f.pcm = append(f.pcm[:0], pcm...)
 	if noisy {

@@ -455,7 +455,8 @@ func (f detectFunc) Detect(audio.Frame) (bool, bool) { f(); return false, false 
 
 func (f detectFunc) Sure() bool { return false }
 
-func (f detectFunc) Words() float32 { return 0 }
+func (f detectFunc) Words() float32   { return 0 }
+func (f detectFunc) Cadence() float32 { return 0 }
 
 // mouthFunc is a synthesizer that calls a function before it says something very short.
 type mouthFunc func()

@@ -118,6 +118,9 @@ type Detector interface {
 	// Words says how likely the present sound has words that mean something, as a logit: a hum or a noise has none. 0 where
 	// there is no sound, or nothing is known. It is asked while the assistant speaks.
 	Words() float32
+	// Cadence says in a pause how much the voice before it sounded like the end of what somebody has to say, in log-odds;
+	// 0 where nothing is known.
+	Cadence() float32
 }
 
 // EventKind says what happened.

@@ -158,7 +158,8 @@ func (quietly) Detect(audio.Frame) (bool, bool) { return false, false }
 
 func (quietly) Sure() bool { return false }
 
-func (quietly) Words() float32 { return 0 }
+func (quietly) Words() float32   { return 0 }
+func (quietly) Cadence() float32 { return 0 }
 
 // warm is a session whose model transfers the customer after a second of silence.
 func warm(tool parley.AssistantTool, mouth *aitest.Synthesizer) (*voice.Session, *aitest.Fake) {

@@ -311,13 +311,15 @@ func (p *play) customer(a *args, wait bool) {
 		if a.is("in") {
 			language = a.word()
 		}
-		sound := int16(0)
+		var sound, ends int16
 		if a.is("like") {
-			sound = map[string]int16{"humming": -6, "words": 6}[a.word()]
+			like := a.word()
+			sound = map[string]int16{"humming": -6, "words": 6}[like]
+			ends = map[string]int16{"ending": 8, "more": -8}[like]
 		}
 		frames := p.ear.line(text, language, d)
 		for _, f := range frames {
-			f[3] = sound
+			f[3], f[4] = sound, ends
 		}
 		p.leg.say(frames...)
 		if wait {

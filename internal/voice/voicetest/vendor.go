@@ -240,7 +240,8 @@ func (l *Listener) line(text, language string, d time.Duration) [][]int16 {
 		for j := range frames[i] {
 			frames[i][j] = 8000 + int16((i*i*7919+i*j*j*104729)%4000) // no tone
 		}
-		frames[i][0], frames[i][1], frames[i][2], frames[i][3] = int16(len(l.lines)), int16(i), int16(len(frames)), 0
+		frames[i][0], frames[i][1], frames[i][2] = int16(len(l.lines)), int16(i), int16(len(frames))
+		frames[i][3], frames[i][4] = 0, 0
 	}
 	return frames
 }
@@ -428,15 +429,18 @@ func (e *ear) run() {
 // Detector finds the customer's speech in a Leg's frames the way a real one does: two frames late, and for 240 ms after
 // it ends.
 type Detector struct {
-	run, rest int
-	words     float32
+	run, rest      int
+	words, cadence float32
 }
 
 // Detect implements voice.Detector.
 func (d *Detector) Detect(f audio.Frame) (speech, voiced bool) {
 	voiced = len(f) > 0 && f[0] != 0
 	if voiced {
-		d.run, d.words = d.run+1, float32(f[3])
+		d.run, d.words, d.cadence = d.run+1, float32(f[3]), 0
+		if f[4] >= -10 && f[4] <= 10 { // else it is no speech
+			d.cadence = float32(f[4]) / 10
+		}
 		if d.run > 2 || d.rest > 0 {
 			d.rest = 12
 		}
@@ -452,3 +456,6 @@ func (d *Detector) Sure() bool { return true }
 
 // Words implements voice.Detector.
 func (d *Detector) Words() float32 { return d.words }
+
+// Cadence implements voice.Detector.
+func (d *Detector) Cadence() float32 { return d.cadence }

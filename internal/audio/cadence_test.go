@@ -1,0 +1,198 @@
+package audio
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// utterance is a voice that says syllables of a fifth of a second, 120 Hz high. The last two go by so many semitones and
+// dB, and the last is so much longer.
+func utterance(rate Rate, syllables int, semitones, db, longer float64) []int16 {
+	var x []int16
+	phase, a, b := 0.0, 0.0, 0.0
+	decay, turn := math.Exp(-math.Pi*90/float64(rate)), 2*math.Pi*500/float64(rate)
+	for s := range syllables {
+		n, share := int(rate)/5, 0.0
+		switch s {
+		case syllables - 2:
+			share = 0.5
+		case syllables - 1:
+			n, share = int(float64(n)*longer), 1
+		}
+		for i := range n {
+			at := float64(i) / float64(n)
+			hz := 120 * math.Exp2((share*semitones+math.Sin(float64(s)))/12)
+			push := 0.0
+			if phase += hz / float64(rate); phase >= 1 {
+				phase, push = phase-1, 1
+			}
+			loud := math.Min(1, 12*math.Min(at, 1-at)*float64(n)/float64(rate)*5)
+			if at > 0.8 {
+				loud *= 0.1
+			}
+			a, b = push+2*decay*math.Cos(turn)*a-decay*decay*b, a
+			x = append(x, clip(1500*loud*a*math.Pow(10, share*db/20)))
+		}
+	}
+	return x
+}
+
+// cadenceOf is what a detector makes of the end of a sound on a quiet line.
+func cadenceOf(rate Rate, sound []int16) float32 {
+	v := NewVAD(rate)
+	last := float32(0)
+	for _, e := range endings(v, rate, concat(0, whiteNoise(1, 5, int(rate)), sound, whiteNoise(2, 5, int(rate)))) {
+		last = e.score
+	}
+	return last
+}
+
+// A voice that falls and gets faint sounds like the end, one that stays up and draws out its last syllable doesn't, and of
+// one word nothing is known.
+func TestCadence(t *testing.T) {
+	for _, rate := range []Rate{Narrow, Wide} {
+		over := cadenceOf(rate, utterance(rate, 14, -6, -8, 1))
+		more := cadenceOf(rate, utterance(rate, 14, 2, 1, 2.2))
+		word := cadenceOf(rate, utterance(rate, 2, -6, -8, 1))
+		t.Logf("%d Hz: over %.2f, more to come %.2f, one word %.2f", rate, over, more, word)
+		if over < 0.25 || more > -0.25 || word != 0 {
+			t.Errorf("%d Hz: over %.2f, more to come %.2f, one word %.2f", rate, over, more, word)
+		}
+		far := cadenceOf(rate, utterance(rate, 14, -14, -20, 0.6))
+		if far > cadenceMost {
+			t.Errorf("%d Hz: %v is more than a voice may count", rate, far)
+		}
+		v, n := NewVAD(rate), rate.FrameSize()
+		for line := concat(int(rate)/2, utterance(rate, 14, -6, -8, 1), utterance(rate, 6, 0, 0, 1)); len(line) >= n; line = line[n:] {
+			if _, voiced := v.Detect(line[:n]); voiced && v.Cadence() != 0 {
+				t.Fatalf("%d Hz: %v while they speak", rate, v.Cadence())
+			}
+		}
+		frame := Frame(utterance(rate, 1, 0, 0, 1)[:n])
+		none := make(Frame, n)
+		quiet(t, "cadence", func() {
+			v.Detect(frame)
+			v.Detect(none)
+			v.Cadence()
+		})
+	}
+}
+
+// What is usual is forgotten, and counts are not too many for their places.
+func TestCadenceForgets(t *testing.T) {
+	var c cadence
+	for i := range 20 * cadenceMemory {
+		level := 60.0
+		if i > 15*cadenceMemory {
+			level = 40
+		}
+		c.hear(i%20 != 0, 0.9, 0.5, level)
+	}
+	if n := c.spoken; n >= cadenceMemory || quantile(c.levels[:], n, 0.5) > 42 {
+		t.Errorf("after a change the usual level of %d frames is %v, want 40", n, quantile(c.levels[:], n, 0.5))
+	}
+}
+
+// ending is a pause of 160 ms and more, or the end of a recording.
+type ending struct {
+	traits cadenceTraits
+	score  float32
+	over   bool
+}
+
+// endings are those of a sound, with a detector that has heard of its speaker what it has.
+func endings(v *VAD, rate Rate, pcm []int16) (all []ending) {
+	n, silent, spoke := rate.FrameSize(), 0, false
+	var last ending
+	for ; len(pcm) >= n; pcm = pcm[n:] {
+		if _, voiced := v.Detect(pcm[:n]); voiced {
+			if silent >= 8 && spoke {
+				all = append(all, last)
+			}
+			silent, spoke = 0, true
+			continue
+		}
+		if silent++; silent == 1 && v.cadence.pitched >= cadenceLeast {
+			last = ending{traits: v.cadence.ending, score: v.Cadence()}
+		}
+	}
+	if spoke {
+		last.over = true
+		all = append(all, last)
+	}
+	return all
+}
+
+// readEndings are the ends of what people read in those recordings whose path has this in it, and the pauses within, as
+// they sound over a telephone. The noise of each recording goes on before and behind it.
+func readEndings(t *testing.T, from []recording, path string) (all []ending) {
+	for i, r := range from {
+		if !strings.Contains(r.who, path) {
+			continue
+		}
+		pcm, levels := resampled(t, r.pcm, 16000, 8000), []float64(nil)
+		for at := 0; at+160 <= len(pcm); at += 160 {
+			levels = append(levels, level(pcm[at:at+160]))
+		}
+		slices.Sort(levels)
+		rms := 32768 * math.Pow(10, max(levels[len(levels)/20], -75)/20)
+		seed := uint64(2 * i)
+		pcm = concat(0, whiteNoise(seed, rms, 4000), pcm, whiteNoise(seed+1, rms, 8000))
+		for _, e := range endings(NewVAD(Narrow), Narrow, DecodeULaw(nil, EncodeULaw(nil, pcm))) {
+			if e.traits != (cadenceTraits{}) { // of one word nothing is known
+				all = append(all, e)
+			}
+		}
+	}
+	return all
+}
+
+// area is how often an end has a higher score than a pause, which is half of the times by chance.
+func area(all []ending, score func(ending) float32) float64 {
+	wins, pairs := 0.0, 0.0
+	for _, a := range all {
+		for _, b := range all {
+			if !a.over || b.over {
+				continue
+			}
+			pairs++
+			switch x, y := score(a), score(b); {
+			case x > y:
+				wins++
+			case x == y:
+				wins += 0.5
+			}
+		}
+	}
+	return wins / max(pairs, 1)
+}
+
+// TestCadenceReal measures with readers of LibriSpeech from whom nothing was learned, and who are not among those it
+// was. Their recordings end where a sentence does.
+func TestCadenceReal(t *testing.T) {
+	all := readEndings(t, recordings(t, "held", "speech"), "librispeech_test-other")
+	if len(all) == 0 {
+		t.Skip("no recordings of LibriSpeech")
+	}
+	got, over := area(all, func(e ending) float32 { return e.score }), 0
+	for _, e := range all {
+		if e.over {
+			over++
+		}
+	}
+	t.Logf("quality: by the voice alone the end of a sentence is told from a pause in %.1f %% of pairs (by chance 50): %d ends, %d pauses of 10 readers (goal >= 60 %%)",
+		100*got, over, len(all)-over)
+	if got < 0.6 {
+		t.Errorf("of ends and pauses %.1f %% are told apart", 100*got)
+	}
+}
+
+// The worst case: each frame of speech is followed by a pause.
+func BenchmarkCadence(b *testing.B) {
+	var c cadence
+	for i := 0; b.Loop(); i++ {
+		c.hear(i%2 == 0, 0.9, 0.5, float64(50+i%20))
+	}
+}
