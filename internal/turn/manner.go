@@ -63,12 +63,15 @@ func Pause(usual time.Duration, over float64) time.Duration {
 	return min(max(wait, shortest), slowest)
 }
 
+// brokenOff is how likely a turn is over at most that clearly breaks off.
+const brokenOff = 0.1
+
 // patience is for how long more is waited for at most, the longer the less likely the turn is over: where it may break
 // off, where it does ("my number is"), and where hardly anybody ends ("could you tell me when the").
 var patience = []struct {
 	over float64
 	most time.Duration
-}{{0.02, 8 * time.Second}, {0.1, 5 * time.Second}, {0.3, partTime}}
+}{{0.02, 8 * time.Second}, {brokenOff, 5 * time.Second}, {0.3, partTime}}
 
 // Patience is how much silence ends a turn that is over with this probability. It is Pause, but those who don't seem to
 // have finished are waited for as long as the odds say, within these bounds. That matters most where the usual silence
