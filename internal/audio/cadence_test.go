@@ -80,6 +80,29 @@ func TestCadence(t *testing.T) {
 	}
 }
 
+// A last syllable that is drawn out says that more is to come, by all that its length is worth.
+func TestCadenceDrawn(t *testing.T) {
+	end := func(last int) float32 {
+		var c cadence
+		for i := range 10 {
+			nucleus := 6
+			if i == 9 {
+				nucleus = last
+			}
+			for range nucleus {
+				c.hear(true, 0.9, 0.5, 60)
+			}
+			c.hear(true, 0.2, 0.5, 50)
+		}
+		c.hear(false, 0, 0.5, 20)
+		return c.score
+	}
+	want := cadenceWeights[2] * float32(math.Log(14./7))
+	if got := end(13) - end(6); got < want-0.01 || got > want+0.01 {
+		t.Errorf("a syllable of twice the length adds %.3f, want %.3f", got, want)
+	}
+}
+
 // What is usual is forgotten, and counts are not too many for their places.
 func TestCadenceForgets(t *testing.T) {
 	var c cadence
@@ -114,7 +137,7 @@ func endings(v *VAD, rate Rate, pcm []int16) (all []ending) {
 			silent, spoke = 0, true
 			continue
 		}
-		if silent++; silent == 1 && v.cadence.pitched >= cadenceLeast {
+		if silent++; silent == 1 {
 			last = ending{traits: v.cadence.ending, score: v.Cadence()}
 		}
 	}
