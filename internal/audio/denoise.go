@@ -35,13 +35,15 @@ type Denoiser struct {
 }
 
 const (
-	denoiseFloor = 0.2    // the least gain, -14 dB
-	denoiseQuiet = 0.0316 // a priori ratio when there is speech, inverse: 15 dB
-	denoisePause = 0.4    // the gain of pauses, besides that of their bands: -8 dB
-	denoiseHang  = 12     // steps after a voiced frame that are no pause yet
-	denoiseOther = 0.25   // the least gain of what the network takes for other sounds: -12 dB
-	denoiseMine  = 0.4    // the share of speech from which on a band is left alone
-	denoiseLeast = 0.1    // all of it together: -20 dB
+	denoiseFloor  = 0.2    // the least gain, -14 dB
+	denoiseQuiet  = 0.0316 // a priori ratio when there is speech, inverse: 15 dB
+	denoisePause  = 0.4    // the gain of pauses, besides that of their bands: -8 dB
+	denoiseHang   = 12     // steps after a voiced frame that are no pause yet
+	denoiseOther  = 0.25   // the least gain of what the network takes for other sounds: -12 dB
+	denoiseAfter  = 6      // steps after a voiced frame in which no more than
+	denoiseLittle = 0.5    // that is taken away: what the network does not know within a word is part of it
+	denoiseMine   = 0.4    // the share of speech from which on a band is left alone
+	denoiseLeast  = 0.1    // all of it together: -20 dB
 )
 
 // NewDenoiser begins a stream.
@@ -61,11 +63,16 @@ func NewDenoiser(rate Rate) *Denoiser {
 
 // Clean changes a frame in place: it holds what was 10 ms before.
 func (d *Denoiser) Clean(f Frame) {
-	if _, voiced := d.vad.Detect(f); voiced {
+	_, voiced := d.vad.Detect(f)
+	if voiced {
 		d.rest = 0
 	}
 	d.vad.mind.shares(&d.part)
-	d.spread()
+	least := float32(denoiseOther)
+	if !voiced && d.rest <= denoiseAfter {
+		least = denoiseLittle
+	}
+	d.spread(least)
 	for ; len(f) >= d.hop; f = f[d.hop:] {
 		if d.rest++; d.rest <= denoiseHang {
 			d.gate += 0.5 * (1 - d.gate)
@@ -76,9 +83,10 @@ func (d *Denoiser) Clean(f Frame) {
 	}
 }
 
-// spread makes of the shares of speech in the VAD's bands, each of which counts at its middle, gains of the bands here.
-func (d *Denoiser) spread() {
-	gain := func(b int) float32 { return min(max(d.part[b]/denoiseMine, denoiseOther), 1) }
+// spread makes of the shares of speech in the VAD's bands, each of which counts at its middle, gains of the bands here, none
+// of which is less than least.
+func (d *Denoiser) spread(least float32) {
+	gain := func(b int) float32 { return min(max(d.part[b]/denoiseMine, least), 1) }
 	k, before, was := 0, 0, gain(0)
 	for b := range vadBands {
 		middle, now := (d.vad.edges[b]+d.vad.edges[b+1])/2, gain(b)

@@ -83,16 +83,6 @@ type pass struct {
 	head                        []float32 // weighted output minus target
 }
 
-func newPass(n *gru) *pass {
-	rest := make([]float32, n.inputs+6*n.units+len(n.head))
-	take := func(size int) (part []float32) {
-		part, rest = rest[:size:size], rest[size:]
-		return part
-	}
-	return &pass{n: n, x: take(n.inputs + n.units), update: take(n.units), reset: take(n.units), fresh: take(n.units),
-		under: take(n.units), units: take(n.units), head: take(len(n.head))}
-}
-
 // says is the probability that a value above the units stands for.
 func (p *pass) says(head int) float32 {
 	w := p.n.head[head]
@@ -100,61 +90,94 @@ func (p *pass) says(head int) float32 {
 }
 
 // study runs a piece of a lesson forward and backward, and adds to the gradient. judge sets what is wrong with a frame, in
-// head. units are those after the piece, in place of those before.
+// head. units are those after the piece, in place of those before. Sums over whole rows take much less time than one
+// product after the other, so weights are turned and what is wrong with all frames is kept.
 func study(n, g *gru, frames int, units []float32, inputs func(i int) []float32, judge func(p *pass, i int) float64) (loss float64) {
-	passes := make([]*pass, frames)
+	I, U, H := n.inputs, n.units, len(n.head)
+	W := I + U
+	rest := make([]float32, frames*(W+5*U+H)+3*W*U+frames*(4*U+H)+6*U)
+	take := func(size int) (part []float32) {
+		part, rest = rest[:size:size], rest[size:]
+		return part
+	}
+	x, after := take(frames*W), take(frames*U)
+	var turned [3][]float32
+	for k := range turned {
+		turned[k] = take(W * U)
+		for u, w := range n.gate[k] {
+			for i, v := range w {
+				turned[k][i*U+u] = v
+			}
+		}
+	}
+	passes := make([]pass, frames)
 	for i := range passes {
-		p := newPass(n)
-		passes[i] = p
+		p := &passes[i]
+		*p = pass{n: n, x: x[i*W : (i+1)*W], update: take(U), reset: take(U), fresh: take(U), under: take(U),
+			units: after[i*U : (i+1)*U], head: take(H)}
 		copy(p.x, inputs(i))
-		copy(p.x[n.inputs:], units)
+		copy(p.x[I:], units)
+		copy(p.update, n.bias[0])
+		copy(p.reset, n.bias[1])
+		copy(p.fresh, n.bias[2])
+		copy(p.under, n.bias[3])
+		gather(p.update, p.x, turned[0], U)
+		gather(p.reset, p.x, turned[1], U)
+		gather(p.fresh, p.x[:I], turned[2], U)
+		gather(p.under, p.x[I:], turned[2][I*U:], U)
 		for u := range units {
-			p.update[u] = squash(n.bias[0][u] + inner(p.x, n.gate[0][u]))
-			p.reset[u] = squash(n.bias[1][u] + inner(p.x, n.gate[1][u]))
-			w := n.gate[2][u]
-			p.under[u] = n.bias[3][u] + inner(p.x[n.inputs:], w[n.inputs:])
-			p.fresh[u] = tanh(n.bias[2][u] + inner(p.x[:n.inputs], w[:n.inputs]) + p.reset[u]*p.under[u])
-			p.units[u] = p.fresh[u] + p.update[u]*(p.x[n.inputs+u]-p.fresh[u])
+			p.update[u], p.reset[u] = squash(p.update[u]), squash(p.reset[u])
+			p.fresh[u] = tanh(p.fresh[u] + p.reset[u]*p.under[u])
+			p.units[u] = p.fresh[u] + p.update[u]*(units[u]-p.fresh[u])
 		}
 		copy(units, p.units)
 		loss += judge(p, i)
 	}
-	d := make([]float32, n.units)
-	for i := len(passes) - 1; i >= 0; i-- {
-		passes[i].back(g, d)
+	var wrong [4][]float32 // of update, reset, fresh, and what fresh hears of the former units
+	for k := range wrong {
+		wrong[k] = take(frames * U)
+	}
+	heads, d, before := take(frames*H), take(U), take(U)
+	var now [4][]float32
+	for k := range now {
+		now[k] = take(U)
+	}
+	for i := frames - 1; i >= 0; i-- {
+		p := &passes[i]
+		for h, e := range p.head {
+			if e != 0 {
+				heads[h*frames+i] = e
+				g.head[h][U] += e
+				along(d, n.head[h][:U], e)
+			}
+		}
+		for u := range d {
+			z, r, f := p.update[u], p.reset[u], p.fresh[u]
+			before[u] = d[u] * z
+			fresh := d[u] * (1 - z) * (1 - f*f)
+			now[0][u] = d[u] * (p.x[I+u] - f) * z * (1 - z)
+			now[1][u] = fresh * p.under[u] * r * (1 - r)
+			now[2][u] = fresh
+			now[3][u] = fresh * r
+			for k := range wrong {
+				wrong[k][u*frames+i] = now[k][u]
+				g.bias[k][u] += now[k][u]
+			}
+		}
+		for k, e := range [][]float32{now[0], now[1], now[3]} {
+			gather(before, e, n.all[k*U*W+I:], W)
+		}
+		d, before = before, d
+	}
+	for u := range U {
+		e := func(k int) []float32 { return wrong[k][u*frames : (u+1)*frames] }
+		gather(g.gate[0][u], e(0), x, W)
+		gather(g.gate[1][u], e(1), x, W)
+		gather(g.gate[2][u][:I], e(2), x, W)
+		gather(g.gate[2][u][I:], e(3), x[I:], W)
+	}
+	for h := range H {
+		gather(g.head[h][:U], heads[h*frames:(h+1)*frames], after, U)
 	}
 	return loss
-}
-
-// back adds this frame's gradient of the weights to g; d is the gradient of the units, and becomes that of the former
-// units.
-func (p *pass) back(g *gru, d []float32) {
-	n := p.n
-	for h, e := range p.head {
-		if e != 0 {
-			along(g.head[h][:n.units], p.units, e)
-			g.head[h][n.units] += e
-			along(d, n.head[h][:n.units], e)
-		}
-	}
-	before := make([]float32, n.units)
-	for u := range d {
-		z, r, f := p.update[u], p.reset[u], p.fresh[u]
-		before[u] += d[u] * z
-		update := d[u] * (p.x[n.inputs+u] - f) * z * (1 - z)
-		fresh := d[u] * (1 - z) * (1 - f*f)
-		reset := fresh * p.under[u] * r * (1 - r)
-		along(g.gate[0][u], p.x, update)
-		along(g.gate[1][u], p.x, reset)
-		along(g.gate[2][u][:n.inputs], p.x[:n.inputs], fresh)
-		along(g.gate[2][u][n.inputs:], p.x[n.inputs:], fresh*r)
-		g.bias[0][u] += update
-		g.bias[1][u] += reset
-		g.bias[2][u] += fresh
-		g.bias[3][u] += fresh * r
-		along(before, n.gate[0][u][n.inputs:], update)
-		along(before, n.gate[1][u][n.inputs:], reset)
-		along(before, n.gate[2][u][n.inputs:], fresh*r)
-	}
-	copy(d, before)
 }

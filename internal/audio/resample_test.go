@@ -190,3 +190,24 @@ func BenchmarkResample(b *testing.B) {
 		})
 	}
 }
+
+// TestDot: sums of products of any length are right, and one that is too short is no silent fault.
+func TestDot(t *testing.T) {
+	for n := range 140 {
+		a, b, want := make([]float32, n), make([]float32, n+1), 0.0
+		for i := range a {
+			a[i], b[i] = float32(i%7)-3, float32(i%5)/2-1
+			want += float64(a[i] * b[i])
+		}
+		b[n] = 100
+		if got := dot(a, b); math.Abs(float64(got)-want) > 1e-3 {
+			t.Errorf("%d products: %v, want %v", n, got, want)
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("what is behind the end of a row was read")
+		}
+	}()
+	dot(make([]float32, 8), make([]float32, 7)[:7:7])
+}

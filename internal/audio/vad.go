@@ -5,11 +5,11 @@ import "math"
 // VAD says which frames hold speech. It compares the power in 14 bands with what each falls to (its minima over the
 // last seconds), with what it usually is and with that of the other bands, looks how these differences are spread
 // lately, how clear a pitch the sound has, how suddenly it came, how much fainter it is than who speaks nearest, and
-// whether its tones stay where they were, as those of music do, and has a small recurrent neural network infer
-// (vad_net.go): so it hears how a sound goes on, and gets less sensitive in noise that is itself restless, as that of
+// whether its tones and its pitch stay where they were, as those of music do, and has a small recurrent neural network
+// infer (vad_net.go): so it hears how a sound goes on, and gets less sensitive in noise that is itself restless, as that of
 // other people. The network learned from recordings of people and of noises, which testdata/real.tsv lists. Sound that
-// it takes for speech must soon show a pitch, which breath and rustling paper don't have. On a line with noise one
-// doubtful frame begins no speech.
+// it takes for speech must soon show a pitch, which breath and rustling paper don't have. On a line with noise a doubtful
+// frame counts only if the next one is speech, too, and in music more is wanted.
 //
 // What may be speech is to be heard from its first frame on, but little of that is certain. The network has a second
 // opinion, of which coughs, doors and dogs were to be kept out at any price: Sure adds up its logits until the odds are
@@ -33,16 +33,20 @@ type VAD struct {
 	last   float64              // score
 	frames int
 
-	mind mind
-	hang int       // frames until the speech is over
-	run  int       // voiced frames of it
-	hint bool      // the last frame was one, were it certain that there is speech
-	sure float32   // evidence that there is
-	tone int       // frames of it that have a pitch
-	bare int       // frames that the network took for speech since one had a pitch
-	wave []float32 // for the pitch, at 4 kHz
-	near float64   // dB: how loud the nearest speaker is, or what else is loudest
-	fine [vadLater + 1]lines
+	mind  mind
+	hang  int       // frames until the speech is over
+	run   int       // voiced frames of it
+	on    bool      // the last frame was one
+	hint  bool      // it would have been, were it certain that there is speech
+	hush  int       // frames without a sound until now
+	broke bool      // the present sound came after a while without any
+	sure  float32   // evidence that there is
+	tone  int       // frames of it that have a pitch
+	bare  int       // frames that the network took for speech since one had a pitch
+	wave  []float32 // for the pitch, at 4 kHz
+	near  float64   // dB: how loud the nearest speaker is, or what else is loudest
+	fine  [vadLater + 1]lines
+	sung  tune
 
 	words   words
 	cadence cadence
@@ -81,11 +85,15 @@ func (a *lines) like(b *lines) float32 {
 
 const (
 	vadBands   = 14
-	vadInputs  = 3*vadBands + 14
-	vadHang    = 12 // frames, 240 ms: bridges the pauses within words and between them,
-	vadBrief   = 4  // and so many after a single frame
-	vadStretch = 60 // frames
+	vadBasic   = 3*vadBands + 14 // inputs, of which the network of words knows,
+	vadInputs  = vadBasic + 8    // and all
+	vadHang    = 12              // frames, 240 ms: bridges the pauses within words and between them,
+	vadHiss    = 6               // so many after sounds without a pitch
+	vadFaint   = 22.0            // that are so many dB fainter than who speaks nearest, as words may end with a long hiss,
+	vadBrief   = 4               // and so many after a single frame
+	vadStretch = 60              // frames
 
+	vadShort = 3     // a note's pitch is compared with that of so many frames before, and its tones,
 	vadFine  = 120   // values of the spectrum that are compared with those of
 	vadSoon  = 6     // so many frames before,
 	vadLater = 12    // and of so many
@@ -95,21 +103,24 @@ const (
 	vadBare    = 10 // frames, 200 ms: so long may speech be without a pitch
 	vadWhisper = 60 // and what goes on for longer than that is a whisper, or on a line that hides the pitch
 	vadPitch   = 0.5
-	vadVoice   = 0.8            // and with such a pitch a sound on a quiet line may be a voice
+	vadVoice   = 0.8            // and with such a pitch a sound on a quiet line may be a voice,
+	vadHush    = 25             // if it comes after so many frames without any
 	vadAlike   = 3*vadBands + 7 // the input that it is compared with
 
 	vadThreshold = 0    // logit
 	vadDoubt     = 1.2  // in the first frames of a stream, when a noise that was always there seems new
 	vadNew       = 8    // frames
-	vadSilent    = -1.5 // on a line without any noise,
+	vadMusic     = 1.5  // so much more in music: where tones have stayed where they were, for seconds, twice as much as
+	vadTonal     = 0.16 // they do in speech and other noises
+	vadSilent    = -2   // for speech that begins on a line without any noise,
 	vadStill     = 13   // dB: whose silence is below -70 dBFS
 	vadQuiet     = 23   // dB: a frame at -60 dBFS; nothing below is taken for speech
-	vadClear     = 1    // logit above the threshold, of a frame that begins speech alone
+	vadClear     = 1    // logit above the threshold, of a frame that counts alone
 
-	vadTones     = 2 // frames, as one may have a pitch by chance: what slams and hisses has none
-	vadSureDoubt = 1 // so much is taken off the second opinion's logit,
-	vadSureMost  = 3 // so much of it counts of a frame at most,
-	vadSureSum   = 5 // and so much is enough, with so many frames that have a pitch: 150 to 1
+	vadTones     = 2    // frames, as one may have a pitch by chance: what slams and hisses has none
+	vadSureDoubt = 0.25 // so much is taken off the second opinion's logit,
+	vadSureMost  = 3    // so much of it counts of a frame at most,
+	vadSureSum   = 5    // and so much is enough, with so many frames that have a pitch: 150 to 1
 )
 
 // NewVAD begins a stream.
@@ -140,13 +151,13 @@ func (v *VAD) Detect(f Frame) (speech, voiced bool) {
 	logit := v.mind.infer()
 	least := float32(vadThreshold)
 	switch {
-	case v.floor < vadStill:
+	case v.floor < vadStill && v.hang == 0:
 		least = vadSilent
-	case v.frames < vadNew:
+	case v.floor >= vadStill && v.frames < vadNew:
 		least = vadDoubt
 	}
-	clear := v.floor < vadStill && v.mind.x[vadAlike] > vadVoice
-	voiced = v.loud > vadQuiet && (logit > least || clear)
+	least += vadMusic * max(0, min((v.sung.tones-vadTonal)/vadTonal, 1))
+	voiced = v.breaks() || v.loud > vadQuiet && logit > least
 	switch {
 	case !voiced:
 		v.bare = max(v.bare-1, 0)
@@ -156,21 +167,34 @@ func (v *VAD) Detect(f Frame) (speech, voiced bool) {
 		v.bare = min(v.bare+1, 2*vadWhisper)
 		voiced = v.bare <= vadBare || v.bare > vadWhisper // between: rustling, breath
 	}
-	if v.floor >= vadStill && v.hang == 0 && voiced && !v.hint && logit < least+vadClear {
-		voiced, v.hint = false, true
-	} else {
-		v.hint = false
-	}
+	doubtful := v.floor >= vadStill && voiced && !v.on && !v.hint && logit < least+vadClear
+	voiced, v.hint = voiced && !doubtful, doubtful
+	v.on = voiced
 	v.decide(voiced)
 	v.cadence.hear(voiced, v.mind.x[vadAlike], v.mind.x[vadAlike+1], v.loud)
 	return v.hang > 0, voiced
+}
+
+// breaks says whether a sound with a pitch broke a silence, as that of a voice which begins faintly does. There must have been no
+// sound for a while: the notes of music come one after the other.
+func (v *VAD) breaks() bool {
+	if v.loud <= vadQuiet {
+		v.hush, v.broke = v.hush+1, false
+		return false
+	}
+	v.broke, v.hush = v.broke || v.hush >= vadHush, 0
+	return v.broke && v.floor < vadStill && v.mind.x[vadAlike] > vadVoice
 }
 
 // decide takes the decision for a frame.
 func (v *VAD) decide(voiced bool) {
 	if voiced {
 		v.run++
-		v.hang = max(v.hang-1, min(vadBrief+2*(v.run-1), vadHang))
+		most := vadHang
+		if v.mind.x[vadAlike] <= vadPitch && v.near-v.loud > vadFaint {
+			most = vadHiss
+		}
+		v.hang = max(v.hang-1, min(vadBrief+2*(v.run-1), most))
 	} else {
 		v.hang = max(v.hang-1, 0)
 	}
@@ -203,20 +227,29 @@ func (v *VAD) pitch() (most, high float32) {
 		v.wave[i], last = x-0.8*last, x // without what rumbles
 		total += v.wave[i] * v.wave[i]
 	}
-	early, late, dipped := total, total, false
+	var all [longest + 1]float32
+	early, late, dipped, from := total, total, false, longest
 	for lag := 1; lag <= longest; lag++ {
 		n := len(v.wave) - lag
 		late -= v.wave[lag-1] * v.wave[lag-1]
 		early -= v.wave[n] * v.wave[n]
-		if lag < shortest {
+		if lag < shortest-1 {
 			continue
 		}
 		alike := dot(v.wave[lag:], v.wave[:n]) / float32(math.Sqrt(float64(max(early*late, 1))))
+		all[lag] = alike
+		if lag < shortest {
+			continue
+		}
+		if dipped && lag < from {
+			from = lag
+		}
 		if dipped && alike > most {
 			most, high = alike, float32(longest-lag)/(longest-shortest)
 		}
 		dipped = dipped || alike < 0.3
 	}
+	v.sung.sing(v.frames, all[:], from, most)
 	return most, high
 }
 
@@ -254,7 +287,7 @@ func (v *VAD) listen(f Frame) {
 	}
 	v.loud, v.floor = 10*math.Log10(total), 10*math.Log10(floor)
 	v.peak = max(v.loud, v.peak-0.06) // 3 dB a second
-	rest := inputs[3*vadBands : vadInputs]
+	rest := inputs[3*vadBands : vadBasic]
 	rest[0], rest[1] = float32(score/6), float32((score-v.last)/6)
 	rest[2], rest[3], rest[4] = v.quantiles(score)
 	rest[5], rest[6] = float32(max(v.loud-v.peak, -40)/15), float32(slow*5)
@@ -267,8 +300,9 @@ func (v *VAD) listen(f Frame) {
 	rest[10] = float32(v.loud/20 - 3)
 	rest[11] = float32(1 - v.far()/10)
 	rest[12], rest[13] = v.steady()
+	v.music(inputs[vadBasic:vadInputs], score, shape)
 	v.last = score
-	v.words.keep(v.frames, inputs)
+	v.words.keep(v.frames, inputs[:vadBasic])
 }
 
 // steady says how much of the spectrum's fine lines is where it was 120 and 240 ms before: the tones of music stay for
@@ -278,6 +312,71 @@ func (v *VAD) steady() (soon, later float32) {
 	now := &v.fine[v.frames%n]
 	now.set(v.spectrum)
 	return 2 * now.like(&v.fine[(v.frames+n-vadSoon)%n]), 2 * now.like(&v.fine[(v.frames+n-vadLater)%n])
+}
+
+// tune is what a stream has of music: notes keep their pitch and change it at once, where a voice glides, and what sounds
+// does not move as that of a mouth does.
+type tune struct {
+	pitch, clear [vadSoon + 1]float32 // of the newest frames: halftones, and how clear
+
+	held, tones   float32 // how often, lately, pitch and tones stayed
+	tilt, moves   float32 // dB by which high sounds are weaker than low ones, and how much that changes
+	quick, slowly float32 // scores, smoothed
+	beats         float32 // how they go up and down, as syllables do
+}
+
+// music sets the inputs that say so.
+func (v *VAD) music(inputs []float32, score float64, shape [vadBands]float64) {
+	t, n := &v.sung, len(v.fine)
+	inputs[0] = 2 * v.fine[v.frames%n].like(&v.fine[(v.frames+n-vadShort)%n])
+	short, glide := t.stays(v.frames, vadShort)
+	long, _ := t.stays(v.frames, vadSoon)
+	inputs[1], inputs[2], inputs[3] = 2*short, 2*long, 2*glide
+	t.held += 0.02 * (long - t.held)
+	t.tones += 0.01 * (v.mind.x[vadBasic-2]/2 - t.tones)
+	tilt := float32(0)
+	for b, db := range shape {
+		if b < vadBands/2 {
+			tilt += float32(db) / (vadBands / 2)
+		} else {
+			tilt -= float32(db) / (vadBands / 2)
+		}
+	}
+	tilt = max(-30, min(tilt, 30))
+	t.tilt += 0.04 * (tilt - t.tilt)
+	t.moves += 0.02 * (max(tilt-t.tilt, t.tilt-tilt) - t.moves)
+	t.quick += 0.4 * (float32(score) - t.quick)
+	t.slowly += 0.12 * (float32(score) - t.slowly)
+	t.beats += 0.015 * (max(t.quick-t.slowly, t.slowly-t.quick) - t.beats)
+	inputs[4], inputs[5], inputs[6], inputs[7] = 4*t.held, 4*t.tones, t.moves/5-1, t.beats-1
+}
+
+// stays says how clearly the pitch is what it was so many frames before, and how clearly it is another one.
+func (t *tune) stays(frame, before int) (same, other float32) {
+	n := len(t.pitch)
+	i, j := frame%n, (frame+n-before)%n
+	clear, by := min(t.clear[i], t.clear[j]), t.pitch[i]-t.pitch[j]
+	by = min(max(by, -by), 3)
+	return clear * exp(-3*by), clear * by / 3
+}
+
+// sing remembers the pitch of this frame, more exactly than pitch gives it. alike says how alike the sound is to itself so
+// many samples later; the shortest time after which it nearly is as alike as ever counts.
+func (t *tune) sing(frame int, alike []float32, first int, most float32) {
+	at := frame % len(t.pitch)
+	t.clear[at] = 0
+	for i := first; i+1 < len(alike); i++ {
+		a, b, c := alike[i-1], alike[i], alike[i+1]
+		if b < 0.85*most || b < a || b < c || b < 0.3 {
+			continue
+		}
+		lag := float32(i)
+		if bend := a - 2*b + c; bend < -1e-4 {
+			lag += 0.5 * (a - c) / bend
+		}
+		t.clear[at], t.pitch[at] = b, float32(12*math.Log2(float64(lag)))
+		return
+	}
 }
 
 // far is by how many dB a frame is fainter than who speaks nearest, up to 30.

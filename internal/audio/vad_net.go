@@ -10,7 +10,7 @@ import (
 // its power is speech. Its weights are made by `go test -tags train -run VADTrain`.
 
 const (
-	vadUnits = 48
+	vadUnits = 64
 	vadHeads = headShare + vadBands
 )
 

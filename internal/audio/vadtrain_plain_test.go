@@ -19,3 +19,10 @@ func along(a, b []float32, k float32) {
 		a[i] += k * b[i]
 	}
 }
+
+// gather adds rows, each times a number, to a: row i begins at i times step.
+func gather(a, k, rows []float32, step int) {
+	for i, v := range k {
+		along(a, rows[i*step:][:len(a)], v)
+	}
+}

@@ -3,12 +3,12 @@ package audio
 import _ "embed"
 
 // words tells, while a sound goes on, whether it has words that mean something, or is only a word of listening ("mm-hm",
-// "okay") or a noise. It is a network like that of VAD, with the same inputs, which begins anew with each sound. It
+// "okay") or a noise. It is a network like that of VAD, with its basic inputs, which begins anew with each sound. It
 // learned from synthetic voices, from recordings of people, and from noises: `go test -tags train -run WordsTrain`.
 type words struct {
 	mind   mind
-	before [wordsBefore][vadInputs]float32 // the inputs of the newest frames
-	at     int                             // the frame that it has heard last; 0 at the beginning of a sound
+	before [wordsBefore][vadBasic]float32 // the inputs of the newest frames
+	at     int                            // the frame that it has heard last; 0 at the beginning of a sound
 	logit  float32
 }
 
@@ -20,7 +20,7 @@ const (
 //go:embed words.weights
 var wordsWeights []byte
 
-var wordsNetwork = newGRU(vadInputs, wordsUnits, 1).learned(wordsWeights)
+var wordsNetwork = newGRU(vadBasic, wordsUnits, 1).learned(wordsWeights)
 
 // keep remembers the inputs of a frame.
 func (w *words) keep(frame int, inputs []float32) { copy(w.before[frame%wordsBefore][:], inputs) }

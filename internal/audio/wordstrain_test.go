@@ -39,7 +39,7 @@ type saying struct {
 
 // lesson2 is a sound, as the network hears it.
 type lesson2 struct {
-	x     [][vadInputs]float32
+	x     [][vadBasic]float32
 	means bool
 }
 
@@ -288,10 +288,10 @@ func (s *sounder) line(rate Rate, before, pcm []int16, means bool) (all []lesson
 		line = DecodeULaw(nil, EncodeULaw(nil, line))
 	}
 	v, open := NewVAD(rate), false
-	var last [wordsBefore][vadInputs]float32
+	var last [wordsBefore][vadBasic]float32
 	for i := range len(line) / n {
 		speech, _ := v.Detect(line[i*n : (i+1)*n])
-		in := [vadInputs]float32(v.mind.x[:vadInputs])
+		in := [vadBasic]float32(v.mind.x[:vadBasic])
 		copy(last[:], last[1:])
 		last[wordsBefore-1] = in
 		switch {
