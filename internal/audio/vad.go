@@ -44,8 +44,7 @@ type VAD struct {
 	near float64   // dB: how loud the nearest speaker is, or what else is loudest
 	fine [vadLater + 1]lines
 
-	words   words
-	distant distant
+	words words
 }
 
 // lines are what sticks out of the spectrum of a frame; -127 to 127, as the memory of calls is counted in kilobytes.
@@ -117,7 +116,7 @@ func NewVAD(rate Rate) *VAD {
 	n := int(rate) / 8000 * 256
 	v := &VAD{fft: newFFT(n), window: make([]float32, n), history: make([]float32, n), x: make([]float32, n),
 		spectrum: make([]complex64, n/2+1), peak: -100, wave: make([]float32, 128), mind: newMind(vadNetwork),
-		words: words{mind: newMind(wordsNetwork)}, distant: distant{mind: newMind(distantNetwork)}}
+		words: words{mind: newMind(wordsNetwork)}}
 	for i := range v.window {
 		v.window[i] = float32(0.5-0.5*math.Cos(2*math.Pi*(float64(i)+0.5)/float64(n))) / float32(n)
 	}

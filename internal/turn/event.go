@@ -13,7 +13,6 @@ type Event struct {
 
 	Speech, Voiced bool    // of a frame, by the detector
 	Sure           bool    // and those before it were voiced too: no click
-	Beside         bool    // and it is somebody else in the room: not the customer
 	Words          float32 // how likely the sound has words that mean something, as a logit; 0: nothing is known
 	Key            byte
 
@@ -41,7 +40,7 @@ type EventKind uint8
 // The events, each with the fields that it uses. From Token on they concern a reply.
 const (
 	Tick      EventKind = iota // time passes
-	Voice                      // a frame was judged: Speech, Voiced, Sure, Words, Beside
+	Voice                      // a frame was judged: Speech, Voiced, Sure, Words
 	Beep                       // a tone that answering machines make
 	FaxTone                    // one that fax machines make
 	Music                      // music has sounded for seconds, and goes on

@@ -17,10 +17,6 @@ func (m *Machine) voice(e Event) {
 	if !e.Speech || !e.Voiced {
 		return
 	}
-	if e.Beside {
-		m.beside()
-		return
-	}
 	m.last = m.now
 	if m.open {
 		m.turn[m.latest()].last = m.now

@@ -25,8 +25,6 @@ func (louder) Sure() bool { return true }
 
 func (louder) Words() float32 { return 0 }
 
-func (louder) Beside(bool) bool { return false }
-
 // visited is a call on fake time to which a guest comes.
 type visited struct {
 	*testing.T

@@ -21,7 +21,6 @@ type peer struct {
 	made     int                   // frames
 	lost     int                   // frames that found no room, as the owner was late
 	voiced   int                   // frames of speech without a break
-	gain     float64               // of the latest frame, for who listens
 
 	heard  [audio.MaxFrame]int16 // the present frame, without its echo
 	spoken float64               // how loud the far end has been spoken to lately, as energy per sample
@@ -52,7 +51,6 @@ type frame struct {
 	at             time.Duration
 	speech, voiced bool
 	sure           bool    // nor was it a click or a cough
-	beside         bool    // it is not the customer who speaks
 	words          float32 // of its sound
 	signal         audio.Signal
 	pcm            []int16
@@ -66,7 +64,7 @@ const sureFrames = 3
 const mostFrames = 64
 
 func (p *peer) init(r *run) {
-	p.r, p.gain = r, 1
+	p.r = r
 	p.echo = audio.NewEcho(r.rate)
 	if r.Detect != nil {
 		p.detector = r.Detect(r.rate)
@@ -131,13 +129,11 @@ func (p *peer) Hear(pcm audio.Frame) {
 		return
 	}
 	f.at, f.speech, f.voiced, f.signal = p.r.clock.now(), speech, voiced, signal
-	own := !alone && !doubt && !p.reply.Load() // over a reply it may be an echo of that
-	f.beside = p.scene.cleans && p.detector.Beside(own)
 	f.words = 0
 	if speech && !alone && !doubt && p.reply.Load() { // our own voice, coming back, has words too
 		f.words = p.detector.Words()
 	}
-	f.sure = p.voiced >= sureFrames && !doubt && !f.beside && p.detector.Sure() && turn.Silences(f.words)
+	f.sure = p.voiced >= sureFrames && !doubt && p.detector.Sure() && turn.Silences(f.words)
 	f.pcm = append(f.pcm[:0], pcm...)
 	if noisy {
 		if p.denoiser == nil {
@@ -145,25 +141,10 @@ func (p *peer) Hear(pcm audio.Frame) {
 		}
 		p.denoiser.Clean(f.pcm)
 	}
-	p.hold(f)
 	if f.sure {
 		p.r.out.flinch()
 	}
 	p.r.frames <- f // there is room: there are no more frames than places
-}
-
-// besideGain is what is left of somebody else's voice in what is recognized: it shouldn't be written into the customer's words.
-const besideGain = 0.18 // -15 dB
-
-// hold holds a frame down that is not the customer's, and lets the next one of theirs come back.
-func (p *peer) hold(f *frame) {
-	from := p.gain
-	if p.gain = 1; f.beside {
-		p.gain = besideGain
-	}
-	if from < 1 || p.gain < 1 {
-		audio.Fade(f.pcm, from, p.gain)
-	}
 }
 
 // blank is an unused frame; nil when all are in use.

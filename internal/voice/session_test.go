@@ -457,8 +457,6 @@ func (f detectFunc) Sure() bool { return false }
 
 func (f detectFunc) Words() float32 { return 0 }
 
-func (f detectFunc) Beside(bool) bool { return false }
-
 // mouthFunc is a synthesizer that calls a function before it says something very short.
 type mouthFunc func()
 

@@ -118,9 +118,6 @@ type Detector interface {
 	// Words says how likely the present sound has words that mean something, as a logit: a hum or a noise has none. 0 where
 	// there is no sound, or nothing is known. It is asked while the assistant speaks.
 	Words() float32
-	// Beside reports whether the present sound is certainly not who has the telephone, but somebody else in the room. It is
-	// asked with each frame where that is wanted; learn says whether the sound may be taken for the customer's.
-	Beside(learn bool) bool
 }
 
 // EventKind says what happened.

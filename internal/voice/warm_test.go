@@ -160,8 +160,6 @@ func (quietly) Sure() bool { return false }
 
 func (quietly) Words() float32 { return 0 }
 
-func (quietly) Beside(bool) bool { return false }
-
 // warm is a session whose model transfers the customer after a second of silence.
 func warm(tool parley.AssistantTool, mouth *aitest.Synthesizer) (*voice.Session, *aitest.Fake) {
 	model := &aitest.Fake{}

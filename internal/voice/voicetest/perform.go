@@ -313,7 +313,7 @@ func (p *play) customer(a *args, wait bool) {
 		}
 		sound := int16(0)
 		if a.is("like") {
-			sound = map[string]int16{"humming": -6, "words": 6, "somebody": besideSound}[a.word()]
+			sound = map[string]int16{"humming": -6, "words": 6}[a.word()]
 		}
 		frames := p.ear.line(text, language, d)
 		for _, f := range frames {

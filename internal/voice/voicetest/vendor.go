@@ -430,17 +430,13 @@ func (e *ear) run() {
 type Detector struct {
 	run, rest int
 	words     float32
-	beside    bool
 }
 
 // Detect implements voice.Detector.
 func (d *Detector) Detect(f audio.Frame) (speech, voiced bool) {
 	voiced = len(f) > 0 && f[0] != 0
 	if voiced {
-		d.run, d.words, d.beside = d.run+1, float32(f[3]), f[3] == besideSound && d.run > besideTold
-		if d.beside {
-			d.words = 0
-		}
+		d.run, d.words = d.run+1, float32(f[3])
 		if d.run > 2 || d.rest > 0 {
 			d.rest = 12
 		}
@@ -456,12 +452,3 @@ func (d *Detector) Sure() bool { return true }
 
 // Words implements voice.Detector.
 func (d *Detector) Words() float32 { return d.words }
-
-// besideSound marks the sound of somebody else in the room, which is told after so many frames.
-const (
-	besideSound = 100
-	besideTold  = 20
-)
-
-// Beside implements voice.Detector.
-func (d *Detector) Beside(bool) bool { return d.beside && d.rest > 0 }
