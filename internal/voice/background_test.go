@@ -1,8 +1,10 @@
 package voice_test
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,16 +19,16 @@ var news = []string{
 }
 
 // backgrounds are calls in which somebody else is heard over the reply to a question, 12 to 25 dB fainter than who asked
-// it: a voice, or a voice and music as of a television.
+// it: a voice, or a voice and music as of a television, as they are or as they sound in a room.
 func backgrounds(t testing.TB, n, group int) (list []*overlap) {
 	voices := customers[group]["en"]
 	for i := range n {
 		o := &overlap{seed: uint64(group)*3_000_000 + 500_000 + uint64(i), kind: []string{"talk", "television"}[i%2], language: "en",
-			rate: []audio.Rate{audio.Narrow, audio.Wide}[i/2%2], clean: i%3 > 0}
+			rate: []audio.Rate{audio.Narrow, audio.Wide}[i/2%2], clean: true}
 		r := rand.New(rand.NewPCG(o.seed, 5))
 		who := r.IntN(len(voices))
 		loud := -26 + 12*r.Float64()
-		asked := leveled(say(t, voices[who], "when are you open on Sunday"), loud)
+		asked := leveled(say(t, voices[who], question), loud)
 		x := append([]float64(nil), say(t, voices[(who+1+r.IntN(len(voices)-1))%len(voices)], news[r.IntN(len(news))])...)
 		if o.kind == "television" {
 			hz, most := 130+130*r.Float64(), 0.0
@@ -39,21 +41,70 @@ func backgrounds(t testing.TB, n, group int) (list []*overlap) {
 				}
 			}
 		}
-		o.from = time.Duration(5000+r.IntN(2000)) * time.Millisecond
+		if i/4%2 == 1 {
+			o.kind += " in a room"
+			x = room(r, x)
+		}
+		o.from = time.Duration(6500+r.IntN(2000)) * time.Millisecond
 		o.fill(t, r, asked, leveled(x, loud-12-13*r.Float64()))
 		list = append(list, o)
 	}
 	return list
 }
 
-// How often a reply goes on over talk in the background.
+// question is what customers ask first, so that their voices are known.
+const question = "good morning, I would like to know when you are open on Sunday"
+
+// fainter are calls in which who has asked interrupts the reply, up to 15 dB fainter than before, or 5 dB louder.
+func fainter(t testing.TB, n, group int) (list []*overlap) {
+	voices, texts := customers[group]["en"], wanting["en"]
+	for i := range n {
+		o := &overlap{seed: uint64(group)*3_000_000 + 600_000 + uint64(i), kind: "customer", language: "en", text: texts[i%len(texts)],
+			rate: []audio.Rate{audio.Narrow, audio.Wide}[i/2%2], clean: true}
+		r := rand.New(rand.NewPCG(o.seed, 5))
+		who, loud := voices[r.IntN(len(voices))], -26+12*r.Float64()
+		asked := leveled(say(t, who, question), loud)
+		o.from = time.Duration(6500+r.IntN(2000)) * time.Millisecond
+		o.fill(t, r, asked, leveled(say(t, who, o.text), loud+5-20*float64(i)/float64(n)))
+		list = append(list, o)
+	}
+	return list
+}
+
+// room is a sound in a room, some metres from the microphone: what comes from the walls is as loud as what comes straight,
+// and fades by 60 dB in 0.3 to 0.7 s.
+func room(r *rand.Rand, x []float64) []float64 {
+	fall := 0.3 + 0.4*r.Float64()
+	out, walls := make([]float64, len(x)+int(fall*wide/2)), 0.0
+	echo, dull := make([]float64, len(out)), make([]float64, len(x))
+	last := 0.0
+	for i, v := range x {
+		last += 0.6 * (v - last)
+		dull[i] = last
+	}
+	for at := 0.004; at < fall/2; at += 0.003 * r.Float64() {
+		k := r.NormFloat64() * math.Pow(10, -3*at/fall)
+		walls += k * k
+		for i, v := range dull {
+			echo[int(at*wide)+i] += k * v
+		}
+	}
+	for i, v := range echo {
+		if out[i] = v / math.Sqrt(walls); i < len(x) {
+			out[i] += x[i]
+		}
+	}
+	return out
+}
+
+// How often a reply goes on over talk in the background, and how often it does over a fainter customer.
 func TestBackgroundTalk(t *testing.T) {
 	if !whole(t) {
 		return // it is a measurement
 	}
 	talk := replySound(t)
 	for group := range customers {
-		list := backgrounds(t, 60, group)
+		list := backgrounds(t, 80, group)
 		together(t, list, talk)
 		all, resumed := map[string]int{}, map[string]int{}
 		for _, o := range list {
@@ -67,9 +118,24 @@ func TestBackgroundTalk(t *testing.T) {
 				t.Logf("%s: not resumed: %q (seed %d), heard as %q", groups[group], o.kind, o.seed, o.heard)
 			}
 		}
-		for kind, n := range all {
+		for _, kind := range slices.Sorted(maps.Keys(all)) {
+			n := all[kind]
 			told(t, false, 100*float64(resumed[kind])/float64(n), 97, true, "%s: of %d replies with a background of %s, 12 to 25 dB fainter than the customer, %.0f %% go on",
 				groups[group], n, kind, 100*float64(resumed[kind])/float64(n))
 		}
+		missed, n := 0, 0
+		list = fainter(t, 40, group)
+		together(t, list, talk)
+		for i, o := range list {
+			if o.late == 0 && !o.whole {
+				continue
+			}
+			if n++; o.whole || o.late > 2*time.Second {
+				missed++
+				t.Logf("%s: missed: %q, %.0f dB fainter (seed %d), heard as %q", groups[group], o.text, 20*float64(i)/float64(len(list))-5, o.seed, o.heard)
+			}
+		}
+		told(t, false, 100*float64(missed)/float64(n), 1.5, false, "%s: of %d interruptions by who has asked before, 5 dB louder to 15 dB fainter, %.1f %% missed",
+			groups[group], n, 100*float64(missed)/float64(n))
 	}
 }
