@@ -46,7 +46,7 @@ type cadenceTraits [4]float32
 
 // cadenceWeights are the logarithms of odds that a unit of each trait is worth, and of an end without any.
 // TestCadenceTrain has learned them.
-var cadenceWeights = [len(cadenceTraits{}) + 1]float32{-0.40, -0.29, -0.20, 0.22, -0.48}
+var cadenceWeights = [len(cadenceTraits{}) + 1]float32{-0.41, -0.32, -0.21, 0.20, -0.46}
 
 // hear takes a frame: whether it is speech, how clear a pitch it has, which (as pitch gives it), and its level in dB.
 func (c *cadence) hear(voiced bool, clear, high float32, loud float64) {

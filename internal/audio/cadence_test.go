@@ -7,99 +7,69 @@ import (
 	"testing"
 )
 
-// utterance is a voice that says syllables of a fifth of a second, 120 Hz high. The last two go by so many semitones and
-// dB, and the last is so much longer.
-func utterance(rate Rate, syllables int, semitones, db, longer float64) []int16 {
-	var x []int16
-	phase, a, b := 0.0, 0.0, 0.0
-	decay, turn := math.Exp(-math.Pi*90/float64(rate)), 2*math.Pi*500/float64(rate)
+// cadenceOf is what is made of somebody who says syllables of an eighth of a second, 120 Hz high. The last two go by so many
+// semitones and dB, and the last is so many frames long.
+func cadenceOf(syllables int, semitones, db float64, last int) float32 {
+	var c cadence
 	for s := range syllables {
-		n, share := int(rate)/5, 0.0
+		nucleus, share := 6, 0.0
 		switch s {
 		case syllables - 2:
 			share = 0.5
 		case syllables - 1:
-			n, share = int(float64(n)*longer), 1
+			nucleus, share = last, 1
 		}
-		for i := range n {
-			at := float64(i) / float64(n)
-			hz := 120 * math.Exp2((share*semitones+math.Sin(float64(s)))/12)
-			push := 0.0
-			if phase += hz / float64(rate); phase >= 1 {
-				phase, push = phase-1, 1
-			}
-			loud := math.Min(1, 12*math.Min(at, 1-at)*float64(n)/float64(rate)*5)
-			if at > 0.8 {
-				loud *= 0.1
-			}
-			a, b = push+2*decay*math.Cos(turn)*a-decay*decay*b, a
-			x = append(x, clip(1500*loud*a*math.Pow(10, share*db/20)))
+		high := float32(61-4000/(120*math.Exp2((share*semitones+math.Sin(float64(s)))/12))) / 51 // as the VAD gives a pitch
+		for range nucleus {
+			c.hear(true, 0.9, high, 60+share*db)
+		}
+		for range 2 {
+			c.hear(true, 0.2, high, 45+share*db)
 		}
 	}
-	return x
-}
-
-// cadenceOf is what a detector makes of the end of a sound on a quiet line.
-func cadenceOf(rate Rate, sound []int16) float32 {
-	v := NewVAD(rate)
-	last := float32(0)
-	for _, e := range endings(v, rate, concat(0, whiteNoise(1, 5, int(rate)), sound, whiteNoise(2, 5, int(rate)))) {
-		last = e.score
-	}
-	return last
+	c.hear(false, 0, 0.5, 20)
+	return c.score
 }
 
 // A voice that falls and gets faint sounds like the end, one that stays up and draws out its last syllable doesn't, and of
 // one word nothing is known.
 func TestCadence(t *testing.T) {
+	over, more, word := cadenceOf(14, -6, -8, 6), cadenceOf(14, 2, 1, 13), cadenceOf(2, -6, -8, 6)
+	if over < 0.25 || more > -0.5 || word != 0 {
+		t.Errorf("over %.2f, more to come %.2f, one word %.2f", over, more, word)
+	}
+	if far := cadenceOf(14, 16, 20, 100); far != -cadenceMost {
+		t.Errorf("%v is not as much as a voice may count", far)
+	}
+	want := cadenceWeights[2] * float32(math.Log(14./7))
+	if got := cadenceOf(14, 0, 0, 13) - cadenceOf(14, 0, 0, 6); got < want-0.1 || got > want+0.1 {
+		t.Errorf("a syllable of twice the length adds %.3f, want %.3f", got, want)
+	}
+}
+
+// The detector says it of speech, in pauses alone, and from the first frame on.
+func TestCadenceOfSpeech(t *testing.T) {
 	for _, rate := range []Rate{Narrow, Wide} {
-		over := cadenceOf(rate, utterance(rate, 14, -6, -8, 1))
-		more := cadenceOf(rate, utterance(rate, 14, 2, 1, 2.2))
-		word := cadenceOf(rate, utterance(rate, 2, -6, -8, 1))
-		t.Logf("%d Hz: over %.2f, more to come %.2f, one word %.2f", rate, over, more, word)
-		if over < 0.25 || more > -0.25 || word != 0 {
-			t.Errorf("%d Hz: over %.2f, more to come %.2f, one word %.2f", rate, over, more, word)
-		}
-		far := cadenceOf(rate, utterance(rate, 14, -14, -20, 0.6))
-		if far > cadenceMost {
-			t.Errorf("%d Hz: %v is more than a voice may count", rate, far)
-		}
-		v, n := NewVAD(rate), rate.FrameSize()
-		for line := concat(int(rate)/2, utterance(rate, 14, -6, -8, 1), utterance(rate, 6, 0, 0, 1)); len(line) >= n; line = line[n:] {
-			if _, voiced := v.Detect(line[:n]); voiced && v.Cadence() != 0 {
+		v, n, judged, was := NewVAD(rate), rate.FrameSize(), 0, false
+		for line := conversation(t, rate, "slt", "awb"); len(line) >= n; line = line[n:] {
+			_, voiced := v.Detect(line[:n])
+			if voiced && v.Cadence() != 0 {
 				t.Fatalf("%d Hz: %v while they speak", rate, v.Cadence())
 			}
+			if was && !voiced && v.Cadence() != 0 {
+				judged++
+			}
+			was = voiced
 		}
-		frame := Frame(utterance(rate, 1, 0, 0, 1)[:n])
-		none := make(Frame, n)
+		if judged < 2 {
+			t.Errorf("%d Hz: %d ends were judged", rate, judged)
+		}
+		frame, none := Frame(tone(int(rate), 120, 8000, n)), make(Frame, n)
 		quiet(t, "cadence", func() {
 			v.Detect(frame)
 			v.Detect(none)
 			v.Cadence()
 		})
-	}
-}
-
-// A last syllable that is drawn out says that more is to come, by all that its length is worth.
-func TestCadenceDrawn(t *testing.T) {
-	end := func(last int) float32 {
-		var c cadence
-		for i := range 10 {
-			nucleus := 6
-			if i == 9 {
-				nucleus = last
-			}
-			for range nucleus {
-				c.hear(true, 0.9, 0.5, 60)
-			}
-			c.hear(true, 0.2, 0.5, 50)
-		}
-		c.hear(false, 0, 0.5, 20)
-		return c.score
-	}
-	want := cadenceWeights[2] * float32(math.Log(14./7))
-	if got := end(13) - end(6); got < want-0.01 || got > want+0.01 {
-		t.Errorf("a syllable of twice the length adds %.3f, want %.3f", got, want)
 	}
 }
 
