@@ -27,6 +27,7 @@ type Echo struct {
 	loud   [echoFrames]float32 // energy of the frames that were sent
 	search *echoSearch         // nil: nothing has come back yet
 	filter *echoFilter         // nil: there is no echo
+	known  bool                // there was one
 }
 
 const (
@@ -38,16 +39,19 @@ const (
 	echoParts   = 2     // partitions of two frames each
 	echoBegin   = 0.3   // how far a filter may be wrong at most that has learned nothing
 	echoFloor   = 0.4   // so much of an error is never taken for the filter's, as it comes from other frequencies too
-	echoKeep    = 0.999 // of the way that is known, from frame to frame
+	echoKeep    = 0.998 // of the way that is known, from frame to frame
 	echoLast    = 4     // frames of which an echo must be less when it is found:
 	echoProof   = 0.5   // so much may be left at first of what is an echo
-	echoYoung   = 25    // frames until it must be good for something,
+	echoYoung   = 25    // frames until it may do no harm,
+	echoTrial   = 50    // until it must be good for something,
 	echoOld     = 75    // and until that may be a voice that is louder than the echo
 	echoAlone   = 10    // times what is expected to remain of the echo is more than that,
 	echoLeast   = 0.06  // as is so much of the echo
 	echoMasked  = 0.2   // what is left of a frame that is mostly an echo
 	echoGate    = 0.1   // the gain of what is an echo alone,
-	echoHang    = 5     // frames after a voice
+	echoHang    = 5     // frames after a voice,
+	echoVoice   = 4     // which is so many times as loud as the line is when it is stillest
+	echoForget  = 1.005 // from frame to frame: 1 dB a second
 	echoSilence = 3000  // energy of a sample, -55 dBFS: what is fainter isn't looked at
 )
 
@@ -107,7 +111,7 @@ func (e *Echo) align(n int) {
 func (e *Echo) look(at int, f Frame) (alone, doubt bool) {
 	if e.search == nil {
 		e.search = &echoSearch{}
-		if e.said >= echoSaid { // nothing came back of so much: if this is an echo, it is one that has begun meanwhile
+		if e.said >= echoSaid && !e.known { // nothing came back of so much: if this is an echo, it is one that has begun meanwhile
 			e.search.tries = searchTries
 		}
 	}
@@ -131,7 +135,7 @@ func (e *Echo) look(at int, f Frame) (alone, doubt bool) {
 		return false, doubt
 	}
 	e.search.rest()
-	e.filter, e.search = filter, nil
+	e.filter, e.search, e.known = filter, nil, true
 	return alone, false
 }
 
@@ -324,7 +328,8 @@ type echoFilter struct {
 	came, left    float32 // energy of the last frame, and of what is left of it
 	before, after float32 // energy of what came, and of what was left of it, lately
 	frames        int
-	voice         int // frames since there was something else than an echo
+	voice         int     // frames since there was something else than an echo
+	still         float32 // energy of what is left of the stillest frame lately
 	gate          float64
 }
 
@@ -388,7 +393,7 @@ func (e *echoFilter) clean(of *Echo, at int, f Frame) (alone bool) {
 		remains = 0 // it knows nothing of this
 	}
 	alone = min(left, came) < max(echoAlone*remains, echoLeast*echo)
-	e.turnDown(f, alone)
+	e.turnDown(f, alone, left)
 	return alone || left < echoMasked*came // nobody who speaks is so much fainter than the echo of us
 }
 
@@ -432,13 +437,18 @@ func (e *echoFilter) follow(b int, share float32) {
 	}
 }
 
-// turnDown makes a frame fainter that holds nothing but what is left of an echo; not just after a voice.
-func (e *echoFilter) turnDown(f Frame, alone bool) {
-	if e.voice++; !alone {
+// turnDown makes a frame fainter that holds nothing but what is left of an echo; not just after a voice. The noise of the
+// line in a pause of what is sent is no echo, but no voice either: taken for one, it would let the echo's next beginning
+// through, and most of what is heard of an echo was that.
+func (e *echoFilter) turnDown(f Frame, alone bool, left float32) {
+	if e.still *= echoForget; left < e.still || e.frames == 1 {
+		e.still = left + 1
+	}
+	if e.voice++; !alone && left > max(echoSilence*float32(len(f)), echoVoice*e.still) {
 		e.voice = 0
 	}
 	was := e.gate
-	if e.gate = 1; e.voice > echoHang {
+	if e.gate = 1; alone && e.voice > echoHang {
 		e.gate = echoGate
 	}
 	if was == 1 && e.gate == 1 {
@@ -452,7 +462,7 @@ func (e *echoFilter) turnDown(f Frame, alone bool) {
 // failed reports whether it does more harm than good: there is no echo any more, or it comes another way.
 func (e *echoFilter) failed() bool {
 	if e.frames < echoOld {
-		return e.frames > echoYoung && e.after > 0.6*e.before
+		return e.frames > echoTrial && e.after > 0.6*e.before
 	}
 	return e.after > e.before
 }

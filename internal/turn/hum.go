@@ -6,19 +6,22 @@ import "time"
 // listening or a noise. The limits are logits, and were chosen with the voices that the rules are made with.
 
 const (
-	humSure   = -4.                    // with less, a sound doesn't silence a reply
-	humOn     = -2.                    // with less, a silenced reply goes on while the sound does,
-	humTime   = 300 * time.Millisecond // after so much of it: many a sentence begins like a hum, and an echo is over by then
+	humFirst  = -3.                    // with less, a sound doesn't silence a reply
+	humOn     = -1.5                   // with less, a silenced reply goes on while the sound does,
+	humTime   = 280 * time.Millisecond // after so much of it: many a sentence begins like a hum, and an echo is over by then
 	wordAgain = 0.                     // until that has more
-	humSaid   = -2.5                   // with less it counts as listening, if its text is a word or two
-	wordSaid  = 2.5                    // with more, little words and short ones count as words,
-	wordSure  = 4.                     // and with more than this, "oh" and "mm", and what the recognizer has missed
+	humSaid   = -2.5                   // with less it counts as listening, if its text is a word or two,
+	humBrief  = -1.                    // as it does with this if it is shorter than two words that mean something,
+	humSure   = -4.                    // and with less than this even if it lasts
+	wordSaid  = 2.5                    // with more, little words and short ones count as words, as does what the recognizer has missed,
+	wordSure  = 4.                     // and with more than this, "oh" and "mm"
 	wordLeast = 200 * time.Millisecond // but nothing that is shorter than this
+	wordsTime = 560 * time.Millisecond // so long are two words at least ("never mind" takes 700)
 )
 
 // Silences reports whether what is certainly speech silences a reply: not if its sound is only a hum. Of words that are 0
 // nothing is known.
-func Silences(words float32) bool { return words >= humSure }
+func Silences(words float32) bool { return words >= humFirst }
 
 // silences reports whether a reply falls silent when this utterance is certainly speech: it does so once, and once more
 // if it went on in a pause, or under what seemed to be a hum.
@@ -54,13 +57,13 @@ func (m *Machine) hums(g gist, words float32, lasted time.Duration) bool {
 	if g.halting || g.words > 2 {
 		return false
 	}
-	return words < humSaid && lasted < briefTime || words < humSure && lasted < m.sure()
+	return words < humBrief && lasted < wordsTime || words < humSaid && lasted < briefTime || words < humSure && lasted < m.sure()
 }
 
 // unclear reports whether an utterance of which nothing was understood surely had words: it was said over a reply, is
 // certainly speech, and lasts. Somebody who says that is not ignored, but asked to say it again.
 func (m *Machine) unclear(s *segment) bool {
-	return !m.manner.Sound && m.reply != nil && m.cuttable(m.reply) && s.sure && s.words > wordSure &&
+	return !m.manner.Sound && m.reply != nil && m.cuttable(m.reply) && s.sure && s.words > wordSaid &&
 		s.last-s.from+frameTime >= m.manner.Confirm && m.manner.MinWords <= 1
 }
 

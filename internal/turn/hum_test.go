@@ -7,7 +7,7 @@ import (
 
 // A hum doesn't silence a reply; what has words does, and so does a sound of which nothing is known.
 func TestSilences(t *testing.T) {
-	for words, want := range map[float32]bool{0: true, 3: true, -1: true, -6: false} {
+	for words, want := range map[float32]bool{0: true, 3: true, -2.5: true, -3.5: false} {
 		if got := Silences(words); got != want {
 			t.Errorf("words %v: %v", words, got)
 		}
@@ -28,16 +28,19 @@ func TestHum(t *testing.T) {
 		least  int // words that interrupt
 		sounds bool
 	}{
-		"a hum, at first":                 {sound: []part{{-2.5, 12}}, text: "yahya", held: true},
+		"a hum, at first":                 {sound: []part{{-2.5, 11}}, text: "yahya", held: true},
 		"a hum":                           {sound: []part{{-2.5, 14}}, text: "mm-hm"},
 		"a hum, and then words":           {sound: []part{{-2.5, 14}, {1, 10}}, text: "a table for two", held: true, cut: true},
 		"a hum heard as two words":        {sound: []part{{-3, 20}}, text: "and him"},
+		"what may be a hum":               {sound: []part{{-1.2, 20}}, text: "yet you", held: true},
+		"two words that may be a hum":     {sound: []part{{-1.2, 28}}, text: "never mind", held: true, cut: true},
 		"a hum heard as three":            {sound: []part{{-3, 20}}, text: "and him too", cut: true},
 		"a long hum heard as two words":   {sound: []part{{-5, 36}}, text: "and him"},
 		"two long words like a hum":       {sound: []part{{-3, 36}}, text: "pay later", cut: true},
 		"stop, like a hum":                {sound: []part{{-3, 16}}, text: "stop", cut: true},
 		"words heard as nothing":          {sound: []part{{5, 20}}, held: true, cut: true},
-		"words that may be":               {sound: []part{{3, 20}}, held: true},
+		"words that are likely":           {sound: []part{{3, 20}}, held: true, cut: true},
+		"words that may be":               {sound: []part{{2, 20}}, held: true},
 		"a short word heard as nothing":   {sound: []part{{5, 12}}, held: true},
 		"two words are asked for":         {sound: []part{{5, 20}}, held: true, least: 2},
 		"a model that hears for itself":   {sound: []part{{5, 20}}, held: true, sounds: true},

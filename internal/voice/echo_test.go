@@ -77,7 +77,7 @@ func TestEchoCancelled(t *testing.T) {
 			}
 			length := time.Duration(len(talk)) * time.Second / 8000
 			switch {
-			case len(silent) == 0:
+			case speaks && len(silent) == 0:
 				t.Errorf("speaks %v: it is never silent", speaks)
 			case !speaks && (before(silent, length) > 30 || heard > 0): // once, until it is clear that nobody speaks
 				t.Errorf("it was silent for %d packets of %v, and heard %d turns: %s", before(silent, length), length, heard, parley.CallTranscript(res.Turns))
