@@ -20,7 +20,7 @@ import (
 // mean, 850 ms in the mean where 5 % are, in each language 30 % fewer than by silence alone.
 func benchQuality(*bench) error {
 	for _, group := range []struct{ about, tests, dir string }{
-		{"voice detection, noise suppression, and echoes", "^(TestVAD|TestVADReal|TestDenoiser|TestEcho|TestEchoHeld|TestMelody|TestMelodyReal)$", "./internal/audio"},
+		{"voice detection, noise suppression, echoes, and how a voice ends", "^(TestVAD|TestCadenceReal|TestVADReal|TestDenoiser|TestEcho|TestEchoHeld|TestMelody|TestMelodyReal)$", "./internal/audio"},
 		{"who answered", "^(TestWhoAnswered|TestAnswerers)$", "./internal/turn"},
 		{"numbers, names and addresses", "^(TestCodes|TestSpelled)$", "./internal/turn"},
 		{"when a turn is over", "^TestTurnsHeldOut$", "./internal/lang"},
