@@ -87,7 +87,7 @@ const (
 	vadBands   = 14
 	vadBasic   = 3*vadBands + 14 // inputs, of which the network of words knows,
 	vadInputs  = vadBasic + 8    // and all
-	vadHang    = 12              // frames, 240 ms: bridges the pauses within words and between them,
+	vadHang    = 13              // frames, 260 ms: bridges the pauses within words and between them,
 	vadHiss    = 6               // so many after sounds without a pitch
 	vadFaint   = 22.0            // that are so many dB fainter than who speaks nearest, as words may end with a long hiss,
 	vadBrief   = 4               // and so many after a single frame
@@ -143,7 +143,7 @@ func NewVAD(rate Rate) *VAD {
 	return v
 }
 
-// Detect takes a frame. speech says whether somebody speaks: from up to 60 ms after the first sound until 240 ms
+// Detect takes a frame. speech says whether somebody speaks: from up to 60 ms after the first sound until 260 ms
 // after the last. voiced says of the frame alone whether it sounds like speech: the last one that does is where the
 // speech ended.
 func (v *VAD) Detect(f Frame) (speech, voiced bool) {
