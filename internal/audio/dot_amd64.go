@@ -6,7 +6,7 @@ func dot(a, b []float32) float32 {
 	b = b[:len(a)]
 	n, sum := len(a)&^3, float32(0)
 	if n > 0 {
-		sum = dotSSE(&a[0], &b[0], n)
+		rowsSSE(&sum, &a[0], &b[0], n, 1, 0)
 	}
 	for i := n; i < len(a); i++ {
 		sum += a[i] * b[i]
@@ -14,5 +14,19 @@ func dot(a, b []float32) float32 {
 	return sum
 }
 
+// products sets each of out to the scalar product of x and a row; the rows begin step values apart.
+func products(out, x, rows []float32, step int) {
+	if len(x) == 0 || len(x)%4 != 0 {
+		for i := range out {
+			out[i] = dot(x, rows[i*step:])
+		}
+		return
+	}
+	if last := len(out) - 1; last >= 0 {
+		_ = rows[last*step : last*step+len(x)]
+		rowsSSE(&out[0], &x[0], &rows[0], len(x), len(out), step)
+	}
+}
+
 //go:noescape
-func dotSSE(a, b *float32, n int) float32
+func rowsSSE(out, x, rows *float32, n, count, step int)

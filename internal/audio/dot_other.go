@@ -30,3 +30,10 @@ func dot(a, b []float32) float32 {
 	}
 	return s0 + s1 + s2 + s3
 }
+
+// products sets each of out to the scalar product of x and a row; the rows begin step values apart.
+func products(out, x, rows []float32, step int) {
+	for i := range out {
+		out[i] = dot(x, rows[i*step:])
+	}
+}

@@ -16,8 +16,9 @@ type fft struct {
 // turns are what all transforms of a length share.
 type turns struct {
 	n    int
-	rev  []int32     // of the half-length transform
-	turn []complex64 // e^(-2πik/n)
+	rev  []int32       // of the half-length transform
+	turn []complex64   // e^(-2πik/n)
+	step [][]complex64 // of the butterflies of each size from 8 on: those of turn that they need, one after the other
 }
 
 var turnsOf sync.Map // by length: every call has several transforms
@@ -37,6 +38,13 @@ func newTurns(n int) *turns {
 		s, c := math.Sincos(-2 * math.Pi * float64(i) / float64(n))
 		t.turn[i] = complex(float32(c), float32(s))
 	}
+	for size := 8; size <= n/2; size *= 2 {
+		var step []complex64
+		for k := range size / 2 {
+			step = append(step, t.turn[k*n/size])
+		}
+		t.step = append(t.step, step)
+	}
 	return t
 }
 
@@ -48,10 +56,12 @@ func (f *fft) forward(spectrum []complex64, x []float32) {
 	}
 	f.butterflies(w)
 	spectrum[0], spectrum[h] = complex(real(w[0])+imag(w[0]), 0), complex(real(w[0])-imag(w[0]), 0)
-	for k := 1; k < h; k++ {
-		a, b := w[k], conj(w[h-k])
-		even, odd := (a+b)*0.5, (a-b)*complex(0, -0.5)
-		spectrum[k] = even + f.turn[k]*odd
+	for k := 1; k <= h/2; k++ { // and its mirror image
+		a, b, t := w[k], w[h-k], f.turn[k]
+		even, other := 0.5*(real(a)+real(b)), 0.5*(imag(a)-imag(b))
+		re, im := 0.5*(imag(a)+imag(b)), 0.5*(real(b)-real(a)) // odd
+		re, im = re*real(t)-im*imag(t), re*imag(t)+im*real(t)
+		spectrum[k], spectrum[h-k] = complex(even+re, other+im), complex(even-re, im-other)
 	}
 }
 
@@ -71,14 +81,26 @@ func (f *fft) inverse(x []float32, spectrum []complex64) {
 	}
 }
 
+// butterflies begins with those of size 2 and 4, which turn by quarters only.
 func (f *fft) butterflies(w []complex64) {
-	for size := 2; size <= len(w); size *= 2 {
-		half, step := size/2, f.n/size
-		for start := 0; start < len(w); start += size {
-			lo, hi := w[start:start+half], w[start+half:start+size]
-			for k := range lo {
-				a, b := lo[k], hi[k]*f.turn[k*step]
-				lo[k], hi[k] = a+b, a-b
+	for i := 0; i+4 <= len(w); i += 4 {
+		p := (*[4]complex64)(w[i:])
+		a, b, c, d := p[0]+p[1], p[0]-p[1], p[2]+p[3], p[2]-p[3]
+		d = complex(imag(d), -real(d))
+		p[0], p[1], p[2], p[3] = a+c, b+d, a-c, b-d
+	}
+	for _, step := range f.step {
+		half := len(step)
+		for start := 0; start < len(w); start += 2 * half {
+			lo := w[start : start+half]
+			hi := w[start+half : start+2*half]
+			hi = hi[:len(lo)]
+			turn := step[:len(lo)]
+			for k, a := range lo {
+				x, y, c, s := real(hi[k]), imag(hi[k]), real(turn[k]), imag(turn[k])
+				re, im := x*c-y*s, x*s+y*c
+				lo[k] = complex(real(a)+re, imag(a)+im)
+				hi[k] = complex(real(a)-re, imag(a)-im)
 			}
 		}
 	}

@@ -211,3 +211,29 @@ func TestDot(t *testing.T) {
 	}()
 	dot(make([]float32, 8), make([]float32, 7)[:7:7])
 }
+
+// TestProducts: those of a network's rows are what dot gives, whatever is between the rows.
+func TestProducts(t *testing.T) {
+	for n := range 70 {
+		const step = 75
+		rows, x, out := make([]float32, 5*step), make([]float32, n), make([]float32, 5)
+		for i := range rows {
+			rows[i] = float32(i%11) - 5
+		}
+		for i := range x {
+			x[i] = float32(i%7)/2 - 1
+		}
+		products(out, x, rows, step)
+		for i, got := range out {
+			if want := dot(x, rows[i*step:]); got != want {
+				t.Errorf("row %d of %d values: %v, want %v", i, n, got, want)
+			}
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("what is behind the last row was read")
+		}
+	}()
+	products(make([]float32, 3), make([]float32, 8), make([]float32, 27)[:27:27], 10)
+}

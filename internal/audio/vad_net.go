@@ -72,25 +72,26 @@ var vadNetwork = newGRU(vadInputs, vadUnits, vadHeads).learned(vadWeights)
 type mind struct {
 	n    *gru
 	x    []float32 // the inputs, and the units after the last frame
-	next []float32
+	sums []float32 // of update, reset, new, and of what new hears of the units
 }
 
 func newMind(n *gru) mind {
-	return mind{n: n, x: make([]float32, n.inputs+n.units), next: make([]float32, n.units)}
+	return mind{n: n, x: make([]float32, n.inputs+n.units), sums: make([]float32, 4*n.units)}
 }
 
 // infer takes the inputs in x and gives the first value above the units, which is a logit.
 func (m *mind) infer() float32 {
-	n := m.n
-	for u := range m.next {
-		update := squash(n.bias[0][u] + dot(m.x, n.gate[0][u]))
-		reset := squash(n.bias[1][u] + dot(m.x, n.gate[1][u]))
-		w := n.gate[2][u]
-		fresh := tanh(n.bias[2][u] + dot(m.x[:n.inputs], w[:n.inputs]) +
-			reset*(n.bias[3][u]+dot(m.x[n.inputs:], w[n.inputs:])))
-		m.next[u] = fresh + update*(m.x[n.inputs+u]-fresh)
+	n, units := m.n, m.x[m.n.inputs:]
+	I, U := n.inputs, len(units)
+	W := I + U
+	update, reset, fresh, under := m.sums[:U], m.sums[U:2*U], m.sums[2*U:3*U], m.sums[3*U:4*U]
+	products(m.sums[:2*U], m.x, n.all, W)
+	products(fresh, m.x[:I], n.all[2*U*W:], W)
+	products(under, units, n.all[2*U*W+I:], W)
+	for u, was := range units { // apart from the sums, as the processor does several of these at a time
+		f := tanh(n.bias[2][u] + fresh[u] + squash(n.bias[1][u]+reset[u])*(n.bias[3][u]+under[u]))
+		units[u] = f + squash(n.bias[0][u]+update[u])*(was-f)
 	}
-	copy(m.x[n.inputs:], m.next)
 	return m.value(0)
 }
 
