@@ -30,3 +30,17 @@ func products(out, x, rows []float32, step int) {
 
 //go:noescape
 func rowsSSE(out, x, rows *float32, n, count, step int)
+
+// squashAll squashes each of x.
+func squashAll(x []float32) {
+	n := len(x) &^ 3
+	if n > 0 {
+		squashSSE(&x[0], n)
+	}
+	for i := n; i < len(x); i++ {
+		x[i] = squash(x[i])
+	}
+}
+
+//go:noescape
+func squashSSE(x *float32, n int)

@@ -37,3 +37,10 @@ func products(out, x, rows []float32, step int) {
 		out[i] = dot(x, rows[i*step:])
 	}
 }
+
+// squashAll squashes each of x.
+func squashAll(x []float32) {
+	for i, v := range x {
+		x[i] = squash(v)
+	}
+}

@@ -237,3 +237,22 @@ func TestProducts(t *testing.T) {
 	}()
 	products(make([]float32, 3), make([]float32, 8), make([]float32, 27)[:27:27], 10)
 }
+
+// TestSquash: many at a time are squashed as each of them is, at the ends of the scale, too.
+func TestSquash(t *testing.T) {
+	for n := range 9 {
+		for v := float32(-120); v < 120; v += 0.37 {
+			x := make([]float32, n)
+			for i := range x {
+				x[i] = v + float32(i)
+			}
+			squashAll(x)
+			for i, got := range x {
+				want := 1 / (1 + math.Exp(-float64(v+float32(i))))
+				if math.Abs(float64(got)-want) > 1e-6 {
+					t.Fatalf("%v of %v: %v, want %v", i, v, got, want)
+				}
+			}
+		}
+	}
+}

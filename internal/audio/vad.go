@@ -23,6 +23,7 @@ type VAD struct {
 	edges    [vadBands + 1]int // of the bands, in values of the spectrum
 
 	now    [vadBands]float64    // power of this frame
+	upper  [vadBands]float64    // and that of the upper half of each band
 	power  [vadBands]float64    // smoothed
 	usual  [vadBands]float64    // dB, over seconds
 	least  [2][vadBands]float64 // minima of power, of this stretch and of the one before
@@ -33,20 +34,21 @@ type VAD struct {
 	last   float64              // score
 	frames int
 
-	mind  mind
-	hang  int       // frames until the speech is over
-	run   int       // voiced frames of it
-	on    bool      // the last frame was one
-	hint  bool      // it would have been, were it certain that there is speech
-	hush  int       // frames without a sound until now
-	broke bool      // the present sound came after a while without any
-	sure  float32   // evidence that there is
-	tone  int       // frames of it that have a pitch
-	bare  int       // frames that the network took for speech since one had a pitch
-	wave  []float32 // for the pitch, at 4 kHz
-	near  float64   // dB: how loud the nearest speaker is, or what else is loudest
-	fine  [vadLater + 1]lines
-	sung  tune
+	mind   mind
+	second mind
+	hang   int       // frames until the speech is over
+	run    int       // voiced frames of it
+	on     bool      // the last frame was one
+	hint   bool      // it would have been, were it certain that there is speech
+	hush   int       // frames without a sound until now
+	broke  bool      // the present sound came after a while without any
+	sure   float32   // evidence that there is
+	tone   int       // frames of it that have a pitch
+	bare   int       // frames that the network took for speech since one had a pitch
+	wave   []float32 // for the pitch, at 4 kHz
+	near   float64   // dB: how loud the nearest speaker is, or what else is loudest
+	fine   [vadLater + 1]lines
+	sung   tune
 
 	words   words
 	cadence cadence
@@ -85,13 +87,14 @@ func (a *lines) like(b *lines) float32 {
 
 const (
 	vadBands   = 14
-	vadBasic   = 3*vadBands + 14 // inputs, of which the network of words knows,
-	vadInputs  = vadBasic + 8    // and all
-	vadHang    = 13              // frames, 260 ms: bridges the pauses within words and between them,
-	vadHiss    = 6               // so many after sounds without a pitch
-	vadFaint   = 22.0            // that are so many dB fainter than who speaks nearest, as words may end with a long hiss,
-	vadBrief   = 4               // and so many after a single frame
-	vadStretch = 60              // frames
+	vadBasic   = 3*vadBands + 14         // inputs, of which the network of words knows,
+	vadTuned   = vadBasic + 8            // and those that tell music: all of the first network,
+	vadInputs  = vadTuned + vadBands + 2 // and of the second
+	vadHang    = 13                      // frames, 260 ms: bridges the pauses within words and between them,
+	vadHiss    = 6                       // so many after sounds without a pitch
+	vadFaint   = 22.0                    // that are so many dB fainter than who speaks nearest, as words may end with a long hiss,
+	vadBrief   = 2                       // and so many after a single frame
+	vadStretch = 60                      // frames
 
 	vadShort = 3     // a note's pitch is compared with that of so many frames before, and its tones,
 	vadFine  = 120   // values of the spectrum that are compared with those of
@@ -107,6 +110,7 @@ const (
 	vadHush    = 25             // if it comes after so many frames without any
 	vadAlike   = 3*vadBands + 7 // the input that it is compared with
 
+	vadFirst     = 0.6  // so much of the logit is the first network's
 	vadThreshold = 0    // logit
 	vadDoubt     = 1.2  // in the first frames of a stream, when a noise that was always there seems new
 	vadNew       = 8    // frames
@@ -127,7 +131,7 @@ const (
 func NewVAD(rate Rate) *VAD {
 	n := int(rate) / 8000 * 256
 	v := &VAD{fft: newFFT(n), window: make([]float32, n), history: make([]float32, n), x: make([]float32, n),
-		spectrum: make([]complex64, n/2+1), peak: -100, wave: make([]float32, 128), mind: newMind(vadNetwork),
+		spectrum: make([]complex64, n/2+1), peak: -100, wave: make([]float32, 128), mind: newMind(vadNetwork), second: newMind(vad2Network),
 		words: words{mind: newMind(wordsNetwork)}}
 	for i := range v.window {
 		v.window[i] = float32(0.5-0.5*math.Cos(2*math.Pi*(float64(i)+0.5)/float64(n))) / float32(n)
@@ -148,7 +152,7 @@ func NewVAD(rate Rate) *VAD {
 // speech ended.
 func (v *VAD) Detect(f Frame) (speech, voiced bool) {
 	v.listen(f)
-	logit := v.mind.infer()
+	logit := vadFirst*v.mind.infer() + (1-vadFirst)*v.second.infer()
 	least := float32(vadThreshold)
 	switch {
 	case v.floor < vadStill && v.hang == 0:
@@ -260,7 +264,7 @@ func (v *VAD) listen(f Frame) {
 	slow := 1 / float64(min(v.frames, 150))
 	var score, total, floor, mean float64
 	var shape [vadBands]float64
-	inputs := v.mind.x
+	inputs := v.second.x
 	for b := range vadBands {
 		p := v.now[b]
 		total += p
@@ -300,9 +304,21 @@ func (v *VAD) listen(f Frame) {
 	rest[10] = float32(v.loud/20 - 3)
 	rest[11] = float32(1 - v.far()/10)
 	rest[12], rest[13] = v.steady()
-	v.music(inputs[vadBasic:vadInputs], score, shape)
+	v.music(inputs[vadBasic:vadTuned], score, shape)
+	v.finer(inputs[vadTuned:vadInputs])
 	v.last = score
+	copy(v.mind.x, inputs[:vadTuned])
 	v.words.keep(v.frames, inputs[:vadBasic])
+}
+
+// finer sets the inputs that say how the power of each band is spread in it, and how loud noise and speech are on this line.
+func (v *VAD) finer(inputs []float32) {
+	for b, p := range v.upper {
+		db := 10 * math.Log10((p+0.005)/(v.now[b]-p+0.005))
+		inputs[b] = float32(min(max(db, -18), 18) / 8)
+	}
+	inputs[vadBands] = float32(v.floor/20 - 2)
+	inputs[vadBands+1] = float32(min(v.near-v.floor, 60)/20 - 1)
 }
 
 // steady says how much of the spectrum's fine lines is where it was 120 and 240 ms before: the tones of music stay for
@@ -338,10 +354,15 @@ func (v *VAD) spectral(f Frame) {
 	}
 	v.fft.forward(v.spectrum, v.x)
 	for b := range vadBands {
-		v.now[b] = 0.01
-		for k := v.edges[b]; k < v.edges[b+1]; k++ {
-			v.now[b] += float64(power(v.spectrum[k]))
+		var low, high float32
+		first, middle, last := v.edges[b], (v.edges[b]+v.edges[b+1])/2, v.edges[b+1]
+		for _, c := range v.spectrum[first:middle] {
+			low += power(c)
 		}
+		for _, c := range v.spectrum[middle:last] {
+			high += power(c)
+		}
+		v.now[b], v.upper[b] = 0.01+float64(low)+float64(high), float64(high)
 	}
 }
 

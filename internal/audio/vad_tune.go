@@ -21,7 +21,7 @@ func (v *VAD) music(inputs []float32, score float64, shape [vadBands]float64) {
 	long, _ := t.stays(v.frames, vadSoon)
 	inputs[1], inputs[2], inputs[3] = 2*short, 2*long, 2*glide
 	t.held += 0.02 * (long - t.held)
-	t.tones += 0.01 * (v.mind.x[vadBasic-2]/2 - t.tones)
+	t.tones += 0.01 * (v.second.x[vadBasic-2]/2 - t.tones)
 	tilt := float32(0)
 	for b, db := range shape {
 		if b < vadBands/2 {
