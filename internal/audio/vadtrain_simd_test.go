@@ -67,6 +67,36 @@ func gather(a, k, rows []float32, step int) {
 		s6.Store((*[8]float32)(to[48:]))
 		s7.Store((*[8]float32)(to[56:]))
 	}
+	for ; at+32 <= len(a); at += 32 {
+		to := (*[32]float32)(a[at:])
+		s0 := archsimd.LoadFloat32x8((*[8]float32)(to[0:]))
+		s1 := archsimd.LoadFloat32x8((*[8]float32)(to[8:]))
+		s2 := archsimd.LoadFloat32x8((*[8]float32)(to[16:]))
+		s3 := archsimd.LoadFloat32x8((*[8]float32)(to[24:]))
+		for i, v := range k {
+			by, row := archsimd.BroadcastFloat32x8(v), (*[32]float32)(rows[i*step+at:])
+			s0 = archsimd.LoadFloat32x8((*[8]float32)(row[0:])).MulAdd(by, s0)
+			s1 = archsimd.LoadFloat32x8((*[8]float32)(row[8:])).MulAdd(by, s1)
+			s2 = archsimd.LoadFloat32x8((*[8]float32)(row[16:])).MulAdd(by, s2)
+			s3 = archsimd.LoadFloat32x8((*[8]float32)(row[24:])).MulAdd(by, s3)
+		}
+		s0.Store((*[8]float32)(to[0:]))
+		s1.Store((*[8]float32)(to[8:]))
+		s2.Store((*[8]float32)(to[16:]))
+		s3.Store((*[8]float32)(to[24:]))
+	}
+	for ; at+16 <= len(a); at += 16 {
+		to := (*[16]float32)(a[at:])
+		s0 := archsimd.LoadFloat32x8((*[8]float32)(to[0:]))
+		s1 := archsimd.LoadFloat32x8((*[8]float32)(to[8:]))
+		for i, v := range k {
+			by, row := archsimd.BroadcastFloat32x8(v), (*[16]float32)(rows[i*step+at:])
+			s0 = archsimd.LoadFloat32x8((*[8]float32)(row[0:])).MulAdd(by, s0)
+			s1 = archsimd.LoadFloat32x8((*[8]float32)(row[8:])).MulAdd(by, s1)
+		}
+		s0.Store((*[8]float32)(to[0:]))
+		s1.Store((*[8]float32)(to[8:]))
+	}
 	for ; at < len(a); at += 8 {
 		to := (*[8]float32)(a[at:])
 		s := archsimd.LoadFloat32x8(to)

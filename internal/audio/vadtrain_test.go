@@ -194,12 +194,16 @@ func tilted(pcm []int16, k float64) []int16 {
 
 // other is a part of a sound that is no speech, faster or slower than it was: another dog, another door.
 func (tr *trainer) other(from [][]int16, rate Rate, seconds float64) []int16 {
-	part, pace := tr.excerpt(from, rate, seconds), math.Exp(0.5*tr.rand.Float64()-0.25)
-	out := make([]int16, int(float64(len(part)-1)/pace))
+	return paced(tr.excerpt(from, rate, seconds), math.Exp(0.5*tr.rand.Float64()-0.25))
+}
+
+// paced is a sound so many times as fast, and as high.
+func paced(pcm []int16, pace float64) []int16 {
+	out := make([]int16, int(float64(len(pcm)-1)/pace))
 	for i := range out {
 		at := float64(i) * pace
 		j, share := int(at), at-math.Floor(at)
-		out[i] = int16(float64(part[j])*(1-share) + float64(part[min(j+1, len(part)-1)])*share)
+		out[i] = int16(float64(pcm[j])*(1-share) + float64(pcm[min(j+1, len(pcm)-1)])*share)
 	}
 	return out
 }
