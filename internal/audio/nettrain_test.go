@@ -32,6 +32,35 @@ func (n *gru) forget(r *rand.Rand) {
 	}
 }
 
+// outgrow gives a network what a smaller one has learned. What it has more of begins at random, and is hardly listened to at first.
+func (n *gru) outgrow(old *gru, r *rand.Rand) {
+	n.forget(r)
+	for g, rows := range n.gate {
+		for u, row := range rows[:old.units] {
+			for i := range row {
+				row[i] = float32(r.NormFloat64() * 0.01)
+			}
+			copy(row, old.gate[g][u][:old.inputs])
+			clear(row[n.inputs:])
+			copy(row[n.inputs:], old.gate[g][u][old.inputs:])
+		}
+	}
+	for k := range n.bias {
+		clear(n.bias[k][old.units:])
+		copy(n.bias[k], old.bias[k])
+	}
+	for u := old.units; u < n.units; u++ {
+		n.bias[0][u] = 1
+	}
+	for h, row := range n.head {
+		for u := range row {
+			row[u] = float32(r.NormFloat64() * 0.01)
+		}
+		copy(row, old.head[h][:old.units])
+		row[n.units] = old.head[h][old.units]
+	}
+}
+
 func (n *gru) write(t *testing.T, file string) {
 	out := make([]byte, 0, 2*len(n.all))
 	for _, w := range n.all {

@@ -5,13 +5,13 @@ import "math"
 // VAD says which frames hold speech. It compares the power in 14 bands with what each falls to (its minima over the
 // last seconds), with what it usually is and with that of the other bands, looks how these differences are spread
 // lately, how clear a pitch the sound has, how suddenly it came, how much fainter it is than who speaks nearest, and
-// whether its tones and its pitch stay where they were, as those of music do, and has a small recurrent neural network
+// whether its tones and its pitch stay where they were, as those of music do, and has two small recurrent neural networks
 // infer (vad_net.go): so it hears how a sound goes on, and gets less sensitive in noise that is itself restless, as that of
-// other people. The network learned from recordings of people and of noises, which testdata/real.tsv lists. Sound that
+// other people. The networks learned from recordings of people and of noises, which testdata/real.tsv lists. Sound that
 // it takes for speech must soon show a pitch, which breath and rustling paper don't have. On a line with noise a doubtful
 // frame counts only if the next one is speech, too, and in music more is wanted.
 //
-// What may be speech is to be heard from its first frame on, but little of that is certain. The network has a second
+// What may be speech is to be heard from its first frame on, but little of that is certain. The first network has a second
 // opinion, of which coughs, doors and dogs were to be kept out at any price: Sure adds up its logits until the odds are
 // enough, once there was a pitch.
 type VAD struct {

@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 )
 
-// The network of VAD: a layer of gated recurrent units (Cho and others, 2014), and above it one value that says
+// A network of VAD: a layer of gated recurrent units (Cho and others, 2014), and above it one value that says
 // whether there is speech, one that says whether it is certainly speech, and one for each band that says how much of
-// its power is speech. Its weights are made by `go test -tags train -run VADTrain`.
+// its power is speech. Their weights are made by `go test -tags train -run VADTrain`.
 
 const (
 	vadUnits  = 64

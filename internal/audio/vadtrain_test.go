@@ -11,13 +11,16 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// trainer makes the network of VAD. It learns from conversations that it puts together, each one some seven times: people of
+// trainer makes the networks of VAD, one at a time: the first, or with PARLEY_TRAIN_SECOND=1 the second, which begins as a copy
+// of the first with more units and inputs. They learn from conversations that it puts together, each one some seven times: people of
 // testdata/real.tsv (and, one in eight, voices of espeak-ng in seven languages and two of flite's), in noises of that
-// list or made here, 0 to 20 dB below the speech or, in one of three, much less, with sudden sounds in it, through a
+// list or made here, which come through resonances by lot, 0 to 20 dB below the speech or, in one of three, much less, with sudden sounds in it, through a
 // telephone's codec. In one of three the line is quiet, and the sounds are as loud as speech. PARLEY_TRAIN_MINUTES says
 // how many minutes of processor it takes (30): the machine may have other things to do. Of flite, slt and awb are kept for
 // the tests.
@@ -28,7 +31,8 @@ type trainer struct {
 	voices map[Rate][][]int16
 	noises map[string]map[Rate][][]int16
 	shelf  []lesson // lessons to be used again
-	kind   string   // of the last noise
+	pick   *rand.Rand
+	kind   string // of the last noise
 }
 
 var sentences = map[string]string{
@@ -42,7 +46,7 @@ var sentences = map[string]string{
 }
 
 func TestVADTrain(t *testing.T) {
-	tr := &trainer{t: t, rand: rand.New(rand.NewPCG(1, 1)), people: map[Rate][][]int16{}, voices: map[Rate][][]int16{},
+	tr := &trainer{t: t, rand: rand.New(rand.NewPCG(1, 1)), pick: rand.New(rand.NewPCG(1, 2)), people: map[Rate][][]int16{}, voices: map[Rate][][]int16{},
 		noises: map[string]map[Rate][][]int16{}}
 	for _, r := range recordings(t, "train") {
 		switch {
@@ -67,14 +71,6 @@ func TestVADTrain(t *testing.T) {
 			t.Fatal(err)
 		}
 		tr.add(tr.noises["machines"], a.loop)
-	}
-	tr.noises["tune"] = map[Rate][][]int16{}
-	for range 40 {
-		tune := make([]int16, 20*int(Wide))
-		for i, v := range unit(tr.tune(Wide, len(tune))) {
-			tune[i] = clip(3000 * v)
-		}
-		tr.add(tr.noises["tune"], tune)
 	}
 	fmt.Printf("%d recordings of people\n", len(tr.people[Wide]))
 	tr.learn()
@@ -142,6 +138,15 @@ func (tr *trainer) converse() lesson {
 		Fade(clean[begin:], gain, gain)
 		if r.IntN(5) > 0 {
 			clean = append(clean, make([]int16, int(float64(rate)*4*r.Float64()*r.Float64()))...)
+		}
+	}
+	if r.IntN(3) == 0 {
+		x := make([]float64, len(clean))
+		for i, v := range clean {
+			x[i] = float64(v)
+		}
+		for i, v := range tr.coloured(x, rate, 6) {
+			clean[i] = clip(v)
 		}
 	}
 	clean = append(clean, make([]int16, int(rate))...)
@@ -227,7 +232,7 @@ func (tr *trainer) lesson(rate Rate, clean, mixed []int16, noise []float64, mark
 				sure[b] = 1
 			}
 		}
-		l.x = append(l.x, [vadInputs]float32(v.mind.x[:vadInputs]))
+		l.x = append(l.x, [vadInputs]float32(v.second.x[:vadInputs]))
 		l.share, l.sure = append(l.share, share), append(l.sure, sure)
 	}
 	l.kind, l.marks, l.fresh = tr.kind, marks, make([]bool, len(marks))
@@ -298,8 +303,9 @@ func (tr *trainer) noise(rate Rate, seed uint64, n, talkers int) []float64 {
 			part := from[r.IntN(len(from))]
 			part = part[r.IntN(max(len(part)/2, len(part)-15*int(rate))):]
 			k := gain / (32768*activeLevel(part, rate) + 1)
-			for _, s := range part[:min(len(part), n-i)] {
-				x[i] += k * float64(s)
+			for at, pace := 0.0, math.Exp(0.4*r.Float64()-0.2); int(at)+1 < len(part) && i < n; at += pace {
+				j, share := int(at), at-math.Floor(at)
+				x[i] += k * (float64(part[j])*(1-share) + float64(part[j+1])*share)
 				i++
 			}
 		}
@@ -331,16 +337,24 @@ func (tr *trainer) noise(rate Rate, seed uint64, n, talkers int) []float64 {
 		fill(places["machines"][rate], 1)
 	case kind < 12:
 		fill(places["typing"][rate], 1)
-	case kind < 20:
+	case kind < 18:
 		tr.kind = "music"
 		tr.play(x, places["music"][rate], rate)
+	case kind < 20:
+		tr.kind = "music"
+		x = tr.tune(rate, n)
 	case kind < 21:
 		fill(places["clip"][rate], 1)
 	case kind < 22:
 		return unit(tr.keys(rate, n))
 	case kind < 25:
 		tr.kind = "music"
-		tr.play(x, places["tune"][rate], rate)
+		x = tr.tune(rate, n)
+		if r.IntN(4) == 0 {
+			for i, v := range tr.tune(rate, n) {
+				x[i] += v
+			}
+		}
 	case kind < 26: // a place with several noises
 		fill(places["machines"][rate], 0.7)
 		fill(places[[]string{"typing", "clip", "music"}[r.IntN(3)]][rate], 0.7)
@@ -353,7 +367,27 @@ func (tr *trainer) noise(rate Rate, seed uint64, n, talkers int) []float64 {
 			x[i] *= math.Exp(0.8 * math.Sin(begin+2*math.Pi*often*float64(i)/float64(rate)))
 		}
 	}
-	return unit(x)
+	return unit(tr.coloured(x, rate, 12))
+}
+
+// coloured is a sound that came another way: through up to three resonances or the opposite, of so many dB at most. It is
+// not heard, but keeps the network from learning what these recordings have in common.
+func (tr *trainer) coloured(x []float64, rate Rate, most float64) []float64 {
+	for range tr.rand.IntN(4) {
+		// a peaking equalizer, as in the Audio EQ Cookbook (R. Bristow-Johnson)
+		hz := 150 * math.Exp(math.Log(3600.0/150)*tr.rand.Float64())
+		gain, q := math.Pow(10, most*(2*tr.rand.Float64()-1)/40), 0.4+2*tr.rand.Float64()
+		w := 2 * math.Pi * hz / float64(rate)
+		alpha, c := math.Sin(w)/(2*q), -2*math.Cos(w)
+		b0, b2, a0, a2 := 1+alpha*gain, 1-alpha*gain, 1+alpha/gain, 1-alpha/gain
+		var x1, x2, y1, y2 float64
+		for i, v := range x {
+			y := (b0*v + c*x1 + b2*x2 - c*y1 - a2*y2) / a0
+			x1, x2, y1, y2 = v, x1, y, y1
+			x[i] = y
+		}
+	}
+	return x
 }
 
 // play adds music: pieces that are in another key and slower or faster than they were, duller or brighter, and at times two at
@@ -471,52 +505,39 @@ func (tr *trainer) cough(rate Rate) []int16 {
 	return out
 }
 
-// tune is music: chords and a melody on instruments that are plucked or blown, and sometimes a drum.
+// tune is music: chords and a melody on instruments that are plucked, struck, blown or bowed, in phrases, and sometimes a drum.
 func (tr *trainer) tune(rate Rate, n int) []float64 {
 	r, x := tr.rand, make([]float64, n)
-	beat, key := 0.25+0.5*r.Float64(), 110*math.Pow(2, 2*r.Float64())
-	bright, hold, drum := 0.6+1.5*r.Float64(), 0.1+1.5*r.Float64(), r.IntN(2)
-	waver := 0.004 * r.Float64() * float64(r.IntN(2))
-	attack, strings := 100.0, 1+2*r.IntN(2) // a few strings together are never quite in tune
-	if r.IntN(3) == 0 {
-		attack, hold = 4+10*r.Float64(), hold+1
-	}
-	note := func(at, hz, gain float64) {
-		begin := int(at * float64(rate))
-		hz *= 1 + 0.003*r.NormFloat64()
-		for h := 1.0; h <= 8 && h*hz < float64(rate)*0.45; h++ {
-			amp := gain / math.Pow(h, bright) * (0.5 + r.Float64())
-			fade := hold / math.Sqrt(h)
-			less, loud := math.Exp(-1/(fade*float64(rate))), 1.0
-			at, turn := cmplx.Rect(1, 6*r.Float64()), 2*math.Pi*h*hz/float64(rate)
-			step := cmplx.Rect(1, turn)
-			for i := 0; i < int(2.5*fade*float64(rate)) && begin+i < n; i++ {
-				s := float64(i) / float64(rate)
-				if waver > 0 && i%64 == 0 {
-					step = cmplx.Rect(1, turn*(1+2*math.Pi*waver*math.Cos(2*math.Pi*5*s)))
-				}
-				at, loud = at*step, loud*less
-				x[begin+i] += amp * min(1, s*attack) * loud * imag(at)
-			}
-		}
-	}
+	beat, key := 0.11+0.55*r.Float64()*r.Float64()+0.05*r.Float64(), 110*math.Pow(2, 3*r.Float64())
+	drum, dense := r.IntN(3), 0.3+0.7*r.Float64()
 	scale := []float64{0, 2, 4, 5, 7, 9, 11}
-	for at := 0.0; at < float64(n)/float64(rate); at += beat {
-		if melody := key * math.Pow(2, scale[r.IntN(7)]/12+float64(r.IntN(2))); r.IntN(4) > 0 {
-			for range strings {
-				note(at, melody, 1/float64(strings))
-			}
+	if r.IntN(2) == 0 {
+		scale = []float64{0, 2, 3, 5, 7, 8, 10}
+	}
+	melody, chords := tr.instrument(rate), tr.instrument(rate)
+	second := float64(rate)
+	step := r.IntN(14)
+	for at := 0.0; at < float64(n)/second; at += beat * float64(1+r.IntN(4)/3) {
+		if r.IntN(25) == 0 {
+			at += 2.5 * r.Float64() // between two phrases
 		}
-		if r.IntN(3) == 0 {
+		if r.Float64() < dense {
+			if step += r.IntN(7) - 3; r.IntN(4) == 0 {
+				step = r.IntN(14)
+			}
+			step = max(0, min(step, 13))
+			melody(x, at, key*math.Pow(2, scale[step%7]/12+float64(step/7)), 1)
+		}
+		if r.IntN(4) == 0 {
 			root := r.IntN(5)
 			for _, d := range []int{0, 2, 4} {
-				note(at, key/2*math.Pow(2, scale[(root+d)%7]/12), 0.5)
+				chords(x, at, key/2*math.Pow(2, scale[(root+d)%7]/12), 0.5)
 			}
 		}
 		if drum == 1 {
-			for i := range int(0.1 * float64(rate)) {
-				if j := int(at*float64(rate)) + i; j < n {
-					x[j] += 1.5 * r.NormFloat64() * math.Exp(-float64(i)/(0.02*float64(rate)))
+			for i := range int(0.1 * second) {
+				if j := int(at*second) + i; j < n {
+					x[j] += 1.5 * r.NormFloat64() * math.Exp(-float64(i)/(0.02*second))
 				}
 			}
 		}
@@ -527,9 +548,66 @@ func (tr *trainer) tune(rate Rate, n int) []float64 {
 	return x
 }
 
+// instrument adds notes to a piece. Its partials are harmonics, stretched ones as of a piano, or those of a bell or a bar.
+func (tr *trainer) instrument(rate Rate) func(x []float64, at, hz, gain float64) {
+	r, second := tr.rand, float64(rate)
+	bright, hold, waver := 0.4+2.2*r.Float64(), 0.06+1.6*r.Float64()*r.Float64(), 0.006*r.Float64()*float64(r.IntN(2))
+	attack, strings, most := 40+200*r.Float64(), 1+2*r.IntN(2), 1+r.IntN(10) // a few strings together are never quite in tune
+	if r.IntN(3) == 0 {
+		attack, hold = 4+14*r.Float64(), hold+0.7
+	}
+	stopped, glide := math.Inf(1), 0.0
+	if r.IntN(3) == 0 {
+		stopped = 0.06 + 0.3*r.Float64() // staccato
+	}
+	if r.IntN(5) == 0 {
+		glide = 0.06 * (2*r.Float64() - 1) // as a guitar's string is bent
+	}
+	ratio, loud := make([]float64, most), make([]float64, most)
+	stretch, bell := 0.002*r.Float64()*float64(r.IntN(2)), r.IntN(4) == 0
+	for h := range ratio {
+		f := float64(h + 1)
+		ratio[h], loud[h] = f*math.Sqrt(1+stretch*f*f), math.Pow(f, -bright)*(0.3+r.Float64())
+		if bell && h > 0 {
+			ratio[h] = ratio[h-1] + 0.5 + 2.5*r.Float64()
+		}
+		if r.IntN(6) == 0 {
+			loud[h] *= 0.1
+		}
+	}
+	return func(x []float64, at, hz, gain float64) {
+		begin, n := int(at*second), len(x)
+		gain *= (0.4 + 0.8*r.Float64()) / float64(strings)
+		for range strings {
+			tuned := hz * (1 + 0.003*r.NormFloat64())
+			for h, f := range ratio {
+				if f*tuned > second*0.45 {
+					break
+				}
+				fade := hold / math.Sqrt(f)
+				turn, less, level := 2*math.Pi*f*tuned/second, math.Exp(-1/(fade*second)), gain*loud[h]
+				phase, step := cmplx.Rect(1, 6*r.Float64()), cmplx.Rect(1, turn)
+				for i := 0; i < int(2.5*fade*second) && begin+i < n; i++ {
+					s := float64(i) / second
+					if (waver > 0 || glide != 0) && i%64 == 0 {
+						step = cmplx.Rect(1, turn*(1+2*math.Pi*waver*math.Cos(2*math.Pi*5*s)+glide*math.Exp(-6*s)))
+					}
+					if s > stopped {
+						level *= 1 - 40/second
+					}
+					phase, level = phase*step, level*less
+					x[begin+i] += min(1, s*attack) * level * imag(phase)
+				}
+			}
+		}
+	}
+}
+
 const (
 	lessonStep  = 100   // frames between two updates of the weights
 	lessonClass = 8     // conversations at a time
+	lessonFirst = 300   // conversations are made before any is used again,
+	lessonShelf = 2000  // and so many are kept
 	lessonMean  = 15000 // updates, of which the weights are a mean
 )
 
@@ -538,8 +616,16 @@ const (
 // speech as 5 (1.5) and the rest of it as 1 (1.3 among other voices); of the second, a false alarm in a loud noise as 6 (7 in
 // music) and the first 100 ms as 6 (3).
 func (tr *trainer) learn() {
-	n, fastest := vadNetwork, 0.001
-	if os.Getenv("PARLEY_TRAIN_ON") == "" {
+	n, file, fastest := vadNetwork, "vad.weights", 0.001
+	second, on := os.Getenv("PARLEY_TRAIN_SECOND") != "", os.Getenv("PARLEY_TRAIN_ON") != ""
+	if second {
+		n, file, fastest = vad2Network, "vad2.weights", 0.0007
+	}
+	switch {
+	case on:
+	case second:
+		n.outgrow(vadNetwork, tr.rand)
+	default:
 		n.forget(tr.rand)
 		fastest = 0.002
 	}
@@ -547,59 +633,89 @@ func (tr *trainer) learn() {
 	minutes := trainMinutes(30)
 	begun, down := cpu(), descend(n)
 	loss, frames, told := 0.0, 0, time.Now()
+	others := newGRU(n.inputs, n.units, len(n.head))
+	fresh := make(chan lesson, 1)
 	for {
 		done := (cpu() - begun).Minutes() / minutes
 		if done >= 1 {
 			break
 		}
 		var class [lessonClass]lesson
-		var units [lessonClass][vadUnits]float32
+		units := make([][]float32, lessonClass)
 		longest := 0
 		for i := range class {
-			class[i] = tr.next()
+			class[i], units[i] = tr.next(), make([]float32, n.units)
 			longest = max(longest, len(class[i].x))
+		}
+		if len(tr.shelf) >= lessonFirst { // one for the next class, meanwhile
+			go func() { fresh <- tr.converse() }()
 		}
 		for at := 0; at < longest; at += lessonStep {
 			clear(down.g.all)
-			count := 0
-			for i, l := range class {
-				if at >= len(l.x) {
-					continue
+			clear(others.all)
+			var next atomic.Int32
+			part := func(g *gru) (loss float64, count int) {
+				for {
+					i := int(next.Add(1)) - 1
+					if i >= lessonClass {
+						return loss, count
+					}
+					l := class[i]
+					if at >= len(l.x) {
+						continue
+					}
+					end := min(at+lessonStep, len(l.x))
+					loss += study(n, g, end-at, units[i], func(j int) []float32 { return l.x[at+j][:n.inputs] },
+						func(p *pass, j int) float64 { return l.judge(p, at+j) })
+					count += end - at
 				}
-				end := min(at+lessonStep, len(l.x))
-				cost := study(n, down.g, end-at, units[i][:], func(j int) []float32 { return l.x[at+j][:] },
-					func(p *pass, j int) float64 { return l.judge(p, at+j) })
-				loss, frames, count = loss+cost, frames+end-at, count+end-at
 			}
+			var cost float64
+			var count int
+			var other sync.WaitGroup
+			other.Go(func() { cost, count = part(others) })
+			first, seen := part(down.g)
+			other.Wait()
+			for i, x := range others.all {
+				down.g.all[i] += x
+			}
+			loss, frames, count = loss+first+cost, frames+seen+count, seen+count
 			down.step(count, fastest, done)
 			k := float32(max(1.0/lessonMean, 1/down.steps))
 			for i, w := range n.all { // which is better than any of them
 				mean.all[i] += k * (w - mean.all[i])
 			}
 		}
+		if len(tr.shelf) >= lessonFirst {
+			tr.keep(<-fresh)
+		}
 		if time.Since(told) > 30*time.Second {
 			fmt.Printf("%s: loss %.4f over %d frames, %.0f steps\n", (cpu() - begun).Round(time.Second),
 				loss/float64(frames), frames, down.steps)
 			loss, frames, told = 0, 0, time.Now()
-			mean.write(tr.t, "vad.weights")
+			mean.write(tr.t, file)
 		}
 	}
-	mean.write(tr.t, "vad.weights")
+	mean.write(tr.t, file)
 }
 
-// next is a lesson: a new one, or one that was used before, so that making lessons takes less time than learning.
+// next is a lesson of those that were made; while they are few, a new one.
 func (tr *trainer) next() lesson {
-	const most = 2000
-	if len(tr.shelf) < 300 || tr.rand.IntN(8) == 0 {
-		l := tr.converse()
-		if len(tr.shelf) < most {
-			tr.shelf = append(tr.shelf, l)
-		} else {
-			tr.shelf[tr.rand.IntN(most)] = l
-		}
-		return l
+	if len(tr.shelf) < lessonFirst {
+		tr.keep(tr.converse())
+		return tr.shelf[len(tr.shelf)-1]
 	}
-	return tr.shelf[tr.rand.IntN(len(tr.shelf))]
+	return tr.shelf[tr.pick.IntN(len(tr.shelf))]
+}
+
+// keep puts a lesson on the shelf, in place of another if that is full: each is used some eight times, so that making
+// lessons takes less time than learning.
+func (tr *trainer) keep(l lesson) {
+	if len(tr.shelf) < lessonShelf {
+		tr.shelf = append(tr.shelf, l)
+	} else {
+		tr.shelf[tr.pick.IntN(lessonShelf)] = l
+	}
 }
 
 // judge compares the network's outputs with the targets.
@@ -667,6 +783,22 @@ func TestVADGradient(t *testing.T) {
 		n.all[i] = was
 		if slope := (more - less) / 0.02; math.Abs(slope-float64(g.all[i])) > 0.01+0.03*math.Abs(slope) {
 			t.Errorf("weight %d: slope %v, gradient %v", i, slope, g.all[i])
+		}
+	}
+}
+
+// TestVADOutgrow: a network that has just outgrown another says nearly the same.
+func TestVADOutgrow(t *testing.T) {
+	r, n := rand.New(rand.NewPCG(4, 4)), newGRU(vadInputs, vad2Units, vadHeads)
+	n.outgrow(vadNetwork, r)
+	small, large := newMind(vadNetwork), newMind(n)
+	for range 50 {
+		for i := range large.x[:vadInputs] {
+			large.x[i] = float32(r.NormFloat64() / 2)
+		}
+		copy(small.x, large.x[:vadTuned])
+		if a, b := small.infer(), large.infer(); math.Abs(float64(a-b)) > 1 {
+			t.Errorf("%v, and before %v", b, a)
 		}
 	}
 }
