@@ -65,17 +65,18 @@ type Assistant struct {
 	AmbientSound       string  `json:"ambient_sound" default:"off" enum:"off,office,city,forest,crowded_room,cafe,nature"`
 	AmbientSoundVolume Decimal `json:"ambient_sound_volume" default:"0.50" minimum:"0" maximum:"1"`
 
-	AllowInterruptions      bool         `json:"allow_interruptions" default:"true" doc:"May be false in pipeline mode only."`
-	MinInterruptWords       *int64       `json:"min_interrupt_words" minimum:"0" maximum:"10"`
-	InterruptSensitivity    float64      `json:"interrupt_sensitivity" default:"0.5" minimum:"0" maximum:"5"`
-	EndpointType            string       `json:"endpoint_type" default:"vad" enum:"vad,ai"`
-	EndpointSensitivity     float64      `json:"endpoint_sensitivity" default:"0.5" minimum:"0" maximum:"5" doc:"Higher ends the customer's turn sooner."`
-	Fillers                 Flag         `json:"fillers" default:"0" doc:"May be 1 in pipeline mode only."`
-	FillerConfig            FillerConfig `bun:"type:json" json:"filler_config"`
-	Backchannels            bool         `json:"backchannels" default:"false" doc:"Say a short word such as \"Okay.\" in the pauses of a long story, to show that it listens. May be true in pipeline mode only."`
-	Record                  bool         `json:"record" default:"false"`
-	EnableNoiseCancellation bool         `json:"enable_noise_cancellation" default:"true"`
-	WaitForCustomer         bool         `json:"wait_for_customer" default:"false" doc:"Wait for the customer to speak first."`
+	AllowInterruptions           bool         `json:"allow_interruptions" default:"true" doc:"May be false in pipeline mode only."`
+	MinInterruptWords            *int64       `json:"min_interrupt_words" minimum:"0" maximum:"10"`
+	InterruptSensitivity         float64      `json:"interrupt_sensitivity" default:"0.5" minimum:"0" maximum:"5"`
+	EndpointType                 string       `json:"endpoint_type" default:"vad" enum:"vad,ai"`
+	EndpointSensitivity          float64      `json:"endpoint_sensitivity" default:"0.5" minimum:"0" maximum:"5" doc:"Higher ends the customer's turn sooner."`
+	Fillers                      Flag         `json:"fillers" default:"0" doc:"May be 1 in pipeline mode only."`
+	FillerConfig                 FillerConfig `bun:"type:json" json:"filler_config"`
+	Backchannels                 bool         `json:"backchannels" default:"false" doc:"Say a short word such as \"Okay.\" in the pauses of a long story, to show that it listens. May be true in pipeline mode only."`
+	Record                       bool         `json:"record" default:"false"`
+	EnableNoiseCancellation      bool         `json:"enable_noise_cancellation" default:"true"`
+	BackgroundSpeechCancellation bool         `json:"background_speech_cancellation" default:"false" doc:"Keep out voices that are much fainter than the customer's, as of a television. For handsets and headsets: over loudspeakers and in browsers customers who interrupt arrive fainter, and may not be heard."`
+	WaitForCustomer              bool         `json:"wait_for_customer" default:"false" doc:"Wait for the customer to speak first."`
 
 	MaxDuration          int64  `json:"max_duration" default:"600" minimum:"20" maximum:"3600" doc:"Seconds."`
 	MaxSilenceDuration   int64  `json:"max_silence_duration" default:"40" minimum:"1" maximum:"360" doc:"Seconds of silence before the assistant asks whether anybody is there."`

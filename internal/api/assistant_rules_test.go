@@ -183,6 +183,8 @@ func TestAssistantCrossFieldRules(t *testing.T) {
 			{"fillers outside pipeline", both(dual, map[string]any{"fillers": 1}), "fillers"},
 			{"backchannels outside pipeline", both(dual, map[string]any{"backchannels": true}), "backchannels"},
 			{"backchannels", map[string]any{"backchannels": true}, ""},
+			{"no background speech outside pipeline", both(dual, map[string]any{"background_speech_cancellation": true}), ""},
+			{"background speech as a word", map[string]any{"background_speech_cancellation": "quiet"}, "background_speech_cancellation"},
 			{"fillers as a boolean", map[string]any{"fillers": true}, ""},
 			{"knowledge in the prompt outside pipeline",
 				both(multi, map[string]any{"knowledgebase_mode": "prompt"}), "knowledgebase_mode"},

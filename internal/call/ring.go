@@ -38,7 +38,7 @@ func (r *reception) telephones() error {
 	leg.JoinedAt, leg.Status = parley.DateTime(parley.Now()), parley.LegJoined
 	r.keepLeg(leg)
 	quiet := *r.a
-	quiet.AmbientSound, quiet.EnableNoiseCancellation, quiet.WaitForCustomer = "off", false, false
+	quiet.AmbientSound, quiet.EnableNoiseCancellation, quiet.BackgroundSpeechCancellation, quiet.WaitForCustomer = "off", false, false, false
 	seat := r.seat()
 	return r.hold(seat, r.route.RingRecord, r.a.MaxDuration, func(rec io.WriteSeeker) voice.Result {
 		s := &voice.Session{Persona: voice.Persona{Assistant: &quiet}, Line: line, Record: rec, Tell: r.tell}

@@ -94,6 +94,7 @@ func rich(t *testing.T, h *harness, u *parley.User) *parley.Assistant {
 				"required": true}}},
 		"post_call_schema": []any{map[string]any{"name": "goal", "type": "bool",
 			"description": "Whether it went well"}}, "record": true, "reengagement_prompt": "Still there?",
+		"background_speech_cancellation": true,
 	}))
 	if err != nil {
 		t.Fatal(err)

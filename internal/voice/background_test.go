@@ -60,12 +60,12 @@ func fainter(t testing.TB, n, group int) (list []*overlap) {
 	voices, texts := customers[group]["en"], wanting["en"]
 	for i := range n {
 		o := &overlap{seed: uint64(group)*3_000_000 + 600_000 + uint64(i), kind: "customer", language: "en", text: texts[i%len(texts)],
-			rate: []audio.Rate{audio.Narrow, audio.Wide}[i/2%2], clean: true}
+			rate: []audio.Rate{audio.Narrow, audio.Wide}[i/2%2], clean: true, less: 20*float64(i)/float64(n) - 5}
 		r := rand.New(rand.NewPCG(o.seed, 5))
 		who, loud := voices[r.IntN(len(voices))], -26+12*r.Float64()
 		asked := leveled(say(t, who, question), loud)
 		o.from = time.Duration(6500+r.IntN(2000)) * time.Millisecond
-		o.fill(t, r, asked, leveled(say(t, who, o.text), loud+5-20*float64(i)/float64(n)))
+		o.fill(t, r, asked, leveled(say(t, who, o.text), loud-o.less))
 		list = append(list, o)
 	}
 	return list
@@ -97,45 +97,62 @@ func room(r *rand.Rand, x []float64) []float64 {
 	return out
 }
 
-// How often a reply goes on over talk in the background, and how often it does over a fainter customer.
+// How often a reply goes on over talk in the background, and how often it does over the customer's own words, with and
+// without background_speech_cancellation.
 func TestBackgroundTalk(t *testing.T) {
 	if !whole(t) {
 		return // it is a measurement
 	}
 	talk := replySound(t)
-	for group := range customers {
-		list := backgrounds(t, 80, group)
-		together(t, list, talk)
-		all, resumed := map[string]int{}, map[string]int{}
-		for _, o := range list {
-			if o.late == 0 && !o.whole {
-				continue // nobody understood the question
+	for group, name := range groups {
+		for _, single := range []bool{false, true} {
+			if name = groups[group]; single {
+				name += ", background speech cancelled"
 			}
-			all[o.kind]++
-			if o.whole {
-				resumed[o.kind]++
-			} else {
-				t.Logf("%s: not resumed: %q (seed %d), heard as %q", groups[group], o.kind, o.seed, o.heard)
+			others, own := backgrounds(t, 80, group), fainter(t, 80, group)
+			for _, o := range slices.Concat(others, own) {
+				o.single = single
 			}
+			together(t, slices.Concat(others, own), talk)
+			all, resumed := map[string]int{}, map[string]int{}
+			for _, o := range others {
+				if o.late == 0 && !o.whole {
+					continue // nobody understood the question
+				}
+				all[o.kind]++
+				if o.whole {
+					resumed[o.kind]++
+				} else {
+					t.Logf("%s: not resumed: %q (seed %d), heard as %q", name, o.kind, o.seed, o.heard)
+				}
+			}
+			for _, kind := range slices.Sorted(maps.Keys(all)) {
+				n, k := all[kind], resumed[kind]
+				told(t, false, 100*float64(k)/float64(n), 97, true, "%s: of %d replies with a background of %s, 12 to 25 dB fainter than the customer, %.1f %% (%s) go on",
+					name, n, kind, 100*float64(k)/float64(n), between(k, n))
+			}
+			customersHeard(t, name, "within 6 dB of what they were", own, func(less float64) bool { return less <= 6 })
+			customersHeard(t, name, "6 to 11 dB fainter", own, func(less float64) bool { return less > 6 && less <= 11 })
+			customersHeard(t, name, "11 to 15 dB fainter", own, func(less float64) bool { return less > 11 })
 		}
-		for _, kind := range slices.Sorted(maps.Keys(all)) {
-			n := all[kind]
-			told(t, false, 100*float64(resumed[kind])/float64(n), 97, true, "%s: of %d replies with a background of %s, 12 to 25 dB fainter than the customer, %.0f %% go on",
-				groups[group], n, kind, 100*float64(resumed[kind])/float64(n))
-		}
-		missed, n := 0, 0
-		list = fainter(t, 40, group)
-		together(t, list, talk)
-		for i, o := range list {
-			if o.late == 0 && !o.whole {
-				continue
-			}
-			if n++; o.whole || o.late > 2*time.Second {
-				missed++
-				t.Logf("%s: missed: %q, %.0f dB fainter (seed %d), heard as %q", groups[group], o.text, 20*float64(i)/float64(len(list))-5, o.seed, o.heard)
-			}
-		}
-		told(t, false, 100*float64(missed)/float64(n), 1.5, false, "%s: of %d interruptions by who has asked before, 5 dB louder to 15 dB fainter, %.1f %% missed",
-			groups[group], n, 100*float64(missed)/float64(n))
 	}
+}
+
+// customersHeard says how many of the customers who are so much fainter than before are missed when they interrupt.
+func customersHeard(t *testing.T, name, which string, list []*overlap, so func(less float64) bool) {
+	missed, n, hushes := 0, 0, []time.Duration(nil)
+	for _, o := range list {
+		if !so(o.less) || o.late == 0 && !o.whole {
+			continue
+		}
+		if n++; o.whole || o.late > 2*time.Second {
+			missed++
+			t.Logf("%s: missed: %q, %.0f dB fainter (seed %d), heard as %q", name, o.text, o.less, o.seed, o.heard)
+		} else {
+			hushes = append(hushes, o.hush)
+		}
+	}
+	spread(t, name, "interruptions by customers "+which+" silenced a reply, since their first sound", hushes)
+	told(t, false, 100*float64(missed)/float64(n), 1.5, false, "%s: of %d interruptions by customers %s, %.1f %% (%s) missed",
+		name, n, which, 100*float64(missed)/float64(n), between(missed, n))
 }

@@ -24,7 +24,7 @@ type driver interface {
 	enter(n int, first bool)
 	// hear takes the far end's cleaned audio in frames of 20 ms as they come. talking means that the frame is part of
 	// an utterance. The driver may not keep the frame.
-	hear(pcm []int16, talking bool)
+	hear(f *frame, talking bool)
 	// utterance begins one, with the audio heard just before it. endUtterance ends it: its final text is now awaited.
 	utterance(before []*frame)
 	endUtterance()

@@ -4,15 +4,17 @@ import (
 	"fmt"
 
 	"parley/internal/ai"
+	"parley/internal/audio"
 	"parley/internal/turn"
 )
 
 // hearing is an open ear of a pipeline.
 type hearing struct {
 	ai.Ear
-	all   bool // it hears everything, and finds turns
-	base  int  // the session's number of its first utterance
-	tries int  // ears that were lost before it, one after the other; the owner's
+	all   bool    // it hears everything, and finds turns
+	less  float64 // so much was taken off the latest frame
+	base  int     // the session's number of its first utterance
+	tries int     // ears that were lost before it, one after the other; the owner's
 }
 
 // listen opens the persona's ear.
@@ -24,6 +26,20 @@ func (d *pipeline) listen() (*hearing, error) {
 		return nil, ai.TheRecognizer.Of(err)
 	}
 	return &hearing{Ear: ear, all: ear.Continuous()}, nil
+}
+
+// farLess is how much of a voice in the background is taken off, 15 dB, where an ear hears everything.
+const farLess = 0.82
+
+// hold fades a voice in the background out, and who speaks after it in.
+func (e *hearing) hold(f *frame) {
+	was := e.less
+	if e.less = 0; f.far {
+		e.less = farLess
+	}
+	if was > 0 || f.far {
+		audio.Fade(f.pcm, 1-was, 1-e.less)
+	}
 }
 
 // attach makes an ear the one that hears utterance n and those after it.

@@ -69,8 +69,10 @@ type overlap struct {
 	seed           uint64
 	kind           string // of noise; "listening"; or "" for an interruption
 	text, language string
-	clean          bool // noise cancellation is on
-	asked          bool // the reply answers a question, and not a key
+	clean          bool    // noise cancellation is on
+	single         bool    // voices in the background are to be kept out
+	asked          bool    // the reply answers a question, and not a key
+	less           float64 // how much fainter than that question its sound is, in dB
 	rate           audio.Rate
 	pcm            []int16       // the customer's line from the answer on
 	from, to       time.Duration // where the sound is in it
@@ -172,7 +174,7 @@ func (o *overlap) perform(t *testing.T, sphinx ai.Recognizer, talk []float64) {
 	model := answering(func() string { return fmt.Sprint("Reply number ", asked.Add(1)) })
 	p := persona(model, ai.Streamed(numbered{talk, o.rate}), ear)
 	p.Language = o.language
-	p.Assistant.EnableNoiseCancellation = o.clean
+	p.Assistant.EnableNoiseCancellation, p.Assistant.BackgroundSpeechCancellation = o.clean, o.single
 	s := voice.Session{Persona: p, Tell: func(e voice.Event) {
 		if e.Kind == voice.PartialHeard {
 			o.heard = append(o.heard, e.Text)

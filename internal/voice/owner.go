@@ -64,7 +64,7 @@ func (r *run) hear(f *frame) {
 		r.out.judged()
 	}
 	signal := f.signal
-	r.cast.hear(f.pcm, r.open)
+	r.cast.hear(f, r.open)
 	if r.open {
 		r.free <- f
 	} else {

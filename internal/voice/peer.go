@@ -17,6 +17,7 @@ type peer struct {
 	echo     *audio.Echo
 	denoiser *audio.Denoiser // nil while there was no noise
 	floor    floor
+	front    audio.Foreground
 	signals  *audio.SignalDetector // nil when nobody wants to know
 	made     int                   // frames
 	lost     int                   // frames that found no room, as the owner was late
@@ -42,6 +43,7 @@ type peer struct {
 // scene holds the settings of a persona that the audio path uses.
 type scene struct {
 	cleans bool // noise is to be taken out, where there is any
+	single bool // other voices than the customer's don't count
 	place  *audio.Ambient
 	gain   float64
 }
@@ -50,6 +52,7 @@ type scene struct {
 type frame struct {
 	at             time.Duration
 	speech, voiced bool
+	far            bool    // it is somebody's in the background
 	sure           bool    // nor was it a click or a cough
 	words          float32 // of its sound
 	cadence        float32 // of the voice before it
@@ -81,7 +84,7 @@ func (p *peer) init(r *run) {
 // settle prepares the scene for a persona that listens and speaks from here on.
 func (p *peer) settle(who Persona) {
 	a := who.Assistant
-	s := &scene{cleans: a.EnableNoiseCancellation, gain: 2 * a.AmbientSoundVolume.Float()}
+	s := &scene{cleans: a.EnableNoiseCancellation, single: a.BackgroundSpeechCancellation, gain: 2 * a.AmbientSoundVolume.Float()}
 	if a.AmbientSound != "" && a.AmbientSound != "off" && s.gain > 0 {
 		s.place = placeOf(a.AmbientSound, p.r.rate)
 	}
@@ -134,8 +137,14 @@ func (p *peer) Hear(pcm audio.Frame) {
 	if speech && !alone && !doubt && p.reply.Load() { // our own voice, coming back, has words too
 		f.words = p.detector.Words()
 	}
-	f.cadence = p.detector.Cadence()
-	f.sure = p.voiced >= sureFrames && !doubt && p.detector.Sure() && turn.Silences(f.words)
+	f.cadence, f.far = p.detector.Cadence(), false
+	if p.scene.single {
+		var other bool
+		if other, f.far = p.front.Hear(energy(pcm), speech, voiced, !p.reply.Load()); other { // as if it were silence
+			f.speech, f.voiced, f.words = false, false, 0
+		}
+	}
+	f.sure = f.voiced && p.voiced >= sureFrames && !doubt && p.detector.Sure() && turn.Silences(f.words)
 	f.pcm = append(f.pcm[:0], pcm...)
 	if noisy {
 		if p.denoiser == nil {

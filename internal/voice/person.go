@@ -31,7 +31,7 @@ type Line interface {
 type person struct{}
 
 func (person) enter(int, bool)      {}
-func (person) hear([]int16, bool)   {}
+func (person) hear(*frame, bool)    {}
 func (person) utterance([]*frame)   {}
 func (person) endUtterance()        {}
 func (person) forget(int)           {}
@@ -151,7 +151,7 @@ func (r *run) leave() {
 	r.step(turn.Event{Kind: turn.TakenOver})
 	r.peer.away.Store(true)
 	quiet := *r.cast.Assistant
-	quiet.AmbientSound, quiet.EnableNoiseCancellation = "off", false
+	quiet.AmbientSound, quiet.EnableNoiseCancellation, quiet.BackgroundSpeechCancellation = "off", false, false
 	r.enter(&cast{Persona{Assistant: &quiet, Language: r.cast.Language}, person{}})
 }
 

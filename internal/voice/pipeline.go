@@ -44,9 +44,12 @@ func (d *pipeline) enter(n int, first bool) {
 }
 
 // hear implements driver.
-func (d *pipeline) hear(pcm []int16, talking bool) {
+func (d *pipeline) hear(f *frame, talking bool) {
+	if d.ear.all {
+		d.ear.hold(f)
+	}
 	if talking || d.ear.all {
-		d.ear.Write(pcm)
+		d.ear.Write(f.pcm)
 	}
 }
 

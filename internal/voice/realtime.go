@@ -83,11 +83,11 @@ func (d *realtime) enter(int, bool) {
 }
 
 // hear implements driver. A new session takes over in a pause.
-func (d *realtime) hear(pcm []int16, talking bool) {
+func (d *realtime) hear(f *frame, talking bool) {
 	if talking && d.speaking != nil {
-		d.speaking.sound.put(pcm)
+		d.speaking.sound.put(f.pcm)
 		if d.link != nil {
-			d.link.Write(pcm)
+			d.link.Write(f.pcm)
 		}
 	}
 	if d.spare != nil && !talking && d.r.reply == nil && !d.unanswered() {

@@ -317,9 +317,18 @@ func (p *play) customer(a *args, wait bool) {
 			sound = map[string]int16{"humming": -6, "words": 6}[like]
 			ends = map[string]int16{"ending": 8, "more": -8}[like]
 		}
+		loud := 1.
+		if len(a.words) > 0 {
+			if loud = math.Pow(10, -a.float()/20); !a.is("dB", "fainter") {
+				p.fatalf("what is it, in dB fainter?")
+			}
+		}
 		frames := p.ear.line(text, language, d)
 		for _, f := range frames {
 			f[3], f[4] = sound, ends
+			for i := range f[5:] {
+				f[5+i] = int16(loud * float64(f[5+i]))
+			}
 		}
 		p.leg.say(frames...)
 		if wait {
