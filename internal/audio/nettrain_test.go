@@ -210,3 +210,5 @@ func study(n, g *gru, frames int, units []float32, inputs func(i int) []float32,
 	}
 	return loss
 }
+
+func tanh(x float32) float32 { return 2*squash(2*x) - 1 }

@@ -127,5 +127,3 @@ func (m *mind) value(head int) float32 {
 }
 
 func squash(x float32) float32 { return 1 / (1 + exp(-x)) }
-
-func tanh(x float32) float32 { return 2*squash(2*x) - 1 }
