@@ -198,7 +198,13 @@ func (v *voice) utter(ctx context.Context, text string) {
 		raw = make([]byte, 1<<16)
 		ok = send(1)
 	}
-	if ok && ctx.Err() == nil {
+	v.mu.Lock()
+	done := ok && ctx.Err() == nil
+	if done { // who clears now need not be told again that it has been said
+		v.quit = nil
+	}
+	v.mu.Unlock()
+	if done {
 		v.tell("Flushed")
 	}
 }
