@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// fft is the discrete Fourier transform of real signals of one length, a power of two. It works on half as many
+// fft is the discrete Fourier transform of real signals of one length, a power of two from 8 on. It works on half as many
 // complex values, the even samples being the real parts and the odd ones the imaginary.
 type fft struct {
 	*turns

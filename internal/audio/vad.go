@@ -34,8 +34,8 @@ type VAD struct {
 	last   float64              // score
 	frames int
 
-	mind   mind
-	second mind
+	mind   mind      // of the first network,
+	second mind      // and of the second
 	hang   int       // frames until the speech is over
 	run    int       // voiced frames of it
 	on     bool      // the last frame was one
@@ -131,8 +131,8 @@ const (
 func NewVAD(rate Rate) *VAD {
 	n := int(rate) / 8000 * 256
 	v := &VAD{fft: newFFT(n), window: make([]float32, n), history: make([]float32, n), x: make([]float32, n),
-		spectrum: make([]complex64, n/2+1), peak: -100, wave: make([]float32, 128), mind: newMind(vadNetwork), second: newMind(vad2Network),
-		words: words{mind: newMind(wordsNetwork)}}
+		spectrum: make([]complex64, n/2+1), peak: -100, wave: make([]float32, 128), mind: newMind(vadNetwork),
+		second: newMind(vad2Network), words: words{mind: newMind(wordsNetwork)}}
 	for i := range v.window {
 		v.window[i] = float32(0.5-0.5*math.Cos(2*math.Pi*(float64(i)+0.5)/float64(n))) / float32(n)
 	}
