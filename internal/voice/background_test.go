@@ -104,9 +104,10 @@ func TestBackgroundTalk(t *testing.T) {
 		return // it is a measurement
 	}
 	talk := replySound(t)
-	for group, name := range groups {
+	for group := range customers {
 		for _, single := range []bool{false, true} {
-			if name = groups[group]; single {
+			name := groups[group]
+			if single {
 				name += ", background speech cancelled"
 			}
 			others, own := backgrounds(t, 80, group), fainter(t, 80, group)
