@@ -75,7 +75,7 @@ type Assistant struct {
 	Backchannels                 bool         `json:"backchannels" default:"false" doc:"Say a short word such as \"Okay.\" in the pauses of a long story, to show that it listens. May be true in pipeline mode only."`
 	Record                       bool         `json:"record" default:"false"`
 	EnableNoiseCancellation      bool         `json:"enable_noise_cancellation" default:"true"`
-	BackgroundSpeechCancellation bool         `json:"background_speech_cancellation" default:"false" doc:"Keep out voices that are much fainter than the customer's, as of a television. For handsets and headsets: over loudspeakers and in browsers customers who interrupt arrive fainter, and may not be heard."`
+	BackgroundSpeechCancellation bool         `json:"background_speech_cancellation" default:"false" doc:"Ignore voices that are much fainter than the customer's, such as a television. For handsets and headsets: on loudspeakers and in browsers, customers who interrupt sound fainter and may not be heard."`
 	WaitForCustomer              bool         `json:"wait_for_customer" default:"false" doc:"Wait for the customer to speak first."`
 
 	MaxDuration          int64  `json:"max_duration" default:"600" minimum:"20" maximum:"3600" doc:"Seconds."`
