@@ -54,7 +54,7 @@ func (m *Machine) sound() (words float32) {
 // hums reports whether a text is what the recognizer made of a hum, by the sound of it. Hums are short: a longer sound must
 // be one for certain.
 func (m *Machine) hums(g gist, words float32, lasted time.Duration) bool {
-	if g.halting || g.words > 2 {
+	if g.halting || g.halts || g.words > 2 {
 		return false
 	}
 	return words < humBrief && lasted < wordsTime || words < humSaid && lasted < briefTime || words < humSure && lasted < m.sure()

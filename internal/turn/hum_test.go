@@ -22,6 +22,7 @@ func TestHum(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		sound  []part
+		soon   string // the text so far, 100 ms after it began
 		text   string
 		held   bool
 		cut    bool
@@ -37,6 +38,9 @@ func TestHum(t *testing.T) {
 		"a hum heard as three":            {sound: []part{{-3, 20}}, text: "and him too", cut: true},
 		"a long hum heard as two words":   {sound: []part{{-5, 36}}, text: "and him"},
 		"two long words like a hum":       {sound: []part{{-3, 36}}, text: "pay later", cut: true},
+		"heard soon, a hum as two words":  {sound: []part{{-3, 20}}, soon: "and", text: "and him"},
+		"heard soon, stop like a hum":     {sound: []part{{-3, 16}}, soon: "stop", text: "stop", held: true, cut: true},
+		"wait, what may be a hum":         {sound: []part{{-1.2, 20}}, text: "wait what", held: true, cut: true},
 		"stop, like a hum":                {sound: []part{{-3, 16}}, text: "stop", cut: true},
 		"words heard as nothing":          {sound: []part{{5, 20}}, held: true, cut: true},
 		"words that are likely":           {sound: []part{{3, 20}}, held: true, cut: true},
@@ -57,6 +61,9 @@ func TestHum(t *testing.T) {
 				w.at += 20 * time.Millisecond
 				w.voiced++
 				w.send(Event{Kind: Voice, Speech: true, Voiced: true, Words: p.words, Sure: w.voiced >= 3})
+				if c.soon != "" && w.voiced == 5 {
+					w.send(Event{Kind: Text, N: 0, Text: c.soon})
+				}
 			}
 		}
 		if w.held != c.held {

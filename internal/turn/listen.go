@@ -307,7 +307,8 @@ func (m *Machine) overlap() {
 		case r.deaf && (pending == 1 || m.now-closed >= holdTime):
 			m.resume(r) // it was: a noise that goes on; or nobody knows yet
 		case s.eased || m.tentative(r):
-		case s.words < humOn && longest >= humTime, m.now-s.last >= lullTime && (small || text == "" && longest < briefTime):
+		case (small || text == "") && s.words < humOn && longest >= humTime,
+			m.now-s.last >= lullTime && (small || text == "" && longest < briefTime):
 			s.eased = true // most who say so little only listen; who goes on speaking silences it again
 			m.resume(r)
 		}

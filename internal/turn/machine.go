@@ -12,6 +12,7 @@
 package turn
 
 import (
+	"strings"
 	"time"
 
 	"parley"
@@ -406,6 +407,7 @@ type gist struct {
 	nod                            bool // a backchannel of words: no mere "mm" and "oh"
 	hollow                         bool // words that mean nothing by themselves: what recognizers make of noise
 	halting                        bool // "stop", "wait", "no"
+	halts                          bool // it begins with such a word
 	consents                       bool // yes or no
 	finished                       lang.Completion
 }
@@ -413,10 +415,12 @@ type gist struct {
 func (m *Machine) gistOf(text string, open bool) gist {
 	l := m.manner.Language
 	yes, no := lang.Consents(text, l)
+	first, _, _ := strings.Cut(text, " ")
 	return gist{
 		words: lang.Count(text), backchannel: lang.IsBackchannel(text, l, open), nod: lang.IsNod(text, l),
 		greeting: lang.IsGreeting(text, l, open),
 		goodbye:  lang.IsFarewell(text, l, open), hollow: lang.IsHollow(text, l), halting: lang.IsInterruption(text, l),
+		halts:    lang.IsInterruption(first, l),
 		consents: yes || no, finished: lang.Completeness(text, l),
 	}
 }

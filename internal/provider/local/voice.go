@@ -55,7 +55,7 @@ func (f Flite) Say(ctx context.Context, as ai.Speech, text string, yield func([]
 		args = append(args, "--setf", "duration_stretch="+strconv.FormatFloat(1/v, 'f', 3, 64))
 	}
 	// What follows -t is text, whatever it begins with.
-	return f.program().speak(ctx, append(args, "-o", "/dev/stdout", "-t", text), "", as.Rate, yield)
+	return f.program().speak(ctx, append(args, "-o", "/dev/stdout", "-t", fliteHums.in(text)), "", as.Rate, yield)
 }
 
 // ESpeak speaks many languages with eSpeak NG. A voice is the program's name for a language, with a variant: de,
@@ -88,7 +88,7 @@ func (e ESpeak) Say(ctx context.Context, as ai.Speech, text string, yield func([
 	if !hasWord(text) {
 		return nil
 	}
-	text = strings.ReplaceAll(text, "[[", "[ [") // phonemes would follow
+	text = espeakHums.in(strings.ReplaceAll(text, "[[", "[ [")) // phonemes would follow
 	pace := strconv.Itoa(int(wordsPerMinute*speed(as) + 0.5))
 	return e.program().speak(ctx, []string{"-b", "1", "-v", as.Voice, "-s", pace, "--stdin", "--stdout"}, text,
 		as.Rate, yield)

@@ -90,6 +90,33 @@ func TestASCII(t *testing.T) {
 	}
 }
 
+// Hums are hummed. Both programs spell words without a vowel: "mm-hm" takes them a second and more then.
+func TestHums(t *testing.T) {
+	for text, want := range map[string]string{
+		"mm-hm": "um-hum", "Mm-hm, okay.": "um-hum, okay.", "mhm": "um-hum", "Mmhmm!": "um-hum!", "hm-hm": "um-hum", "mm hmm": "um hum",
+		"Hmm, let me see...": "hum, let me see...", "hm": "hum", "(mmm)": "(um)", "mh": "um", "I am": "I am", "m": "m", "hh": "hh", "ham": "ham",
+		"it is 20 mm wide": "it is 20 mm wide", "HM Revenue": "HM Revenue", "HMM": "HMM", "3": "3", "": "",
+	} {
+		if got := fliteHums.in(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+	needFlite(t)
+	hum := func(s ai.Plain, voice string) {
+		short := len(said(t, s, ai.Speech{Voice: voice, Rate: audio.Narrow}, "Mm-hm."))
+		spelled := len(said(t, s, ai.Speech{Voice: voice, Rate: audio.Narrow}, "M, M, H, M."))
+		if short < 8000/5 || 5*short > 4*spelled {
+			t.Errorf("%s hums for %d samples, and spells for %d", voice, short, spelled)
+		}
+	}
+	for voice := range fliteVoices {
+		hum(Flite{}, voice)
+	}
+	for _, voice := range []string{"en-us+f3", "de", "fr-fr", "ja", "pl", "hi", "ru"} {
+		hum(ESpeak{}, voice)
+	}
+}
+
 // fake is a program in place of Flite: a shell script.
 func fake(t *testing.T, script string) Flite {
 	t.Helper()
