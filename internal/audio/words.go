@@ -13,7 +13,7 @@ type words struct {
 }
 
 const (
-	wordsUnits  = 32
+	wordsUnits  = 64
 	wordsBefore = 4 // frames: so many belong to a sound before it is taken for speech, at most
 )
 

@@ -72,7 +72,7 @@ func TestWords(t *testing.T) {
 			}
 		}
 		t.Logf("at %d Hz, of %d beginnings of sentences %d are not taken for hums, and of 40 hums %d are", rate, all, said, hummed)
-		if all < 5 || said*4 < all*3 || hummed < 36 {
+		if all < 5 || said*10 < all*9 || hummed < 38 {
 			t.Errorf("at %d Hz, of %d beginnings of sentences %d are not taken for hums, and of 40 hums %d are", rate, all, said, hummed)
 		}
 	}

@@ -103,6 +103,10 @@ func (s *sounder) draw(language string) (text string, means bool) {
 			words = words[r.IntN(len(words)-1):]
 			words = words[:2+r.IntN(min(len(words), 8)-1)]
 		}
+		if r.IntN(4) == 0 && len(words) > 2 { // many interrupt with a word, and go on after a pause
+			words = slices.Clone(words)
+			words[r.IntN(2)] += ","
+		}
 		if text = strings.Trim(strings.Join(words, " "), ".,?"); !lang.IsBackchannel(text, language, false) {
 			return text, true
 		}

@@ -352,9 +352,10 @@ func (e *imitationEar) Close() {
 	close(e.out)
 }
 
-// When there are coughs, doors, keyboards, "mm-hm" and "okay" over a reply, it goes on where it stopped in 95 of 100
-// cases; of interruptions, 2 of 100 are missed. The detector, the session and the English recognizer are the real ones,
-// on fake time, and texts come 150 ms after the sound. For other languages recognition is imitated.
+// When there are coughs, doors, keyboards, "mm-hm" and "okay" over a reply, it goes on where it stopped in 97 of 100
+// cases, half the time within 250 ms; of interruptions, 3 of 200 are missed. The detector, the session and the English
+// recognizer are the real ones, on fake time, and texts come 150 ms after the sound. For other languages recognition is
+// imitated.
 func TestOverlaps(t *testing.T) {
 	count, which := 24, []int{1}
 	if whole(t) {
@@ -414,17 +415,20 @@ func TestOverlaps(t *testing.T) {
 			}
 		}
 		spread(t, name, "noises and words of listening silenced a reply for a moment", pauses)
-		spread(t, name, "words of listening after which a reply went on, silent for a moment or not at all (median goal 250ms)", hums)
+		median := spread(t, name, "words of listening after which a reply went on, silent for a moment or not at all (median goal 250ms)", hums)
+		if group == 1 && whole(t) && median > 250*time.Millisecond {
+			t.Errorf("words of listening silence a reply for %v, the goal is 250ms in the median", median)
+		}
 		spread(t, name, "interruptions silenced a reply, since their first sound", hushes)
 		spread(t, name, "of these heard it go on for a moment before it was cut off", again)
 		share := func(n int) float64 { return 100 * float64(n) / float64(count) }
 		if !whole(t) && (resumed < count-3 || missed > 2) { // there are too few for percentages
 			t.Errorf("of %d, %d resumed; of %d, %d missed", count, resumed, count, missed)
 		}
-		told(t, group == 1 && whole(t), share(resumed), 95, true,
+		told(t, group == 1 && whole(t), share(resumed), 97, true,
 			"%s: of %d noises and words of listening over a reply, %.1f %% (%s) resumed where they stopped (and %d were answered afterwards)",
 			name, count, share(resumed), between(resumed, count), answered)
-		told(t, group == 1 && whole(t), share(missed), 2, false,
+		told(t, group == 1 && whole(t), share(missed), 1.5, false,
 			"%s: of %d interruptions, %.1f %% (%s) missed (%d of them with no word understood)", name, count,
 			share(missed), between(missed, count), deaf)
 	}
@@ -438,12 +442,15 @@ func between(n, all int) string {
 	return fmt.Sprintf("%.1f to %.1f", 100*(middle-half)/(1+z*z/k), 100*(middle+half)/(1+z*z/k))
 }
 
-// spread prints how long something took.
-func spread(t *testing.T, name, what string, list []time.Duration) {
-	if slices.Sort(list); len(list) > 0 {
-		t.Logf("quality: %s: %d %s: half within %v, nine in ten within %v, 19 in 20 within %v", name, len(list), what,
-			list[len(list)/2], list[len(list)*9/10], list[len(list)*19/20])
+// spread prints how long something took, and gives the median.
+func spread(t *testing.T, name, what string, list []time.Duration) time.Duration {
+	if slices.Sort(list); len(list) == 0 {
+		return 0
 	}
+	median := list[len(list)/2]
+	t.Logf("quality: %s: %d %s: half within %v, nine in ten within %v, 19 in 20 within %v", name, len(list), what,
+		median, list[len(list)*9/10], list[len(list)*19/20])
+	return median
 }
 
 // replySound is what a reply sounds like.
