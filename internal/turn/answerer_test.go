@@ -351,8 +351,11 @@ func (a *answering) menu(f *farEnd, r *rand.Rand, language string) (reached bool
 // written by us, and both sound and recognition are imitated; TestWhoAnswered has voices.
 func TestAnswerers(t *testing.T) {
 	halves, each := []string{"held", "more"}, 100
-	if os.Getenv("PARLEY_QUALITY") == "all" {
-		halves, each = []string{"tuned", "held", "more"}, 300
+	if quality := os.Getenv("PARLEY_QUALITY"); quality != "" {
+		each = 300
+		if quality == "all" {
+			halves = []string{"tuned", "held", "more"}
+		}
 	}
 	for _, half := range halves {
 		a := &answering{scripts: readScripts(t), half: half, kind: map[string][]time.Duration{},

@@ -104,7 +104,7 @@ func TestBackgroundTalk(t *testing.T) {
 		return // it is a measurement
 	}
 	talk := replySound(t)
-	for group := range customers {
+	for _, group := range measured() {
 		for _, single := range []bool{false, true} {
 			name := groups[group]
 			if single {

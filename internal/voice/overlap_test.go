@@ -357,12 +357,12 @@ func (e *imitationEar) Close() {
 // recognizer are the real ones, on fake time, and texts come 150 ms after the sound. For other languages recognition is
 // imitated.
 func TestOverlaps(t *testing.T) {
-	count, which := 24, []int{1}
+	count := 24
 	if whole(t) {
-		count, which = 360, []int{0, 1, 2}
+		count = 360
 	}
 	talk := replySound(t)
-	for _, group := range which {
+	for _, group := range measured() {
 		lists := [2][]*overlap{overlaps(t, count, group, false), overlaps(t, count, group, true)}
 		together(t, slices.Concat(lists[0], lists[1]), talk)
 		name := groups[group]

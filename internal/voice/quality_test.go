@@ -15,11 +15,20 @@ import (
 	"parley/internal/testenv"
 )
 
-// Tests measure the figures that the design promises: on a few samples in every run, and on all of them in `make bench
-// GROUP=quality`, which sets PARLEY_QUALITY and prints the lines that begin with "quality: ".
+// Tests measure the figures that the design promises: on a few samples in every run, and on all that are held out in `make
+// bench GROUP=quality`, which prints the lines that begin with "quality: ". With PARLEY_QUALITY=all it also measures with
+// the voices that the rules were made with, and with a third group.
 
 // whole says whether to use all samples.
-func whole(t testing.TB) bool { return os.Getenv("PARLEY_QUALITY") == "all" }
+func whole(testing.TB) bool { return os.Getenv("PARLEY_QUALITY") != "" }
+
+// measured are the groups of voices to measure with.
+func measured() []int {
+	if os.Getenv("PARLEY_QUALITY") == "all" {
+		return []int{0, 1, 2}
+	}
+	return []int{1}
+}
 
 // told prints a figure with its goal. If held, it fails when the figure misses the goal.
 func told(t *testing.T, held bool, figure, goal float64, least bool, format string, args ...any) {
