@@ -22,8 +22,9 @@ func (h hums) in(text string) string {
 		if from < 0 || w == strings.ToUpper(w) { // "HM" is an abbreviation
 			continue
 		}
-		if before := words[max(i-1, 0)]; i > 0 && strings.IndexByte("0123456789", before[len(before)-1]) >= 0 {
-			continue // "20 mm" are millimetres
+		const digits = "0123456789"
+		if before := words[max(i-1, 0)]; strings.ContainsAny(w[:from], digits) || strings.TrimRight(before, digits) != before {
+			continue // "5mm" and "20 mm" are millimetres
 		}
 		if hum := h.of(strings.ReplaceAll(strings.ToLower(w[from:to]), "-", "")); hum != "" {
 			words[i] = w[:from] + hum + w[to:]

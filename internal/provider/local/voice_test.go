@@ -95,7 +95,7 @@ func TestHums(t *testing.T) {
 	for text, want := range map[string]string{
 		"mm-hm": "um-hum", "Mm-hm, okay.": "um-hum, okay.", "mhm": "um-hum", "Mmhmm!": "um-hum!", "hm-hm": "um-hum", "mm hmm": "um hum",
 		"Hmm, let me see...": "hum, let me see...", "hm": "hum", "(mmm)": "(um)", "mh": "um", "I am": "I am", "m": "m", "hh": "hh", "ham": "ham",
-		"it is 20 mm wide": "it is 20 mm wide", "HM Revenue": "HM Revenue", "HMM": "HMM", "3": "3", "": "",
+		"it is 20 mm wide": "it is 20 mm wide", "5mm, or 2.5mm": "5mm, or 2.5mm", "HM Revenue": "HM Revenue", "HMM": "HMM", "3": "3", "": "",
 	} {
 		if got := fliteHums.in(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
