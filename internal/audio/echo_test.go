@@ -176,10 +176,13 @@ func echoes(t *testing.T, what string, seed int, one, two, who string) {
 	slices.Sort(least)
 	slices.Sort(waits)
 	tenth := least[len(least)/10]
-	t.Logf("quality: echo by %d paths, %sa second after it came it is %.1f dB fainter in nine of ten, %.1f dB in the middle (goal >= 25); it silences a reply in %d (goal 0); the caller's voice over it is changed by %.2f dB at most (goal <= 1), missed %d times, and heard %d ms after its first sound in the middle, %d ms at most (goal <= 150)",
+	t.Logf("quality: echo by %d paths, %sa second after it came it is %.1f dB fainter in nine of ten, %.1f dB in the middle (goal >= 25); "+
+		"it silences a reply in %d (goal 0); the caller's voice over it is changed by %.2f dB at most (goal <= 1), missed %d times, "+
+		"and heard %d ms after its first sound in the middle, %d ms at most (goal <= 150)",
 		cases, what, tenth, least[len(least)/2], stopped, worst, lost, waits[len(waits)/2], waits[len(waits)-1])
 	if tenth < 25 || least[len(least)/2] < 30 || stopped > 1 || worst > 1 || lost > 0 || waits[len(waits)-1] > 150 {
-		t.Errorf("%.1f dB less, %d stopped, caller changed by %.2f dB, %d missed, heard after %d ms", tenth, stopped, worst, lost, waits[len(waits)-1])
+		t.Errorf("%.1f dB less, %d stopped, caller changed by %.2f dB, %d missed, heard after %d ms", tenth, stopped, worst, lost,
+			waits[len(waits)-1])
 	}
 }
 

@@ -209,13 +209,7 @@ func (p *play) block(head string, want []string) {
 	case "":
 		return
 	case "transcript":
-		p.begin()
-		select {
-		case <-p.done:
-		default:
-			p.leg.hangUp(parley.CustomerHangup)
-			<-p.done
-		}
+		p.hangUp()
 		for _, t := range p.result.Turns {
 			line := strings.Join(strings.Fields(t.Text), " ")
 			if t.Speaker == parley.SpeakerAssistant {

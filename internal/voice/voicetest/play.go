@@ -264,17 +264,20 @@ func (p *play) begin() {
 	synctest.Wait()
 }
 
-// finish ends the call, and checks what must hold for every call.
-func (p *play) finish() {
-	if !p.started {
-		p.begin()
-	}
+// hangUp has the customer hang up, unless the call has ended.
+func (p *play) hangUp() {
+	p.begin()
 	select {
 	case <-p.done:
 	default:
 		p.leg.hangUp(parley.CustomerHangup)
 		<-p.done
 	}
+}
+
+// finish ends the call, and checks what must hold for every call.
+func (p *play) finish() {
+	p.hangUp()
 	p.cancel(nil)
 	synctest.Wait()
 	s := p.leg.state()
