@@ -1,6 +1,8 @@
 package lang
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -15,9 +17,16 @@ type Dictation struct {
 	Email    []string       `json:"email"`
 	Letters  []string       `json:"letters"` // asks for a spelling
 	Birth    []string       `json:"birth"`   // asks for a date with its year
-	Sorry    []string       `json:"sorry"`   // what follows takes the place of what was just told
 
-	values map[string]string // digits of each numeral
+	Months    []string       `json:"months"`    // "|" between ways
+	Ordinals  []string       `json:"ordinals"`  // from the first on, "|" between ways
+	Centuries map[string]int `json:"centuries"` // how a year of four digits begins: "nineteen hundred" is 19; also a part of a word
+
+	Sorry []string `json:"sorry"` // what follows takes the place of what was just told
+
+	values   map[string]string // digits of each numeral
+	months   map[string]bool
+	ordinals map[string]bool
 }
 
 // index finds the digits of each numeral.
@@ -32,6 +41,16 @@ func (d *Dictation) index() {
 			d.values[way] = digits
 		}
 	}
+	ways := func(list []string) map[string]bool {
+		set := map[string]bool{}
+		for _, l := range list {
+			for _, way := range strings.Split(l, "|") {
+				set[way] = true
+			}
+		}
+		return set
+	}
+	d.months, d.ordinals = ways(d.Months), ways(d.Ordinals)
 }
 
 // FormKind is what kind of thing somebody is asked for.
@@ -221,9 +240,11 @@ func (f Form) Told(text, language string) Progress {
 		switch {
 		case len(digits) >= 6 || hasYear(tokens) || len(digits) > 4 && tail:
 			return ToldWhole
-		case len(digits) > 0:
-			return ToldPart
 		}
+		if told, words := l.Dictation.date(tokens); words || len(digits) == 0 {
+			return told
+		}
+		return ToldPart
 	}
 	return ToldNothing
 }
@@ -262,6 +283,87 @@ func (l *Language) begins(text string, tokens []string) bool {
 		}
 	}
 	return (names > 0 || l.Words.Dangling[last]) && names <= most && !Asks(text)
+}
+
+// part is a part of a date in words.
+type part struct {
+	named  bool   // a month or an ordinal
+	digits string // of a number
+	years  string // a century's first digits, or all four of a year
+}
+
+// parts reads the parts of a date: "the third of May nineteen hundred" is an ordinal, a month and a century.
+func (d *Dictation) parts(tokens []string) (list []part) {
+	for i := 0; i < len(tokens); {
+		n, p := 0, part{}
+		if n, p.years = d.century(tokens[i:]); n > 0 {
+		} else if n = max(longestOf(tokens[i:], d.months), longestOf(tokens[i:], d.ordinals)); n > 0 {
+			p.named = true
+		} else if n, p.digits = d.numeral(tokens[i:]); n == 0 {
+			i++
+			continue
+		}
+		list, i = append(list, p), i+n
+	}
+	return list
+}
+
+// date says how much of a date in words is told: "the third of May nineteen eighty-four", "dritter fünfter
+// vierundachtzig". words says that it has a month, an ordinal or a century in words.
+func (d *Dictation) date(tokens []string) (told Progress, words bool) {
+	list := d.parts(tokens)
+	if !slices.ContainsFunc(list, func(p part) bool { return p.named || p.years != "" }) {
+		return ToldNothing, false
+	}
+	last := list[len(list)-1]
+	before, tail := len(list), "" // the numbers that it ends with
+	for before > 0 && list[before-1].digits != "" && len(tail) < 4 {
+		before--
+		tail = list[before].digits + tail
+	}
+	after := func(n int) bool { return len(list) > n && list[len(list)-n].years != "" } // a century before the last parts
+	switch {
+	case len(last.years) == 4, after(2) && (last.named || len(last.digits) > 0), len(tail) == 4 && before > 0 && isCentury(tail[:2]):
+		return ToldWhole, true
+	case last.years == "20" && len(list) > 2:
+		return ToldNothing, true // "two thousand" may be all of it
+	case len(list) > 2 && (last.named && list[1].named || len(last.digits) == 2 && !isCentury(last.digits)):
+		return ToldWhole, true // of a year in two digits
+	}
+	return ToldPart, true
+}
+
+func isCentury(digits string) bool { return digits == "19" || digits == "20" }
+
+// century is how many of the first words begin a year, and its first digits; with what follows in the same word, all of
+// them ("neunzehnhundertvierundachtzig").
+func (d *Dictation) century(tokens []string) (n int, digits string) {
+	for phrase, century := range d.Centuries {
+		words := strings.Fields(phrase)
+		if len(words) <= n || len(words) > len(tokens) || !slices.Equal(words[:len(words)-1], tokens[:len(words)-1]) {
+			continue
+		}
+		rest, found := strings.CutPrefix(tokens[len(words)-1], words[len(words)-1])
+		two := d.values[strings.TrimPrefix(rest, "und")]
+		switch {
+		case !found || rest != "" && two == "":
+		case rest == "":
+			n, digits = len(words), strconv.Itoa(century)
+		default:
+			n, digits = len(words), strconv.Itoa(century)+("0" + two)[len(two)-1:]
+		}
+	}
+	return n, digits
+}
+
+// longestOf is how many of the first words are an entry of a set.
+func longestOf(tokens []string, set map[string]bool) int {
+	for n := min(3, len(tokens)); n > 0; n-- {
+		if set[strings.Join(tokens[:n], " ")] {
+			return n
+		}
+	}
+	return 0
 }
 
 func hasYear(tokens []string) bool {

@@ -91,12 +91,53 @@ func TestTold(t *testing.T) {
 		{email, "john at example.com", ToldWhole}, {email, "I don't have one", ToldNothing},
 		{spelled, "s m i", ToldPart}, {spelled, "Smith", ToldPart}, {spelled, "no", ToldNothing}, {spelled, "Smith s m i t h", ToldWhole},
 		{spelled, "Smith s m i t", ToldPart}, {spelled, "it's S-M-I", ToldPart},
-		{birth, "the 4th of may", ToldNothing}, {birth, "4 may", ToldPart}, {birth, "4 may 1984", ToldWhole},
+		{birth, "the 4th of may", ToldPart}, {birth, "4 may", ToldPart}, {birth, "4 may 1984", ToldWhole},
 		{birth, "four five eighty-four", ToldPart}, {birth, "04 05 84", ToldWhole},
 		{Form{}, "four seven", ToldNothing},
 	} {
 		if got := c.form.Told(c.text, "en"); got != c.want {
 			t.Errorf("%v %q: %v, want %v", c.form, c.text, got, c.want)
+		}
+	}
+}
+
+// TestToldDate: a date of birth is whole once its year was said, in figures or in words.
+func TestToldDate(t *testing.T) {
+	birth := Form{Kind: BirthForm}
+	for _, c := range []struct {
+		language, text string
+		want           Progress
+	}{
+		{"en", "the third of May nineteen eighty-four", ToldWhole}, {"en", "May third nineteen eighty four", ToldWhole},
+		{"en", "it's the twenty first of june nineteen oh four", ToldWhole}, {"en", "third of may two thousand and four", ToldWhole},
+		{"en", "the third of may eighty-four", ToldWhole}, {"en", "may fourth twenty eleven", ToldWhole},
+		{"en", "the third of May", ToldPart}, {"en", "the third of May nineteen", ToldPart},
+		{"en", "third of may nineteen hundred", ToldPart},
+		{"en", "the third of may two thousand", ToldNothing}, {"en", "I don't want to tell you", ToldNothing},
+		{"en", "nineteen eighty-four", ToldPart}, {"en", "the 3rd of May, 1984", ToldWhole},
+		{"de", "am dritten Mai neunzehnhundertvierundachtzig", ToldWhole}, {"de", "dritter fünfter vierundachtzig", ToldWhole},
+		{"de", "der dritte Mai neunzehnhundert vierundachtzig", ToldWhole}, {"de", "dritter Mai zweitausendvier", ToldWhole},
+		{"de", "der einundzwanzigste März neunzehnhundertneunzig", ToldWhole}, {"de", "dritter Mai", ToldPart},
+		{"de", "dritter fünfter", ToldPart},
+		{"fr", "le trois mai mille neuf cent quatre-vingt-quatre", ToldWhole}, {"fr", "le premier juin deux mille quatre", ToldWhole},
+		{"fr", "le trois mai quatre-vingt-quatre", ToldWhole}, {"fr", "le trois mai", ToldPart},
+		{"fr", "le trois mai mille neuf cent", ToldPart},
+		{"es", "el tres de mayo de mil novecientos ochenta y cuatro", ToldWhole}, {"es", "el primero de junio del dos mil cuatro", ToldWhole},
+		{"es", "tres de mayo del ochenta y cuatro", ToldWhole}, {"es", "el tres de mayo", ToldPart},
+		{"es", "tres de mayo de mil novecientos", ToldPart},
+		{"it", "il tre maggio millenovecentottantaquattro", ToldWhole}, {"it", "tre maggio mille novecento ottantaquattro", ToldWhole},
+		{"it", "il primo giugno duemilaquattro", ToldWhole}, {"it", "tre maggio ottantaquattro", ToldWhole}, {"it", "tre maggio", ToldPart},
+		{"pt", "três de maio de mil novecentos e oitenta e quatro", ToldWhole}, {"pt", "primeiro de junho de dois mil e quatro", ToldWhole},
+		{"pt", "três de maio de oitenta e quatro", ToldWhole}, {"pt", "três de maio", ToldPart},
+		{"nl", "drie mei negentien vierentachtig", ToldWhole},
+		{"nl", "derde mei negentienhonderdvierentachtig", ToldWhole}, {"nl", "drie mei tweeduizend vier", ToldWhole},
+		{"nl", "drie mei vierentachtig", ToldWhole}, {"nl", "drie mei", ToldPart},
+		{"pl", "trzeciego maja tysiąc dziewięćset osiemdziesiątego czwartego roku", ToldWhole},
+		{"pl", "trzeci maja osiemdziesiąty czwarty", ToldWhole}, {"pl", "trzeci maja dwa tysiące czwarty", ToldWhole},
+		{"pl", "trzeci maja", ToldPart}, {"pl", "trzeciego maja tysiąc dziewięćset", ToldPart},
+	} {
+		if got := birth.Told(c.text, c.language); got != c.want {
+			t.Errorf("%s %q: %v, want %v", c.language, c.text, got, c.want)
 		}
 	}
 }

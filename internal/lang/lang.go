@@ -31,6 +31,8 @@ type Language struct {
 	Consent    Consent   `json:"consent"`
 	Dictation  Dictation `json:"dictation"`
 
+	Phantoms Phantoms `json:"phantoms"`
+
 	Interrupting Set `json:"interrupting"` // said, however briefly, by who wants the other to stop
 	Frequent     Set `json:"frequent"`     // by which texts are known, where Words.Dangling doesn't list them
 
@@ -88,7 +90,8 @@ type Answering struct {
 	Machine []string `json:"machine"` // said by answering machines, and not by people who take a call
 	// machines begin with these; people say them too, but not before they know who called
 	Opening []string           `json:"opening"`
-	Person  []string           `json:"person"`  // said by people who greet at length
+	Either  []string           `json:"either"`  // of both: said by people who answer for somebody else, too
+	Person  []string           `json:"person"`  // said by people: they ask back, offer something, or speak of somebody else
 	Weights map[string]float64 `json:"weights"` // what single words tell: positive for a machine, negative for a person
 
 	Shared   []string `json:"shared"`   // of Machine: screeners say these too

@@ -209,6 +209,24 @@ func Says(tokens string, phrases []string) bool {
 	return false
 }
 
+// SaysOf counts the phrases in a text that was made of Tokens; one that is a part of another counts once.
+func SaysOf(tokens string, phrases []string) int {
+	var found []string
+	for _, p := range phrases {
+		if Says(tokens, []string{p}) && !slices.ContainsFunc(found, func(q string) bool { return alikeIn(p, q) }) {
+			found = append(found, p)
+		}
+	}
+	return len(found)
+}
+
+func alikeIn(p, q string) bool { return strings.Contains(p, q) || strings.Contains(q, p) }
+
+// Tells looks for phrases of a list that are not what people say, too.
+func (a *Answering) Tells(tokens string, list []string) bool {
+	return slices.ContainsFunc(list, func(p string) bool { return !slices.Contains(a.Either, p) && Says(tokens, []string{p}) })
+}
+
 func spacelessIn(s string) bool { return strings.ContainsFunc(s, spaceless) }
 
 // Asks says whether a text ends with a question.

@@ -23,8 +23,9 @@ type amd struct {
 	latest  string
 	score   float64       // by words: positive for a machine, negative for a person
 	strict  float64       // the same without what people say too once they talk with somebody
+	asks    bool          // what was said ends with a question
 	since   time.Duration // of the result
-	long    bool          // it was a long greeting that was taken for a person's
+	waited  bool          // it was taken for a person because it waited, whatever it had said
 	beeped  bool
 
 	kind    Answerer      // what kind of machine it is; Nobody as long as that is open
@@ -39,16 +40,18 @@ const (
 	humanPause = 400 * time.Millisecond // who is silent for so long after a greeting waits for us
 	humanMax   = 3 * time.Second        // of a greeting
 	// for this long, what seemed a person's greeting may still turn out to be part of a machine's
-	greetingTime = 5 * time.Second
-	longPause    = time.Second // who is silent for so long waits for us, however long they greeted
-	tellingScore = 0.8         // words that add up to this are a machine's, with so much speech
-	tellingWord  = 0.7         // one of them weighs as much
+	greetingTime = 8 * time.Second
+	longPause    = time.Second     // who is silent for so long waits for us, however long they greeted
+	beepAfter    = 2 * time.Second // so much speech before a beep is a machine's, whatever it seemed
+	tellingScore = 0.8             // words that add up to this are a machine's, with so much speech
+	tellingWord  = 0.7             // one of them weighs as much
 	tellingTime  = 1400 * time.Millisecond
 	suspectTime  = 600 * time.Millisecond  // with so much, they are a suspicion: it is heard out before it is answered
 	machineMin   = 4200 * time.Millisecond // nobody greets for so long without a pause
 	businessMin  = 8 * time.Second         // except who answers for a company
 	machineScore = 2.0                     // words that add up to this are a machine's
 	personScore  = -0.5                    // and to this, a person's who greets at length
+	mailboxScore = 1.25                    // and to this, a machine's that says no more
 	judgedWithin = 20 * time.Second        // later nobody is a machine
 )
 
@@ -77,14 +80,34 @@ func (d *amd) words(n int, text, language string) {
 	tokens := lang.Tokens(text)
 	said := strings.Join(tokens, " ")
 	d.hint = hintOf(text, tokens, language)
+	d.asks = lang.Asks(text)
+	d.judge(tokens, said, language)
+}
+
+// judge weighs the words. What people who answer for somebody else say too ("is not available") is only a suspicion, and
+// nothing beside the words of a person, unless there are some that machines alone say.
+func (d *amd) judge(tokens []string, said, language string) {
 	own, english := &lang.Of(language).Answering, &lang.Of("en").Answering
 	d.score, d.strict = weigh(tokens, own.Weights), 0
-	if lang.Says(said, own.Machine) || lang.Says(said, english.Machine) {
-		d.score, d.strict = d.score+machineScore, machineScore
-	} else if lang.Says(said, own.Opening) || lang.Says(said, english.Opening) {
-		d.score += machineScore
+	firm, opens, either := false, false, 0
+	for _, a := range []*lang.Answering{own, english} {
+		firm = firm || a.Tells(said, a.Machine)
+		opens = opens || a.Tells(said, a.Opening)
+		either = max(either, lang.SaysOf(said, a.Either))
 	}
-	if lang.Says(said, own.Person) || lang.Says(said, english.Person) {
+	person := lang.Hears(tokens, own.Person) != "" || lang.Hears(tokens, english.Person) != ""
+	switch {
+	case firm:
+		d.score, d.strict = d.score+machineScore, machineScore
+	case opens:
+		d.score += machineScore
+	case either > 0: // a suspicion; two of them weigh more
+		d.score = max(d.score, tellingScore) + min(float64(either-1), machineScore)
+	}
+	switch {
+	case person && !firm && !opens:
+		d.score = min(d.score-machineScore, -machineScore/2)
+	case person:
 		d.score, d.strict = d.score-machineScore, d.strict-machineScore
 	}
 }
@@ -111,7 +134,9 @@ func (d *amd) rule(now time.Duration) (by parley.AnsweredBy, why string) {
 	stretch, pause := d.last-d.from, now-d.last
 	switch {
 	case d.result == parley.AnsweredHuman:
-		if d.strict >= machineScore || now-d.since <= greetingTime && (d.score >= machineScore || d.long && d.beeped) {
+		soon := now-d.since <= greetingTime
+		words := d.strict >= machineScore && d.score > -machineScore/2 || soon && d.score >= machineScore
+		if words || soon && d.beeped && (d.waited || d.total >= beepAfter) {
 			return parley.AnsweredMachine, "words of a machine after a greeting"
 		}
 		return "", ""
@@ -130,7 +155,7 @@ func (d *amd) rule(now time.Duration) (by parley.AnsweredBy, why string) {
 	case pause >= humanPause && stretch <= humanMax:
 		return parley.AnsweredHuman, "a greeting, then silence"
 	case pause >= longPause && d.score < tellingScore/2:
-		d.long = true
+		d.waited = true
 		return parley.AnsweredHuman, "a long greeting, then silence"
 	}
 	return "", ""

@@ -90,7 +90,7 @@ func firmly(said string, books ...*lang.Answering) (firm, shared string) {
 		for _, p := range a.Machine {
 			switch {
 			case !lang.Says(said, []string{p}):
-			case lang.Says(p, a.Shared):
+			case lang.Says(p, a.Shared), slices.Contains(a.Either, p):
 				shared = p
 			case firm == "":
 				firm = p
@@ -103,6 +103,7 @@ func firmly(said string, books ...*lang.Answering) (firm, shared string) {
 const (
 	sortPause = time.Second      // after which it says no more about itself
 	sortTime  = 20 * time.Second // menus come to their keys late
+	waitTime  = 2 * time.Second  // so much silence without a beep is somebody's who waits
 )
 
 // sort says what kind of machine it is, once that is clear, or no more can be hoped for.
@@ -112,29 +113,41 @@ func (d *amd) sort(now time.Duration) (Answerer, string) {
 	// People say "one moment please", too: such words tell something only together with others.
 	mere := h.kind == OnHold && !h.firm && d.score < tellingScore && !d.convict
 	tells := h.kind != Nobody && !mere || d.score >= tellingScore/2 && d.convict
+	quiet, said := now-d.last, d.latest != "" || d.earlier != ""
 	switch {
 	case h.firm:
 		return h.kind, h.why
-	case d.latest == "" && d.earlier == "": // nothing is understood, and nothing will be
-		return Mailbox, ""
 	case d.beeped:
 		return Mailbox, "a beep after speech"
 	case d.score <= -machineScore/2:
 		return Person, "words of a person"
-	case !tells && now-d.last >= longPause: // it was the length of it alone, or a word
-		return Person, "a long greeting, then silence"
-	case !tells && now-d.suspect < sortTime:
-		return Nobody, ""
+	case d.asks && quiet >= humanPause && h.kind != Screener && d.strict < machineScore:
+		return Person, "a question, then silence"
+	case now-d.suspect >= sortTime && d.convict: // it never stops
+		return Mailbox, cmp.Or(h.why, "it says nothing else")
+	case !tells && quiet >= longPause && said: // it was the length of it alone, or a word
+		return d.waits("a long greeting, then silence")
 	case h.kind == OnHold && d.score >= tellingScore: // until it says that it is something else
 		return h.kind, h.why
-	case h.kind == Screener && now-d.last >= askedPause:
+	case h.kind == Screener && quiet >= askedPause:
 		return h.kind, h.why
-	case now-d.last < sortPause && now-d.suspect < sortTime:
+	case quiet < sortPause:
 		return Nobody, ""
 	case h.kind == OnHold, h.kind == Screener:
 		return h.kind, h.why
+	case d.score >= mailboxScore || d.strict >= machineScore:
+		return Mailbox, cmp.Or(h.why, "words of a machine, and it said no more")
+	case quiet < waitTime: // a beep may still come
+		return Nobody, ""
 	}
-	return Mailbox, cmp.Or(h.why, "it said no more")
+	return d.waits("it waits")
+}
+
+// waits is the verdict on who says no more, and nothing that machines alone say: a person waits for an answer. A greeting
+// that a machine hears costs little, and its beep may still follow.
+func (d *amd) waits(why string) (Answerer, string) {
+	d.waited = true
+	return Person, why
 }
 
 // open reports whether a machine is there of which nobody knows yet what kind it is: it is not answered.

@@ -42,14 +42,16 @@ type farEnd struct {
 	open     int            // the one that is open, -1
 	replies  []reaction
 
-	keys    string
-	named   int // how often we said who we are
-	greeted bool
-	over    bool
-	sharp   bool // no word is lost
-	kinds   []Answerer
-	times   []time.Duration
-	tells   [2]time.Duration // when the words were known that tell a machine from a person, and of what kind it is
+	keys     string
+	messages []time.Duration // when a message was left
+	named    int             // how often we said who we are
+	greeted  bool
+	over     bool
+	sharp    bool // no word is lost
+	signs    bool // recognition writes punctuation
+	kinds    []Answerer
+	times    []time.Duration
+	tells    [2]time.Duration // when the words were known that tell a machine from a person, and of what kind it is
 }
 
 type knownWord struct {
@@ -95,6 +97,9 @@ func (f *farEnd) do(actions []Action) {
 			f.say(a.Reply, true)
 		case Say:
 			f.greeted = f.greeted || a.Purpose == Greeting
+			if a.Purpose == Voicemail {
+				f.messages = append(f.messages, f.at)
+			}
 			f.say(a.Reply, false)
 		case Speak:
 			f.replies = append(f.replies, reaction{f.at + 100*time.Millisecond, Event{Kind: Sounded, Reply: a.Reply}},
@@ -194,8 +199,12 @@ func (f *farEnd) speak(text string, stop func() bool) {
 			f.frame(true)
 		}
 		f.tell(bare != w, strings.Contains(w, "*"))
+		known := word
+		if f.signs {
+			known = bare
+		}
 		if lost := f.r.IntN(10) == 0; (f.sharp || !lost) && word != "" && f.open >= 0 {
-			f.known = append(f.known, knownWord{f.at + 300*time.Millisecond, f.open, word})
+			f.known = append(f.known, knownWord{f.at + 300*time.Millisecond, f.open, known})
 			slices.SortStableFunc(f.known, func(a, b knownWord) int { return int(a.at - b.at) })
 		}
 		switch bare[len(bare)-1] {

@@ -1,22 +1,27 @@
 package turn
 
-import "time"
+import (
+	"time"
+
+	"parley/internal/lang"
+)
 
 // What the sound of speech tells besides its text: whether it has words that mean something, or is a hum, a word of
 // listening or a noise. The limits are logits, and were chosen with the voices that the rules are made with.
 
 const (
-	humFirst  = -3.                    // with less, a sound doesn't silence a reply
-	humOn     = -1.5                   // with less, a silenced reply goes on while the sound does,
-	humTime   = 280 * time.Millisecond // after so much of it: many a sentence begins like a hum, and an echo is over by then
-	wordAgain = 0.                     // until that has more
-	humSaid   = -2.5                   // with less it counts as listening, if its text is a word or two,
-	humBrief  = -1.                    // as it does with this if it is shorter than two words that mean something,
-	humSure   = -4.                    // and with less than this even if it lasts
-	wordSaid  = 2.5                    // with more, little words and short ones count as words, as does what the recognizer has missed,
-	wordSure  = 4.                     // and with more than this, "oh" and "mm"
-	wordLeast = 200 * time.Millisecond // but nothing that is shorter than this
-	wordsTime = 560 * time.Millisecond // so long are two words at least ("never mind" takes 700)
+	humFirst   = -3.                    // with less, a sound doesn't silence a reply
+	humOn      = -1.5                   // with less, a silenced reply goes on while the sound does,
+	humTime    = 280 * time.Millisecond // after so much of it: many a sentence begins like a hum, and an echo is over by then
+	wordAgain  = 0.                     // until that has more
+	humSaid    = -2.5                   // with less it counts as listening, if its text is a word or two,
+	humBrief   = -1.                    // as it does with this if it is shorter than two words that mean something,
+	humSure    = -4.                    // and with less than this even if it lasts
+	wordSaid   = 2.5                    // with more, little words and short ones count as words, as does what the recognizer has missed,
+	wordSure   = 4.                     // and with more than this, "oh" and "mm"
+	wordLeast  = 200 * time.Millisecond // but nothing that is shorter than this
+	letterTime = 25 * time.Millisecond  // a letter takes twice as long
+	wordsTime  = 560 * time.Millisecond // so long are two words at least ("never mind" takes 700)
 )
 
 // Silences reports whether what is certainly speech silences a reply: not if its sound is only a hum. Of words that are 0
@@ -65,6 +70,20 @@ func (m *Machine) hums(g gist, words float32, lasted time.Duration) bool {
 func (m *Machine) unclear(s *segment) bool {
 	return !m.manner.Sound && m.reply != nil && m.cuttable(m.reply) && s.sure && s.words > wordSaid &&
 		s.last-s.from+frameTime >= m.manner.Confirm && m.manner.MinWords <= 1
+}
+
+// phantom reports whether a text is one that recognizers write for noise, and the sound doesn't speak against that: it has
+// no clear words. What people say, too, must moreover sound like a noise, or be more than was said in its time; somebody
+// who was asked for a number or a name answers with something else.
+func (m *Machine) phantom(s *segment, text string) bool {
+	never, often := lang.Phantom(text, m.manner.Language)
+	switch {
+	case !never && !often, s.words > wordSaid:
+		return false
+	case never, s.words < humBrief:
+		return true
+	}
+	return s.last-s.from+frameTime < time.Duration(len([]rune(text)))*letterTime || s.words != 0 && m.asks.Kind != lang.AnyForm
 }
 
 // misheard reports whether a text of mere sounds ("oh") stands for words that the recognizer has missed.

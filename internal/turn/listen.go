@@ -98,6 +98,9 @@ func (m *Machine) shut() {
 func (m *Machine) heard(e Event) {
 	i := slices.IndexFunc(m.turn, func(s segment) bool { return !s.keypad && s.n == e.N })
 	text := strings.Join(strings.Fields(e.Text), " ")
+	if i >= 0 && m.phantom(&m.turn[i], text) {
+		text = ""
+	}
 	m.amd.words(e.N, text, m.manner.Language)
 	if i < 0 {
 		m.late(e.N, text, e.Final && !e.Failed)
