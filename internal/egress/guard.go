@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -73,7 +74,8 @@ func (g *Guard) Close() { g.transport.CloseIdleConnections() }
 // Client is a guarded HTTP client that follows at most so many redirects. With 0 it follows none and the redirect
 // itself is the answer. Its clients share the guard's connections. It keeps no cookies. A redirect to another origin
 // is followed without the request's own headers, which may hold secrets; from https to http it is refused where there
-// is such a header, or a body, to lose.
+// is such a header, or a body, to lose. A redirect that would make a GET without a body of another request (301, 302
+// and 303 do) is refused: what was asked for would not be done, and look as if it had been.
 func (g *Guard) Client(redirects int) *http.Client {
 	return &http.Client{Transport: g.transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if redirects == 0 {
@@ -81,6 +83,9 @@ func (g *Guard) Client(redirects int) *http.Client {
 		}
 		if len(via) > redirects {
 			return refuse("the server redirects too often")
+		}
+		if err := sameMethod(req, via); err != nil {
+			return err
 		}
 		return redirect(req, via)
 	}}
@@ -151,6 +156,21 @@ func checkURL(u *url.URL) error {
 		return refuse("the URL names no host")
 	}
 	return nil
+}
+
+// sameMethod refuses a hop that asks for something else than the request it comes from.
+func sameMethod(req *http.Request, via []*http.Request) error {
+	was := via[len(via)-1].Method
+	if req.Method == was {
+		return nil
+	}
+	code := 0
+	if req.Response != nil {
+		code = req.Response.StatusCode
+	}
+	return refuse(fmt.Sprintf("the server answers the %s with a redirect (%d) that would turn it into a %s without its "+
+		"body, so it is not known whether it did anything; give the address that it redirects to, or have it redirect "+
+		"with 307 or 308", was, code, req.Method))
 }
 
 // plain are the headers that tell nothing about who asks.

@@ -48,7 +48,7 @@ func open(c Config, transport http.RoundTripper) (*Client, error) {
 	}
 	return &Client{models: map[string]*model{}, rest: &rest.Client{
 		Base: strings.TrimSuffix(base, "/v1"), Stall: cmp.Or(c.Stall, rest.DefaultStall),
-		HTTP: &http.Client{Transport: transport}, Refused: refused,
+		HTTP: &http.Client{Transport: transport, CheckRedirect: ai.Redirect}, Refused: refused,
 		Sign: func(h http.Header) {
 			h.Set("anthropic-version", version)
 			if c.APIKey != "" {

@@ -36,7 +36,7 @@ func open(s *Settings) (*client, error) {
 		return nil, fmt.Errorf("open elevenlabs: %q is no base URL such as %s", base, DefaultBaseURL)
 	}
 	c := &client{base: strings.TrimRight(base, "/"), key: s.APIKey, tts: s.TTSModel, stt: s.STTModel,
-		http: &http.Client{Timeout: askTime}}
+		http: &http.Client{Timeout: askTime, CheckRedirect: ai.Redirect}}
 	c.voice = speech.NewVoice(tongue{c}, manners)
 	return c, nil
 }

@@ -47,7 +47,7 @@ func open(c Config, transport http.RoundTripper) (*Client, error) {
 	}
 	return &Client{models: map[string]*model{}, rest: &rest.Client{
 		Base: strings.TrimSuffix(base, "/v1beta"), Stall: cmp.Or(c.Stall, rest.DefaultStall),
-		HTTP: &http.Client{Transport: transport}, Refused: refused,
+		HTTP: &http.Client{Transport: transport, CheckRedirect: ai.Redirect}, Refused: refused,
 		Sign: func(h http.Header) {
 			if c.APIKey != "" {
 				h.Set("x-goog-api-key", c.APIKey)

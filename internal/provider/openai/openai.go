@@ -50,7 +50,7 @@ func Open(c Config) (*Client, error) {
 }
 
 func open(c Config, transport http.RoundTripper) *Client {
-	hc := &http.Client{Transport: transport}
+	hc := &http.Client{Transport: transport, CheckRedirect: ai.Redirect}
 	// The service is made without sdk.NewClient, which would read addresses and headers from the environment.
 	options := []option.RequestOption{
 		option.WithBaseURL(cmp.Or(c.BaseURL, DefaultBaseURL)),
