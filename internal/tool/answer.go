@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/htmlindex"
 )
 
@@ -17,8 +19,8 @@ func text(raw []byte, more bool, h http.Header) (string, bool) {
 	if more {
 		raw = raw[:whole(raw)]
 	}
-	media, params, _ := mime.ParseMediaType(h.Get("Content-Type"))
-	s := decode(raw, params["charset"])
+	media, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	s := decode(raw, h.Get("Content-Type"))
 	encoding := h.Get("Content-Encoding") // one that was not asked for: what was is decoded already
 	if encoding != "" && !strings.EqualFold(encoding, "identity") || !looksLikeText(s) {
 		if len(raw) == 0 {
@@ -50,20 +52,54 @@ func binary(raw []byte, more bool, media string) string {
 	return fmt.Sprintf("[The answer is binary data (%s, %s) and can't be shown as text.]", media, size)
 }
 
-// decode is a text in its declared character set, or by its byte order mark, as valid UTF-8.
-func decode(raw []byte, charset string) string {
+// Where a document says itself how it is encoded.
+var declares = regexp.MustCompile(`(?i)^\s*<\?xml[^>]{0,100}encoding=["']([\w.:-]+)["']|<meta[^>]{0,200}charset=["']?([\w.:-]+)`)
+
+// decode is a text as valid UTF-8: by its byte order mark, by the character set that its type or the text itself
+// declares, and otherwise, if it can't be UTF-8, as Windows-1252, which holds Latin-1.
+func decode(raw []byte, contentType string) string {
+	_, params, _ := mime.ParseMediaType(contentType)
+	charset := params["charset"]
+	if charset == "" {
+		if m := declares.FindSubmatch(raw[:min(len(raw), 1024)]); m != nil {
+			charset = string(m[1]) + string(m[2])
+		}
+	}
 	switch {
 	case bytes.HasPrefix(raw, []byte("\xff\xfe")):
 		charset = "utf-16le"
 	case bytes.HasPrefix(raw, []byte("\xfe\xff")):
 		charset = "utf-16be"
 	}
-	if enc, err := htmlindex.Get(charset); err == nil {
+	enc, err := htmlindex.Get(charset)
+	name := "utf-8"
+	if err == nil {
+		name, _ = htmlindex.Name(enc)
+	}
+	switch { // the names of these two are often given without a look at the text
+	case (name == "utf-8" || name == "windows-1252") && utf8.Valid(raw):
+		enc = nil
+	case name == "utf-8" && foreign(raw):
+		enc = charmap.Windows1252
+	}
+	if enc != nil {
 		if b, err := enc.NewDecoder().Bytes(raw); err == nil {
 			raw = b
 		}
 	}
 	return strings.ToValidUTF8(strings.TrimPrefix(string(raw), "\ufeff"), "\uFFFD")
+}
+
+// foreign reports whether a text that is not valid UTF-8 was never meant to be: no rune of it has more than one byte.
+func foreign(raw []byte) bool {
+	for len(raw) > 0 {
+		_, n := utf8.DecodeRune(raw)
+		if n > 1 {
+			return false
+		}
+		raw = raw[n:]
+	}
+	return true
 }
 
 // whole is the length of b without a rune that was cut off at its end.

@@ -3,6 +3,8 @@
 package tool
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,8 +23,18 @@ const (
 	// MaxAnswer is how many bytes of an answer reach the model.
 	MaxAnswer = 64 << 10
 
+	excerptSize  = 16 << 10 // of a JSON answer that is too long
+	longestRead  = 16 << 20 // of such an answer
 	maxRedirects = 5
 	userAgent    = "Parley/1"
+)
+
+// What the model is told of an answer that it gets in another form.
+const (
+	shortNote = "The tool's answer is longer than can be read: of long lists and texts only the beginning follows, and where " +
+		"something is left out it says so."
+	pageNote  = "The tool answered with a web page (HTML) and not with data; its text follows."
+	emptyPage = "The tool answered with a web page (HTML) that has no text, and not with data."
 )
 
 // Result is how a call went, as POST /user/tools/{id}/test shows it.
@@ -32,6 +44,9 @@ type Result struct {
 	Body       string `json:"body" doc:"The answer, at most 64 KiB of it."`
 	Truncated  bool   `json:"truncated,omitempty" doc:"The answer was longer."`
 	Error      string `json:"error,omitempty" doc:"Why there is no answer."`
+
+	told string // what the model is told in place of the body; "" for the body itself
+	note string // what it is told of that
 }
 
 // Text is what the model is told: valid UTF-8 of at most MaxAnswer bytes.
@@ -46,17 +61,24 @@ func (r Result) Text() string {
 		notes = append(notes, fmt.Sprintf("The tool succeeded with HTTP status %s and an empty answer.",
 			status(r.Status)))
 	}
-	if r.Truncated {
+	if r.note != "" {
+		notes = append(notes, r.note)
+	}
+	body := cmp.Or(r.told, r.Body)
+	if r.note == emptyPage {
+		body = ""
+	}
+	if r.Truncated && r.note != shortNote {
 		notes = append(notes, "Only the beginning of the tool's answer follows; it is longer than can be read.")
 	}
 	if len(notes) == 0 {
-		return r.Body
+		return body
 	}
 	head := strings.Join(notes, " ")
-	if r.Body != "" {
+	if body != "" {
 		head += "\n\n"
 	}
-	return head + cut(r.Body, MaxAnswer-len(head))
+	return head + cut(body, MaxAnswer-len(head))
 }
 
 func status(code int) string {
@@ -142,12 +164,27 @@ func (r *Runner) exchange(req *http.Request) (Result, error) {
 		return Result{}, err
 	}
 	defer resp.Body.Close()
-	raw, more, err := egress.Read(resp.Body, MaxAnswer)
+	var read bytes.Buffer
+	raw, more, err := egress.Read(io.TeeReader(resp.Body, &read), MaxAnswer)
 	if err != nil {
 		return Result{}, err
 	}
-	body, more := text(raw, more, resp.Header)
-	return Result{Status: resp.StatusCode, Body: body, Truncated: more}, nil
+	result := Result{Status: resp.StatusCode}
+	result.Body, result.Truncated = text(raw, more, resp.Header)
+	kind := resp.Header.Get("Content-Type")
+	if more && resp.Header.Get("Content-Encoding") == "" {
+		whole := io.MultiReader(&read, io.LimitReader(resp.Body, longestRead))
+		if short, ok := excerptJSON(whole, excerptSize); ok {
+			result.told, result.note = decode([]byte(short), kind), shortNote
+		}
+	}
+	if result.note == "" && isPage(result.Body, kind) {
+		result.told, result.note = pageText(result.Body), pageNote
+		if result.told == "" {
+			result.note = emptyPage
+		}
+	}
+	return result, nil
 }
 
 // Schema is the JSON Schema of the tool's parameters, in their order, for function calling.

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bufio"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -109,7 +111,27 @@ func TestRun(t *testing.T) {
 			"The tool failed with HTTP status 404 Not Found.\n\n" + `{"message":"no such order"}`},
 		{"server error", "text/plain", "", 500, "", "The tool failed with HTTP status 500 Internal Server Error."},
 		{"odd status", "text/plain", "x", 799, "x", "The tool failed with HTTP status 799.\n\nx"},
-		{"not UTF-8", "text/plain", "a\xff\xfeb\xc3", 200, "a\uFFFDb\uFFFD", "a\uFFFDb\uFFFD"},
+		{"not quite UTF-8", "text/plain", "ä\xff\xfeb\xc3", 200, "ä\uFFFDb\uFFFD", "ä\uFFFDb\uFFFD"},
+		{"Latin-1 undeclared", "application/json", "{\"city\":\"K\xf6ln \x80 5\"}", 200, `{"city":"Köln € 5"}`, ""},
+		{"Latin-1 called UTF-8", "text/plain; charset=utf-8", "K\xf6ln", 200, "Köln", "Köln"},
+		{"UTF-8 called Latin-1", "text/plain; charset=iso-8859-1", "Köln", 200, "Köln", "Köln"},
+		{"Latin-1 by its XML", "application/xml", "<?xml version='1.0' encoding='ISO-8859-1'?><a>K\xf6ln</a>", 200,
+			"<?xml version='1.0' encoding='ISO-8859-1'?><a>Köln</a>", ""},
+		{"Cyrillic by its XML", "text/xml", "<?xml version=\"1.0\" encoding=\"windows-1251\"?><a>\xcc\xe8\xf0</a>", 200,
+			"<?xml version=\"1.0\" encoding=\"windows-1251\"?><a>Мир</a>", ""},
+		{"Latin-2 by its page", "text/html", "<meta charset=\"iso-8859-2\"><p>\xb3\xf3d\xbc</p>", 200,
+			"<meta charset=\"iso-8859-2\"><p>łódź</p>", pageNote + "\n\nłódź"},
+		{"page for an error", "text/html", `<!DOCTYPE html><html><head><title>502 Bad Gateway</title><style>b{}</style></head>` +
+			`<body><script>var x = "<b>"</script><center><h1>502 Bad&nbsp;Gateway</h1></center><hr><p>nginx</body></html>`, 502,
+			`<!DOCTYPE html><html><head><title>502 Bad Gateway</title><style>b{}</style></head>` +
+				`<body><script>var x = "<b>"</script><center><h1>502 Bad&nbsp;Gateway</h1></center><hr><p>nginx</body></html>`,
+			"The tool failed with HTTP status 502 Bad Gateway. " + pageNote + "\n\n502 Bad Gateway\n502 Bad Gateway\nnginx"},
+		{"page in place of data", "application/json", "<html><body>Please <a href=/>sign in</a></body></html>", 200,
+			"<html><body>Please <a href=/>sign in</a></body></html>", pageNote + "\n\nPlease sign in"},
+		{"page without words", "text/html", "<html><script>go()</script></html>", 200,
+			"<html><script>go()</script></html>", emptyPage},
+		{"JSON called HTML", "text/html", `{"note":"<b>new</b>"}`, 200, `{"note":"<b>new</b>"}`, `{"note":"<b>new</b>"}`},
+		{"words called HTML", "text/html", "2 < 3, done", 200, "2 < 3, done", "2 < 3, done"},
 		{"Latin-1", "text/plain; charset=ISO-8859-1", "K\xf6ln", 200, "Köln", "Köln"},
 		{"unknown charset", "text/plain; charset=klingon", "x", 200, "x", "x"},
 		{"byte order mark", "application/json", "\xef\xbb\xbf{}", 200, "{}", "{}"},
@@ -336,6 +358,98 @@ func TestRedirectFollowed(t *testing.T) {
 	}
 	if s := <-got; s != `POST  {"city":"Rome"}` {
 		t.Errorf("the other origin got %q", s)
+	}
+}
+
+// Of long JSON the model gets every key, the first entries of lists, and how many there are more, as JSON.
+func TestLongJSON(t *testing.T) {
+	list := func(w io.Writer, n int) {
+		for i := range n {
+			if i > 0 {
+				io.WriteString(w, ",")
+			}
+			fmt.Fprintf(w, `{"id":%d,"name":"customer \"%d\", K\u00f6ln","tags":["a","b"]}`, i, i)
+		}
+	}
+	for name, c := range map[string]struct {
+		write func(w io.Writer)
+		want  []string
+	}{
+		"a list of 10 MB": {func(w io.Writer) {
+			io.WriteString(w, `{"found":true, "rows":[`)
+			list(w, 150_000)
+			io.WriteString(w, `], "total": 150000, "next":null}`)
+		}, []string{`{"found":true,"rows":[{"id":0,"name":"customer \"0\", K\u00f6ln","tags":["a","b"]},{"id":1,`,
+			`"… and 149`, `],"total":150000,"next":null}`}},
+		"a bare list": {func(w io.Writer) {
+			io.WriteString(w, "[")
+			list(w, 3000)
+			io.WriteString(w, "]")
+		}, []string{`[{"id":0,`, `"… and 2`, `more"]`}},
+		"a long string": {func(w io.Writer) {
+			io.WriteString(w, `{"pdf":"`+strings.Repeat("QUJD", 500_000)+`","pages":3}`)
+		}, []string{`{"pdf":"QUJDQUJD`, `… (cut off)","pages":3}`}},
+		"many keys": {func(w io.Writer) {
+			io.WriteString(w, `{"first":1`)
+			for i := range 20_000 {
+				fmt.Fprintf(w, `,"key %d":[{}]`, i)
+			}
+			io.WriteString(w, "}")
+		}, []string{`{"first":1,"key 0":[{}]`, `"…":"and `}},
+		"without an end": {func(w io.Writer) {
+			io.WriteString(w, `{"rows":[`)
+			list(w, 400_000) // 24 MB, and then nothing
+		}, []string{`{"rows":[{"id":0,`, `"… and more"]`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := call(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				b := bufio.NewWriter(w)
+				defer b.Flush()
+				c.write(b)
+			}))
+			note, text, _ := strings.Cut(r.Text(), "\n\n")
+			if note != shortNote || len(text) > excerptSize || !json.Valid([]byte(text)) || !r.Truncated ||
+				len(r.Body) > MaxAnswer {
+				t.Errorf("told %q and %d bytes, JSON %t: %.300s", note, len(text), json.Valid([]byte(text)), text)
+			}
+			for _, want := range c.want {
+				i := strings.Index(text, want)
+				if i < 0 {
+					t.Fatalf("no %q in %.200s … %s", want, text, text[max(0, len(text)-300):])
+				}
+				text = text[i+len(want):]
+			}
+		})
+	}
+	for name, body := range map[string]string{"no JSON": "[" + strings.Repeat("x y ", MaxAnswer),
+		"too deep": strings.Repeat("[", 2*MaxAnswer)} {
+		r := call(t, serve(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) }))
+		if !strings.HasPrefix(r.Text(), "Only the beginning of the tool's answer follows") {
+			t.Errorf("%s: %.100s", name, r.Text())
+		}
+	}
+}
+
+// A redirect that would make a GET of an order is told to the model as what it is: nobody knows whether it was placed.
+func TestRedirectRefused(t *testing.T) {
+	var asked []string
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.URL.Path)
+		if r.URL.Path == "/login" {
+			fmt.Fprint(w, "<html><title>Sign in</title></html>")
+			return
+		}
+		http.Redirect(w, r, "/login", http.StatusFound)
+	})
+	for _, method := range []string{"POST", "PUT", "DELETE"} {
+		asked = nil
+		r := runner(t).Run(t.Context(), &parley.Tool{Method: method, Endpoint: url + "/order", Timeout: 30,
+			Schema: params("city:string")}, map[string]any{"city": "Rome"}, Variables{})
+		if !strings.HasPrefix(r.Text(), "The tool failed: the server answers the "+method+" with a redirect (302)") ||
+			r.Status != 0 || r.Body != "" || !slices.Equal(asked, []string{method + " /order"}) {
+			t.Errorf("%s: %q told of %+v", method, asked, r)
+		}
 	}
 }
 
