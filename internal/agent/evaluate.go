@@ -61,9 +61,8 @@ func Evaluate(ctx context.Context, m ai.Model, purpose, transcript string) (Eval
 		purpose = cut(purpose, maxPurpose)
 	}
 	zero := 0.0
-	got, err := m.Generate(ctx, ai.Request{System: evaluatePrompt + purpose,
-		Messages:    []ai.Message{{Role: ai.User, Text: tail(transcript, maxTranscript)}},
-		Temperature: &zero, Schema: &ai.Schema{Name: "evaluation", JSON: schema}}, func(ai.Delta) error { return nil })
+	got, err := read(ctx, m, transcript, ai.Request{System: evaluatePrompt + purpose, Temperature: &zero,
+		Schema: &ai.Schema{Name: "evaluation", JSON: schema}})
 	if err != nil {
 		return Evaluation{}, got.Usage, fmt.Errorf("evaluate: %w", err)
 	}

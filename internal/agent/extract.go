@@ -44,12 +44,8 @@ func Extract(ctx context.Context, m ai.Model, items []parley.ExtractedItem, tran
 		return values, ai.Usage{}, fmt.Errorf("extract: %w", ai.TheModel.Of(err))
 	}
 	zero := 0.0
-	got, err := m.Generate(ctx, ai.Request{
-		System:      prompt.String(),
-		Messages:    []ai.Message{{Role: ai.User, Text: tail(transcript, maxTranscript)}},
-		Temperature: &zero,
-		Schema:      &ai.Schema{Name: "extraction", JSON: schema},
-	}, func(ai.Delta) error { return nil })
+	got, err := read(ctx, m, transcript, ai.Request{System: prompt.String(), Temperature: &zero,
+		Schema: &ai.Schema{Name: "extraction", JSON: schema}})
 	if err != nil {
 		return values, got.Usage, fmt.Errorf("extract: %w", err)
 	}
@@ -64,6 +60,19 @@ func Extract(ctx context.Context, m ai.Model, items []parley.ExtractedItem, tran
 		}
 	}
 	return values, got.Usage, nil
+}
+
+// read has a model read a transcript. If it is more than the model takes, the model is asked once more with its end
+// alone.
+func read(ctx context.Context, m ai.Model, transcript string, req ai.Request) (ai.Reply, error) {
+	req.Messages = []ai.Message{{Role: ai.User, Text: tail(transcript, maxTranscript)}}
+	ignore := func(ai.Delta) error { return nil }
+	got, err := m.Generate(ctx, req, ignore)
+	if less := shortened(err, req); less > 0 {
+		req.Messages = []ai.Message{{Role: ai.User, Text: tail(transcript, less)}}
+		return m.Generate(ctx, req, ignore)
+	}
+	return got, err
 }
 
 func jsonType(t string) string {

@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"parley/internal/ai"
 )
@@ -24,12 +26,14 @@ func Tokens(text string) int {
 // messageTokens is what a message adds to its texts.
 const messageTokens = 4
 
-// Trim returns the newest part of a conversation that fits a budget of tokens. Older messages are dropped first. A call
-// never goes without its results, nor a result without its call; calls without results (a node died) and results
-// without calls are left out. The customer's latest message always stays, and so does the very last entry, which the
-// model is about to answer. Calls get ids that are unique in the result. The history itself is not changed.
+// Trim returns the newest part of a conversation that fits a budget of tokens. What tools answered is shortened first,
+// the older answers before the latest; then older messages are dropped, the oldest first. A call never goes without its
+// results, nor a result without its call; calls without results (a node died) and results without calls are left out.
+// The customer's latest message always stays, and so does the very last entry, which the model is about to answer.
+// Calls get ids that are unique in the result. The history itself is not changed.
 func Trim(history []ai.Message, budget int) []ai.Message {
 	units := split(history)
+	shortenResults(units, budget)
 	customer := -1
 	for i, u := range units {
 		if u[0].Role == ai.User {
@@ -53,6 +57,71 @@ func Trim(history []ai.Message, budget int) []ai.Message {
 		out = append(out, units[customer]...)
 	}
 	return number(append(out, slices.Concat(units[from:]...)...))
+}
+
+// leastResult is how short a tool's answer may become, in tokens.
+const leastResult = 200
+
+// shortenResults shortens what tools answered until the units fit a budget, or are short. An older answer keeps a
+// quarter of what the latest keeps: much of it has been said already.
+func shortenResults(units [][]ai.Message, budget int) {
+	total := 0
+	for _, u := range units {
+		total += size(u)
+	}
+	for share := budget / 2; ; share /= 2 {
+		for i, u := range units {
+			most := max(share, leastResult)
+			if i < len(units)-1 {
+				most = max(share/4, leastResult)
+			}
+			for j := range u {
+				if total <= budget {
+					return
+				}
+				if n := Tokens(u[j].Text); u[j].Role == ai.ToolRole && n > most {
+					u[j].Text = Shorten(u[j].Text, most)
+					total -= n - Tokens(u[j].Text)
+				}
+			}
+		}
+		if share < leastResult {
+			return
+		}
+	}
+}
+
+// Shorten leaves out the middle of a text that has more than so many tokens, and says so in its place.
+func Shorten(text string, tokens int) string {
+	if Tokens(text) <= tokens {
+		return text
+	}
+	const note = "\n[… %d characters are left out here: the answer was too long …]\n"
+	room := (tokens - 25) * 4 // quarters of a token, as Tokens counts
+	head, last := 0, len(text)
+	for left := room * 3 / 4; head < last; {
+		r, n := utf8.DecodeRuneInString(text[head:])
+		if left -= quarters(r); left < 0 {
+			break
+		}
+		head += n
+	}
+	for left := room / 4; last > head; {
+		r, n := utf8.DecodeLastRuneInString(text[:last])
+		if left -= quarters(r); left < 0 {
+			break
+		}
+		last -= n
+	}
+	return text[:head] + fmt.Sprintf(note, utf8.RuneCountInString(text[head:last])) + text[last:]
+}
+
+// quarters is how much of a token a character is, in quarters.
+func quarters(r rune) int {
+	if r < utf8.RuneSelf {
+		return 1
+	}
+	return 4
 }
 
 // split cuts a conversation into units that stay together: a message, or one with calls and their results.

@@ -27,9 +27,7 @@ func Summarize(ctx context.Context, m ai.Model, transcript, instructions, langua
 		system += "What the assistant's owner wants it to say: " + cut(instructions, maxPurpose)
 	}
 	zero := 0.0
-	got, err := m.Generate(ctx, ai.Request{System: system, MaxTokens: summaryTokens, Temperature: &zero,
-		Messages: []ai.Message{{Role: ai.User, Text: tail(transcript, maxTranscript)}}},
-		func(ai.Delta) error { return nil })
+	got, err := read(ctx, m, transcript, ai.Request{System: system, MaxTokens: summaryTokens, Temperature: &zero})
 	if err != nil {
 		return "", fmt.Errorf("summarize: %w", err)
 	}

@@ -18,9 +18,11 @@ import (
 )
 
 const (
-	maxResult   = 64 << 10 // bytes of a tool's result that are told to the model
-	maxCalls    = 32       // calls of one step; a model that makes more is told so
-	maxParallel = 8        // of them run at the same time
+	maxResult = 64 << 10 // bytes of a tool's result that are told to the model
+	// tokens of a tool's result that are told to a session, which gets it once and keeps it
+	sessionResult = 4_000
+	maxCalls      = 32 // calls of one step; a model that makes more is told so
+	maxParallel   = 8  // of them run at the same time
 )
 
 // call runs the calls of one step, the first of them being the turn's n-th. It returns when all have finished, with
@@ -182,7 +184,12 @@ func isType(v any, want string) bool {
 }
 
 // Call runs calls made by a model that hears and speaks by itself, as Run does. The records are in the same order, and
-// ended reports that one of them ended the turn. They use the turn's sink and tools.
+// ended reports that one of them ended the turn. They use the turn's sink and tools. Its session keeps what it is told,
+// so a result is shortened to what a session can hold several of.
 func (t *Turn) Call(ctx context.Context, calls []ai.ToolCall) (records []ToolCall, ended bool, err error) {
-	return t.call(ctx, 0, calls)
+	records, ended, err = t.call(ctx, 0, calls)
+	for i := range records {
+		records[i].Result = Shorten(records[i].Result, sessionResult)
+	}
+	return records, ended, err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -21,6 +22,7 @@ func (t *Turn) Run(ctx context.Context) (reply Reply, err error) {
 	steps, budget := cmp.Or(t.Steps, DefaultSteps), cmp.Or(t.Budget, DefaultBudget)
 	history := slices.Clip(t.History)
 	reply.Calls, reply.Messages = slices.Clone(t.Done), Replay("", t.Done)
+	shorter := false // what it takes is less than the budget, and it was asked again with less
 	for step, words := 1, false; ; step++ {
 		words = words || step >= steps
 		req := ai.Request{
@@ -34,6 +36,13 @@ func (t *Turn) Run(ctx context.Context) (reply Reply, err error) {
 			req.Tools = append(req.Tools, tool.Tool)
 		}
 		got, err := t.ask(ctx, req, &reply, &said)
+		if less := shortened(err, req); less > 0 && got.Text == "" && !shorter {
+			shorter, budget = true, less
+			slog.InfoContext(ctx, "asked again with less: the conversation is more than the model takes",
+				"tokens", less, "error", err)
+			req.Messages = Trim(append(history, reply.Messages...), budget)
+			got, err = t.ask(ctx, req, &reply, &said)
+		}
 		if err != nil {
 			return reply, fmt.Errorf("think, step %d: %w", step, err)
 		}
@@ -65,6 +74,30 @@ func (t *Turn) Run(ctx context.Context) (reply Reply, err error) {
 		}
 	}
 }
+
+// shortened is the budget of messages for asking again, in tokens, after a request that was more than the model takes;
+// 0 where that would not help.
+func shortened(err error, req ai.Request) int {
+	failed, ok := errors.AsType[*ai.Error](err)
+	if !ok || failed.Kind != ai.TooLong {
+		return 0
+	}
+	has, frame := size(req.Messages), Tokens(req.System)
+	for _, t := range req.Tools {
+		frame += Tokens(t.Name) + Tokens(t.Description) + Tokens(string(t.Schema))
+	}
+	less := has / 3
+	switch asked, takes := failed.Asked, failed.Takes; {
+	case asked > takes && takes > 0: // its tokens are not ours: they are compared by the whole
+		less = has - (asked-takes+roomForReply)*(has+frame)/asked*9/8
+	case takes > 0:
+		less = min(less, (takes-roomForReply)*3/4-frame)
+	}
+	return max(less, min(has/8, leastResult))
+}
+
+// roomForReply is how many tokens of what a model takes are left for its reply, when it is asked again.
+const roomForReply = 512
 
 // ask makes one request and passes its text on. If it fails, it keeps what was said.
 func (t *Turn) ask(ctx context.Context, req ai.Request, reply *Reply, said *strings.Builder) (ai.Reply, error) {

@@ -45,6 +45,9 @@ type Error struct {
 	// Mend tells the assistant's owner what is wrong and how to fix it, if more is known than the kind says; see
 	// Explain.
 	Mend string
+	// Asked and Takes are how many tokens a request that is TooLong had, and how many the model takes, by the vendor's
+	// count; 0 where it doesn't say.
+	Asked, Takes int
 
 	was *Error // before Of named its part
 }

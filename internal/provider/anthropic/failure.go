@@ -54,8 +54,7 @@ func (s said) kind(status int) ai.Kind {
 	case "authentication_error", "permission_error", "not_found_error", "billing_error":
 		return ai.Config
 	case "invalid_request_error":
-		if text := strings.ToLower(s.Message); strings.Contains(text, "prompt is too long") ||
-			strings.Contains(text, "context window") || strings.Contains(text, "context limit") {
+		if _, long := rest.TooLong(status, s.Message); long {
 			return ai.TooLong
 		}
 		return ai.Config
@@ -76,6 +75,10 @@ func refused(status int, h http.Header, body []byte) error {
 	s := parse(body)
 	e := &ai.Error{Kind: s.kind(status), RetryAfter: rest.RetryAfter(h),
 		Err: fmt.Errorf("status %d: %s", status, s.Message)}
+	if e.Kind == ai.TooLong {
+		long, _ := rest.TooLong(status, s.Message)
+		e.Asked, e.Takes = long.Asked, long.Takes
+	}
 	if e.Kind == ai.Config && status == http.StatusBadRequest {
 		e.Err = fmt.Errorf("status %d: %w", status, &badRequest{s.Message})
 	}

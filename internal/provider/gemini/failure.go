@@ -56,8 +56,7 @@ func (s said) kind(status int) ai.Kind {
 	case "UNAVAILABLE", "INTERNAL", "DEADLINE_EXCEEDED", "UNKNOWN", "ABORTED", "CANCELLED":
 		return ai.Overloaded
 	case "INVALID_ARGUMENT":
-		if text := strings.ToLower(s.Message); strings.Contains(text, "input token count") ||
-			strings.Contains(text, "maximum number of tokens") {
+		if _, long := rest.TooLong(status, s.Message); long {
 			return ai.TooLong
 		}
 		return ai.Config
@@ -90,6 +89,10 @@ func refused(status int, h http.Header, body []byte) error {
 	s := parse(body)
 	e := &ai.Error{Kind: s.kind(status), RetryAfter: s.retryAfter(h),
 		Err: fmt.Errorf("status %d: %s", status, cmp.Or(s.Message, s.Status))}
+	if e.Kind == ai.TooLong {
+		long, _ := rest.TooLong(status, s.Message)
+		e.Asked, e.Takes = long.Asked, long.Takes
+	}
 	if e.Kind == ai.Config && status == http.StatusBadRequest {
 		e.Err = fmt.Errorf("status %d: %w", status, &badRequest{s.Message})
 	}

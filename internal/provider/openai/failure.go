@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
@@ -41,7 +40,8 @@ type said struct{ Message, Type, Param, Code string }
 
 func parse(body []byte) said {
 	var outer struct {
-		Error json.RawMessage `json:"error"`
+		Error  json.RawMessage `json:"error"`
+		Detail json.RawMessage `json:"detail"`
 	}
 	var inner struct {
 		Message string `json:"message"`
@@ -51,7 +51,16 @@ func parse(body []byte) said {
 	}
 	var text string
 	switch {
-	case json.Unmarshal(body, &outer) != nil || outer.Error == nil:
+	case json.Unmarshal(body, &outer) != nil:
+		return said{Message: fmt.Sprintf("%.300q", body)}
+	case outer.Error == nil: // an older vLLM has no object in the object; FastAPI calls it detail
+		outer.Error = body
+		if json.Unmarshal(outer.Detail, &text) == nil && text != "" {
+			return said{Message: text}
+		}
+		if json.Unmarshal(body, &inner) == nil && inner.Message != "" {
+			break
+		}
 		return said{Message: fmt.Sprintf("%.300q", body)}
 	case json.Unmarshal(outer.Error, &text) == nil:
 		return said{Message: text}
@@ -66,24 +75,13 @@ func parse(body []byte) said {
 
 // kind decides by the message and the HTTP status. A status of 0 means an error inside a stream.
 func (s said) kind(status int) ai.Kind {
-	text := strings.ToLower(s.Message)
-	has := func(parts ...string) bool {
-		for _, p := range parts {
-			if strings.Contains(text, p) {
-				return true
-			}
-		}
-		return false
-	}
 	switch {
 	case s.Code == "insufficient_quota":
 		return ai.Config
+	case s.Code == "context_length_exceeded" || s.Type == "exceed_context_size_error" || s.tooLong(status):
+		return ai.TooLong
 	case status == http.StatusTooManyRequests || s.Code == "rate_limit_exceeded":
 		return ai.RateLimited
-	case s.Code == "context_length_exceeded" || status == http.StatusRequestEntityTooLarge ||
-		(status == 0 || status == http.StatusBadRequest) &&
-			has("context length", "context window", "maximum context", "too many tokens", "context size"):
-		return ai.TooLong
 	case s.Code == "content_filter" || s.Code == "content_policy_violation" || s.Code == "moderation_blocked":
 		return ai.Refused
 	case status == 0 || status == http.StatusRequestTimeout || status == http.StatusConflict ||
@@ -93,11 +91,20 @@ func (s said) kind(status int) ai.Kind {
 	return ai.Config
 }
 
+func (s said) tooLong(status int) bool {
+	_, is := rest.TooLong(status, s.Message)
+	return is
+}
+
 // refused turns an error response into an error.
 func refused(status int, header http.Header, body []byte) error {
 	s := parse(body)
 	e := &ai.Error{Kind: s.kind(status), RetryAfter: rest.RetryAfter(header),
 		Err: fmt.Errorf("status %d: %s", status, s.Message)}
+	if e.Kind == ai.TooLong {
+		long, _ := rest.TooLong(status, s.Message)
+		e.Asked, e.Takes = long.Asked, long.Takes
+	}
 	if status == http.StatusBadRequest || status == http.StatusUnprocessableEntity {
 		e.Err = fmt.Errorf("status %d: %w", status, &badRequest{s.Param, s.Message})
 	}
