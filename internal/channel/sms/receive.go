@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -14,13 +13,6 @@ import (
 	"parley/internal/carrier"
 	"parley/internal/channel"
 	"parley/internal/store"
-)
-
-// The words by which a person says whether they want messages. A message is one when it says nothing else.
-var (
-	stopWords  = []string{"STOP", "STOPALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT", "OPTOUT", "REVOKE"}
-	startWords = []string{"START", "UNSTOP"} // and YES, after a STOP: otherwise it answers a question
-	helpWords  = []string{"HELP", "INFO"}
 )
 
 const (
@@ -58,7 +50,7 @@ func (c *Channel) Receive(ctx context.Context, in carrier.Inbound) error {
 		if err != nil || !fresh || m.Handled {
 			return err
 		}
-		done, err := c.keyword(ctx, tx, n, m, person)
+		done, err := c.obey(ctx, tx, n, m, person)
 		if err != nil {
 			return err
 		}
@@ -87,21 +79,20 @@ func (c *Channel) Pretend(ctx context.Context, userID int64, from, to, body stri
 	return sid, c.Receive(ctx, carrier.Inbound{SID: sid, From: from, To: to, Body: body})
 }
 
-// keyword does what a message asks for that is a keyword.
-func (c *Channel) keyword(ctx context.Context, tx *store.Tx, n *parley.Number, m *parley.InboundSMS,
+// obey does what a message asks for that is a keyword.
+func (c *Channel) obey(ctx context.Context, tx *store.Tx, n *parley.Number, m *parley.InboundSMS,
 	person bool) (bool, error) {
-	word := strings.ToUpper(strings.Trim(m.Body, " \t\r\n.!\"'"))
 	out, err := tx.OptedOut(ctx, n.UserID, n.PhoneNumber, m.From)
 	if err != nil {
 		return false, err
 	}
 	reply := ""
-	switch {
-	case slices.Contains(stopWords, word):
+	switch want := keyword(m.Body); {
+	case want == wantsStop:
 		reply, err = stopped, tx.OptOut(ctx, n.UserID, n.PhoneNumber, m.From, true)
-	case slices.Contains(startWords, word), out && word == "YES":
+	case want == wantsStart, out && want == wantsAgain:
 		reply, err = started, tx.OptOut(ctx, n.UserID, n.PhoneNumber, m.From, false)
-	case slices.Contains(helpWords, word):
+	case want == wantsHelp:
 		reply = explained
 	default:
 		return false, nil
@@ -197,7 +188,7 @@ func (c *Channel) Replied(ctx context.Context, tx *store.Tx, conv *parley.Conver
 	if reason != "" {
 		return refuse(reason)
 	}
-	for _, part := range channel.Parts(reply.Content, longest) {
+	for _, part := range channel.Parts(channel.Said(reply, channel.PlainText), longest) {
 		refusal, err := c.queue(ctx, tx, n, in.From, part)
 		if err != nil {
 			return err

@@ -169,7 +169,8 @@ func TestKeywords(t *testing.T) {
 		}
 		i := 0
 		say := func(body string) { i++; h.hears(fmt.Sprint("SMin", i), person, body) }
-		for _, word := range []string{"STOP", " stop. ", "Unsubscribe", "stopall", "END", "quit", "\"Cancel\""} {
+		for _, word := range []string{"STOP", " stop. ", "Unsubscribe", "stopall", "END", "quit", "\"Cancel\"",
+			"opt-out", "STOP please", "Stop\n\nSent from my iPhone", "ARRÊT", "ＳＴＯＰ 🛑"} {
 			say(word)
 			if !out() {
 				t.Errorf("%q was not heard", word)
@@ -189,7 +190,7 @@ func TestKeywords(t *testing.T) {
 			person); !store.IsNotFound(err) {
 			t.Errorf("the assistant was given keywords: %v", err)
 		}
-		for _, word := range []string{"please stop", "stop it", "yes"} { // these are for the assistant
+		for _, word := range []string{"does the bus stop here?", "please cancel", "yes"} { // these are for the assistant
 			say(word)
 			if out() {
 				t.Errorf("%q was taken for a keyword", word)
