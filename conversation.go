@@ -153,6 +153,8 @@ type Message struct {
 	Pending bool `json:"-"`
 	// a customer's message that got none, or an apology
 	Failed       bool     `json:"-"`
+	Edited       bool     `json:"edited,omitempty" doc:"The customer has changed the text; this is the new one."`
+	Deleted      bool     `json:"deleted,omitempty" doc:"The customer has deleted it: the text is gone."`
 	Failure      *string  `bun:"error" json:"error,omitempty" doc:"Why a customer's message got only an apology or no reply: for the owner, with how to fix it."`
 	Attempts     int      `json:"-"` // how often an answer was begun
 	Cost         Money    `json:"-"`

@@ -82,7 +82,8 @@ type WhatsAppMessage struct {
 	MessageID      int64  // of the conversation; 0 while a message that was to be sent is not there yet
 	WAMID          string `bun:"wamid"` // the platform's id, "" until it took the message
 	Inbound        bool
-	Phone          string // the customer's
+	Phone          string // the customer's; where the platform keeps it back, what Customer says
+	Customer       string // of what came in: what the platform calls the customer, "" where it doesn't say
 	Body           string // of what is sent: the text, a template's as the customer reads it
 	Status         string
 	Error          string // why it failed, for people

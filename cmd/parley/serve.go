@@ -201,6 +201,7 @@ func (h *server) openLines() (err error) {
 	h.carrier = s.carrier(h.db)
 	h.closing(h.carrier.close)
 	h.conversations = chat.New(chat.Config{DB: h.db, Assistants: h.assistants, Prices: h.prices, Hub: h.hub,
+		Quiet: chat.Quiet,
 		Channels: func(c *chat.Chat) []chat.Replied {
 			h.channels, err = s.openChannels(channel.House{DB: h.db, Prices: h.prices, Limits: limits,
 				Carrier: h.carrier.Carrier, Sandbox: h.carrier.sandbox, Chat: c})

@@ -516,6 +516,94 @@ func TestWhatsAppConversation(t *testing.T) {
 	})
 }
 
+// What customers do on WhatsApp beside writing: reactions are kept and neither answered nor charged, edits and deletions
+// change what they are about, quotes and advertisements are told, and who keeps the phone number back is answered too.
+func TestWhatsAppGestures(t *testing.T) {
+	eachTexting(t, func(t *testing.T, x *texting) {
+		in := func(wamid string, fields graphtest.Object) {
+			t.Helper()
+			x.tell(graphtest.Inbound("111", "14155552671", "Ana", wamid, time.Now(), fields))
+		}
+		said := func(text string) graphtest.Object {
+			return graphtest.Object{"type": "text", "text": graphtest.Object{"body": text}}
+		}
+		with := func(o graphtest.Object, key string, v any) graphtest.Object { o[key] = v; return o }
+		in("w1", with(said("How much is it?"), "referral", graphtest.Object{"source_type": "ad", "headline": "Cakes for all",
+			"body": "Half price", "source_url": "https://fb.me/1"}))
+		one := x.sent(1)[0]
+		x.until("the reply's row", func() bool { return x.row(one.ID) != nil })
+		lines, _ := x.history()
+		if want := "user: [The customer comes from an advertisement: Cakes for all · Half price · https://fb.me/1]\nHow much is it?"; lines[0] != want {
+			t.Errorf("the advertisement is %q", lines[0])
+		}
+		paid := x.balance()
+		in("w2", graphtest.Object{"type": "reaction", "reaction": graphtest.Object{"message_id": one.ID, "emoji": "👍"}})
+		in("w3", graphtest.Object{"type": "reaction", "reaction": graphtest.Object{"message_id": one.ID}})
+		edit := func(original, text string) graphtest.Object {
+			return graphtest.Object{"type": "edit", "edit": graphtest.Object{"original_message_id": original, "message": said(text)}}
+		}
+		in("w4", edit("w1", "How much is the big one?"))
+		in("w5", graphtest.Object{"type": "revoke", "revoke": graphtest.Object{"original_message_id": "w3"}})
+		in("w5", graphtest.Object{"type": "revoke", "revoke": graphtest.Object{"original_message_id": "unknown"}})
+		lines, conv := x.history()
+		if len(lines) != 4 || lines[0] != "user: How much is the big one?" ||
+			!strings.HasPrefix(lines[2], "user: [The customer reacted with 👍] (to: \"You said: ") ||
+			lines[3] != "user: [The customer deleted this message.]" {
+			t.Errorf("%q", lines)
+		}
+		first := conv["history"].([]any)[0].(map[string]any)
+		last := conv["history"].([]any)[3].(map[string]any)
+		if first["edited"] != true || last["deleted"] != true || x.balance() != paid || len(x.graph.Sent()) != 1 {
+			t.Errorf("%v %v, balance %s of %s, sent %v", first, last, x.balance(), paid, x.graph.Sent())
+		}
+		// An edit of what never came is answered as what it says.
+		in("w6", edit("never", "Are you open?"))
+		if two := x.sent(2)[1]; !strings.HasPrefix(two.Text, "You said: Are you open?") {
+			t.Errorf("%+v", two)
+		}
+		in("w7", with(said("This one"), "context", graphtest.Object{"id": one.ID, "from": "15550783881"}))
+		if three := x.sent(3)[2]; !strings.Contains(three.Text, "[In reply to: \"You said: ") || !strings.Contains(three.Text, "This one") {
+			t.Errorf("%+v", three)
+		}
+	})
+}
+
+// A customer who keeps the phone number back is known by the platform's id, answered by it, and the same person as
+// before where the number was once told.
+func TestWhatsAppUserID(t *testing.T) {
+	eachTexting(t, func(t *testing.T, x *texting) {
+		hidden := func(wamid, user, text string) []byte {
+			body := graphtest.Inbound("111", "", "Ana", wamid, time.Now(), graphtest.Object{"type": "text", "text": graphtest.Object{"body": text},
+				"from_user_id": user})
+			return []byte(strings.Replace(strings.Replace(string(body), `"from":"",`, "", 1), `"wa_id":""`, `"user_id":"`+user+`"`, 1))
+		}
+		const bo = "SE.13491208655302741918"
+		x.tell(hidden("w1", bo, "Hi"))
+		if one := x.sent(1)[0]; one.To != bo || !strings.HasPrefix(one.Text, "You said: Hi") {
+			t.Errorf("%+v", one)
+		}
+		_, conv := x.history()
+		if conv["customer_phone"] != nil || fmt.Sprint(conv["variables"]) != "map[customer_name:Ana]" {
+			t.Errorf("%v", conv)
+		}
+		x.post("/user/whatsapp/send-freeform", map[string]any{"sender_id": x.sender, "recipient_phone": bo, "message": "On its way."}, status(200))
+		if two := x.sent(2)[1]; two.To != bo || two.Text != "On its way." {
+			t.Errorf("%+v", two)
+		}
+		const ana = "US.ENT.11815799212886844830"
+		x.tell(graphtest.Inbound("111", "14155552671", "Ana", "w2", time.Now(), graphtest.Object{"type": "text",
+			"text": graphtest.Object{"body": "It's me"}, "from_user_id": ana}))
+		x.sent(3)
+		x.tell(hidden("w3", ana, "Now without a number"))
+		if four := x.sent(4)[3]; four.To != "14155552671" {
+			t.Errorf("%+v", four)
+		}
+		if n := len(x.get("/user/conversations?type=whatsapp", status(200)).rows()); n != 2 {
+			t.Errorf("%d conversations of two people", n)
+		}
+	})
+}
+
 // The answer to a send request gets lost: the first status says that the message went out, and it is charged. If it
 // fails after that, the money is given back.
 func TestWhatsAppLostAnswer(t *testing.T) {

@@ -153,7 +153,7 @@ func (c *Chat) workLeased(id string) (lost bool) {
 // that has failed.
 func (c *Chat) workOff(ctx context.Context, id string) (failures int, err error) {
 	for {
-		m, err := c.DB.Pending(ctx, id)
+		m, err := c.next(ctx, id)
 		if err != nil {
 			return 1, err
 		}

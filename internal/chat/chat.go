@@ -11,7 +11,8 @@
 // # Money
 //
 // The price of a message is reserved in the transaction that stores it, and taken in the transaction that stores its
-// reply, under the message's own reference: a message is charged once or, when it got no reply, never.
+// reply, under the message's own reference: a message is charged once or, when it got no reply, never. Messages that a
+// phone sends in one go get one reply and cost what one of them costs: the others' reservations are released.
 package chat
 
 import (
@@ -40,6 +41,7 @@ type Config struct {
 	Prices     *billing.Prices
 	Hub        *event.Hub
 	Lease      time.Duration // how long a killed node's conversations wait for another; 0 is 15 s
+	Quiet      time.Duration // how long a phone must be quiet before its messages are answered, together; 0: each by itself
 
 	// Channels opens the channels that hand messages in and send replies: New calls it with the Chat, which they keep
 	// and don't use yet. nil: there are none.

@@ -310,6 +310,26 @@ func (q Query) Pending(ctx context.Context, conversationID string) (*parley.Mess
 	})
 }
 
+// PendingMessages are the messages of a conversation that wait for a reply, oldest first.
+func (q Query) PendingMessages(ctx context.Context, conversationID string) (list []parley.Message, err error) {
+	err = q.q.NewSelect().Model(&list).Where("conversation_id = ? AND pending", conversationID).Order("id").Scan(ctx)
+	return list, err
+}
+
+// ExternalMessage is the message of a conversation that its channel calls so, nil when there is none.
+func (q Query) ExternalMessage(ctx context.Context, conversationID, externalID string) (*parley.Message, error) {
+	return first[parley.Message](ctx, q, func(s *bun.SelectQuery) {
+		s.Where("conversation_id = ? AND external_id = ?", conversationID, externalID)
+	})
+}
+
+// ReviseMessage stores a message's text as its customer has changed it, or that it was deleted. Its conversation must be
+// the transaction's first lock.
+func (tx *Tx) ReviseMessage(ctx context.Context, m *parley.Message) error {
+	_, err := tx.q.NewUpdate().Model(m).Column("content", "edited", "deleted").WherePK().Exec(ctx)
+	return err
+}
+
 // Lease makes owner the one who works on a conversation until then, unless another's lease runs; it renews owner's
 // own, and ends a rest.
 func (tx *Tx) Lease(ctx context.Context, conversationID, owner string, length time.Duration) (bool, error) {

@@ -150,6 +150,40 @@ func (q Query) LastWhatsApp(ctx context.Context, userID, senderID int64, phone s
 	return at, err
 }
 
+// WhatsAppPhone is the phone number by which a sender knows a customer whom the platform calls so; "" where it knows
+// none.
+func (q Query) WhatsAppPhone(ctx context.Context, userID, senderID int64, customer string) (phone string, err error) {
+	m, err := first[parley.WhatsAppMessage](ctx, q, func(s *bun.SelectQuery) {
+		s.Where("user_id = ? AND sender_id = ? AND customer = ? AND customer <> '' AND phone <> customer", userID, senderID,
+			customer).Order("id DESC")
+	})
+	if err != nil || m == nil {
+		return "", err
+	}
+	return m.Phone, nil
+}
+
+// WhatsAppText is what a message of a conversation said, by the platform's id; "" where it is not known.
+func (q Query) WhatsAppText(ctx context.Context, conversationID, wamid string) (string, error) {
+	if wamid == "" {
+		return "", nil
+	}
+	sent, err := first[parley.WhatsAppMessage](ctx, q, func(s *bun.SelectQuery) {
+		s.Where("conversation_id = ? AND wamid = ? AND NOT inbound", conversationID, wamid)
+	})
+	if err != nil || sent != nil {
+		if sent != nil {
+			return sent.Body, nil
+		}
+		return "", err
+	}
+	m, err := q.ExternalMessage(ctx, conversationID, wamid)
+	if err != nil || m == nil {
+		return "", err
+	}
+	return m.Content, nil
+}
+
 // AddWhatsAppMessage stores a message; false when its WAMID is known already.
 func (tx *Tx) AddWhatsAppMessage(ctx context.Context, userID int64, m *parley.WhatsAppMessage) (bool, error) {
 	m.ID, m.UserID, m.CreatedAt = 0, userID, parley.Now()

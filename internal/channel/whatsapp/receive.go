@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,12 +50,30 @@ func (w *Channel) take(ctx context.Context, m graph.Inbound) error {
 	if err != nil || a == nil { // without an assistant there is nowhere to keep it
 		return err
 	}
+	if m.Phone == m.User { // the platform keeps the number back, which may be known from before
+		phone, err := w.DB.WhatsAppPhone(ctx, userID, sender.ID, m.User)
+		if err != nil {
+			return err
+		}
+		m.Phone = cmp.Or(phone, m.User)
+	}
 	conv, err := w.conversation(ctx, a, m.Phone, m.Name, customerName)
 	if err != nil {
 		return err
 	}
+	switch m.Kind {
+	case graph.Deleted:
+		return w.Chat.Retract(ctx, conv, m.About)
+	case graph.Edited: // of one that is not known here, the text is new
+		if known, err := w.Chat.Revise(ctx, conv, m.About, m.Text); err != nil || known {
+			return err
+		}
+	}
+	if m.Text, err = w.inContext(ctx, conv, m); err != nil {
+		return err
+	}
 	row := &parley.WhatsAppMessage{SenderID: sender.ID, ConversationID: conv.ID, WAMID: m.ID, Inbound: true,
-		Phone:  m.Phone,
+		Phone: m.Phone, Customer: m.User,
 		Status: parley.WhatsAppReceived, SaidAt: m.SaidAt}
 	err = w.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.AddWhatsAppMessage(ctx, userID, row)
@@ -64,13 +83,32 @@ func (w *Channel) take(ctx context.Context, m graph.Inbound) error {
 	if err != nil && !store.Violates(err, "whatsapp_messages.wamid", "whatsapp_messages_wamid") {
 		return err
 	}
-	if answers {
+	if answers && m.Kind != graph.Reacted { // who reacts asks nothing
 		err = w.Chat.Receive(ctx, conv, parley.ChannelWhatsApp, m.ID, m.Text)
 		if !errors.Is(err, store.Insufficient) {
 			return err
 		}
 	}
 	return w.Chat.Keep(ctx, conv, parley.ChannelWhatsApp, m.ID, m.Text)
+}
+
+// mostQuoted is how much of a quoted message is repeated, in characters.
+const mostQuoted = 300
+
+// inContext is what a message says, with what it is about.
+func (w *Channel) inContext(ctx context.Context, conv *parley.Conversation, m graph.Inbound) (string, error) {
+	quoted, err := w.DB.WhatsAppText(ctx, conv.ID, m.About)
+	if err != nil || quoted == "" || m.Kind == graph.Edited {
+		return m.Text, err
+	}
+	quoted = strings.Join(strings.Fields(quoted), " ")
+	if r := []rune(quoted); len(r) > mostQuoted {
+		quoted = string(r[:mostQuoted]) + "…"
+	}
+	if m.Kind == graph.Reacted {
+		return m.Text + " (to: \"" + quoted + "\")", nil
+	}
+	return "[In reply to: \"" + quoted + "\"]\n" + m.Text, nil
 }
 
 // follow notes what became of a message. Statuses come in any order, and also before the answer to the request that
@@ -122,7 +160,7 @@ func (w *Channel) Replied(ctx context.Context, tx *store.Tx, conv *parley.Conver
 			return err
 		}
 	}
-	for _, part := range channel.Parts(reply.Content, maxText) {
+	for _, part := range channel.Parts(channel.Said(reply, channel.WhatsAppText), maxText) {
 		row := &parley.WhatsAppMessage{UserID: conv.UserID, SenderID: route.SenderID, ConversationID: conv.ID,
 			MessageID: reply.ID, Phone: route.Phone, Body: part,
 			Status: parley.WhatsAppQueued}

@@ -232,6 +232,12 @@ func (w *Channel) phone(ctx context.Context, userID int64, s *parley.WhatsAppSen
 	if phone, ok := parley.NormalizePhone(text); ok {
 		return phone, nil
 	}
+	if user := graph.UserID(text); user != "" {
+		last, err := w.DB.LastWhatsApp(ctx, userID, s.ID, user)
+		if err != nil || last != 0 {
+			return user, err
+		}
+	}
 	if phone := graph.Phone(text); phone != "" && strings.HasPrefix(strings.TrimSpace(text), "+") {
 		last, err := w.DB.LastWhatsApp(ctx, userID, s.ID, phone)
 		if err != nil || last != 0 {

@@ -68,6 +68,18 @@ func tier(text string) *int64 {
 	return &limit
 }
 
+// userID is a business-scoped user id: a country, a dot and letters and digits.
+var userID = regexp.MustCompile(`^[A-Z]{2}\.(ENT\.)?[A-Za-z0-9]{1,128}$`)
+
+// UserID is a text that is a business-scoped user id, by which the platform names a customer whose phone number it keeps
+// back; "" for another.
+func UserID(text string) string {
+	if text = strings.TrimSpace(text); userID.MatchString(text) {
+		return text
+	}
+	return ""
+}
+
 // Phone is the E.164 form of a number as the platform writes it: for people, or as digits alone. "" when it is none.
 func Phone(text string) string {
 	digits := strings.Map(func(r rune) rune {

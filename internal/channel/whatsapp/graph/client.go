@@ -69,11 +69,15 @@ type Message struct {
 	Opaque   string // comes back with the message's statuses
 }
 
-// Send sends a message from a number (by its id) to a phone in E.164. It returns the platform's id of the message.
+// Send sends a message from a number (by its id) to a phone in E.164, or to a user id. It returns the platform's id of the message.
 // The error is an *Error; sending again is not safe where its Unknown is set.
 func (c *Client) Send(ctx context.Context, from, to string, m Message) (wamid string, err error) {
-	body := map[string]any{"messaging_product": "whatsapp", "recipient_type": "individual",
-		"to": strings.TrimPrefix(to, "+")}
+	body := map[string]any{"messaging_product": "whatsapp", "recipient_type": "individual"}
+	if user := UserID(to); user != "" { // in "to" it would be taken for a phone number, and reach nobody
+		body["recipient"] = user
+	} else {
+		body["to"] = strings.TrimPrefix(to, "+")
+	}
 	if m.Opaque != "" {
 		body["biz_opaque_callback_data"] = m.Opaque
 	}

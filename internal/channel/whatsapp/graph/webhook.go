@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -42,11 +43,24 @@ type Notice struct {
 type Inbound struct {
 	Sender string // the id of the number that it came to
 	ID     string // the platform's id of it (wamid)
-	Phone  string // the customer's, E.164
+	Kind   Kind
+	About  string // the id of the message that it quotes, reacts to, edits or deletes; "" for none
+	Phone  string // the customer's, E.164; where the platform keeps it back, what User says
+	User   string // what the platform calls the customer (business-scoped user id); "" where it doesn't say
 	Name   string // the customer's, as they call themselves; "" when it is not told
 	Text   string // what it says, in words also where it is no text
 	SaidAt parley.Time
 }
+
+// Kind is what a customer did with a message.
+type Kind string
+
+// The kinds; anything else is said.
+const (
+	Reacted Kind = "reaction" // to a message, or took it back
+	Edited  Kind = "edit"     // Text is the new text
+	Deleted Kind = "revoke"
+)
 
 // Status is what became of a message that was sent.
 type Status struct {
@@ -66,6 +80,7 @@ type payload struct {
 				} `json:"metadata"`
 				Contacts []struct {
 					WaID    string `json:"wa_id"`
+					UserID  string `json:"user_id"`
 					Profile struct {
 						Name string `json:"name"`
 					} `json:"profile"`
@@ -91,7 +106,7 @@ func Read(body []byte) (n Notice, err error) {
 			}
 			names := map[string]string{}
 			for _, c := range change.Value.Contacts {
-				names[c.WaID] = clean(c.Profile.Name)
+				names[c.WaID], names[c.UserID] = clean(c.Profile.Name), clean(c.Profile.Name)
 			}
 			for _, raw := range change.Value.Messages {
 				if m, ok := readMessage(raw, names); ok {
@@ -113,11 +128,23 @@ func readMessage(raw json.RawMessage, names map[string]string) (Inbound, bool) {
 	var m struct {
 		ID        string      `json:"id"`
 		From      string      `json:"from"`
+		User      string      `json:"from_user_id"`
 		Timestamp json.Number `json:"timestamp"`
 		said
 	}
+	if decode(raw, &m) != nil {
+		return Inbound{}, false
+	}
+	user := UserID(m.User)
+	if user == "" {
+		user = UserID(m.From)
+	}
+	phone := user
+	if UserID(m.From) == "" && Phone(m.From) != "" {
+		phone = Phone(m.From)
+	}
 	// a changed number is nobody's message
-	if decode(raw, &m) != nil || clean(m.ID) == "" || Phone(m.From) == "" || m.Type == "system" {
+	if clean(m.ID) == "" || phone == "" || m.Type == "system" {
 		return Inbound{}, false
 	}
 	// The platform's clock, for it judges the window; but never a time to come.
@@ -125,8 +152,9 @@ func readMessage(raw json.RawMessage, names map[string]string) (Inbound, bool) {
 	if n, err := strconv.ParseInt(string(m.Timestamp), 10, 64); err == nil && n > 0 && n < at.Unix() {
 		at = time.Unix(n, 0)
 	}
-	return Inbound{ID: clean(m.ID), Phone: Phone(m.From), Name: names[m.From], Text: clean(m.words()),
-		SaidAt: parley.At(at)}, true
+	kind, about := m.kind()
+	return Inbound{ID: clean(m.ID), Kind: kind, About: clean(about), Phone: phone, User: user,
+		Name: cmp.Or(names[m.From], names[user]), Text: clean(m.words()), SaidAt: parley.At(at)}, true
 }
 
 func readStatus(raw json.RawMessage) (Status, bool) {

@@ -32,7 +32,27 @@ type said struct {
 	} `json:"contacts"`
 	Reaction struct {
 		Emoji string `json:"emoji"`
+		ID    string `json:"message_id"`
 	} `json:"reaction"`
+	Edit struct {
+		Original string `json:"original_message_id"`
+		Message  *said  `json:"message"`
+	} `json:"edit"`
+	Revoke struct {
+		Original string `json:"original_message_id"`
+	} `json:"revoke"`
+	Context struct {
+		ID      string `json:"id"`
+		Product struct {
+			ID string `json:"product_retailer_id"`
+		} `json:"referred_product"`
+	} `json:"context"`
+	Referral struct {
+		URL      string `json:"source_url"`
+		Type     string `json:"source_type"` // ad, post
+		Headline string `json:"headline"`
+		Body     string `json:"body"`
+	} `json:"referral"`
 	Button struct {
 		Text string `json:"text"`
 	} `json:"button"`
@@ -64,9 +84,45 @@ type choice struct {
 	Description string `json:"description"`
 }
 
-// words is the message as the model reads it: text as it is, everything else named, in brackets, so that an answer
-// can speak of it.
+// kind is what the customer did, and the message that it is about.
+func (s *said) kind() (Kind, string) {
+	switch Kind(s.Type) {
+	case Reacted:
+		return Reacted, s.Reaction.ID
+	case Edited:
+		return Edited, s.Edit.Original
+	case Deleted:
+		return Deleted, s.Revoke.Original
+	}
+	return "", s.Context.ID
+}
+
+// words is the message with what the customer came by: an advertisement, or a product.
 func (s *said) words() string {
+	text := s.content()
+	if product := strings.TrimSpace(s.Context.Product.ID); product != "" {
+		text = "[About the product " + product + "]\n" + text
+	}
+	r := s.Referral
+	var parts []string
+	for _, part := range []string{r.Headline, r.Body, r.URL} {
+		if part = strings.Join(strings.Fields(part), " "); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) > 0 {
+		what := "an advertisement"
+		if r.Type == "post" {
+			what = "a post"
+		}
+		text = "[The customer comes from " + what + ": " + strings.Join(parts, " · ") + "]\n" + text
+	}
+	return text
+}
+
+// content is the message as the model reads it: text as it is, everything else named, in brackets, so that an answer
+// can speak of it.
+func (s *said) content() string {
 	switch s.Type {
 	case "text":
 		if text := strings.TrimSpace(s.Text.Body); text != "" {
@@ -104,6 +160,13 @@ func (s *said) words() string {
 			return "[The customer took a reaction back.]"
 		}
 		return "[The customer reacted with " + s.Reaction.Emoji + "]"
+	case "edit":
+		if s.Edit.Message != nil && s.Edit.Message.Edit.Message == nil {
+			return s.Edit.Message.content()
+		}
+		return "[The customer edited a message.]"
+	case "revoke":
+		return "[The customer deleted a message.]"
 	case "button":
 		return "[The customer pressed the button " + quoted(s.Button.Text) + "]"
 	case "interactive":

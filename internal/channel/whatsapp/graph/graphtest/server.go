@@ -3,6 +3,7 @@
 package graphtest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -179,6 +180,7 @@ func (s *Server) message(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Product string `json:"messaging_product"`
 		To      string `json:"to"`
+		User    string `json:"recipient"`
 		Type    string `json:"type"`
 		Opaque  string `json:"biz_opaque_callback_data"`
 		Text    struct {
@@ -187,7 +189,7 @@ func (s *Server) message(w http.ResponseWriter, r *http.Request) {
 		Template Object `json:"template"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.Product != "whatsapp" ||
-		!digits.MatchString(in.To) {
+		(!digits.MatchString(in.To)) == (graph.UserID(in.User) == "") {
 		refuse(w, 400, 100, "Invalid parameter")
 		return
 	}
@@ -218,7 +220,7 @@ func (s *Server) message(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.mu.Lock()
-	one := Sent{ID: fmt.Sprintf("wamid.OUT%d", len(s.sent)+1), From: r.PathValue("number"), To: in.To,
+	one := Sent{ID: fmt.Sprintf("wamid.OUT%d", len(s.sent)+1), From: r.PathValue("number"), To: cmp.Or(in.User, in.To),
 		Text: in.Text.Body, Template: in.Template, Opaque: in.Opaque}
 	s.sent = append(s.sent, one)
 	s.mu.Unlock()
