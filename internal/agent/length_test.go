@@ -50,7 +50,7 @@ func narrowed(t *testing.T, server string, most, status int, refusal string) *na
 			n.refused++
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(status)
-			if strings.Contains(refusal, "%d") {
+			if strings.Contains(refusal, "%") {
 				fmt.Fprintf(w, refusal, len(body)/4, most/4)
 			} else {
 				io.WriteString(w, refusal)
@@ -123,14 +123,14 @@ func TestTooLongGoesOn(t *testing.T) {
 			}
 		})
 	}
-	// What is too long by itself is told to the customer, after one more try.
+	// What is too long by itself is told to the customer.
 	n := narrowed(t, oa, 2000, 400, `{"error":{"message":"too many tokens"}}`)
 	m, err := openAI(n.url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = (&Turn{Model: m, System: strings.Repeat("Be kind. ", 1000), History: user("Hi")}).Run(t.Context())
-	if ai.KindOf(err) != ai.TooLong || n.refused != 2 {
+	if ai.KindOf(err) != ai.TooLong || n.refused != 1 {
 		t.Errorf("%d tries, %v", n.refused, err)
 	}
 	// A transcript is read by its end.
@@ -174,6 +174,12 @@ func TestLongResults(t *testing.T) {
 				t.Errorf("%d tokens of %d", n, tokens)
 			}
 		}
+	}
+	// A session that hears and speaks keeps what it is told, so it gets less.
+	records, _, err := (&Turn{Tools: []Tool{tool("look", returns(long))}}).Call(t.Context(),
+		[]ai.ToolCall{{ID: "1", Name: "look", Arguments: `{"n":1}`}})
+	if err != nil || Tokens(records[0].Result) > sessionResult || !strings.Contains(records[0].Result, "left out here") {
+		t.Errorf("a session is told %d tokens, %v", Tokens(records[0].Result), err)
 	}
 	if Shorten("short", 200) != "short" {
 		t.Error("what is short was changed")

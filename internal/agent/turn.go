@@ -22,12 +22,10 @@ func (t *Turn) Run(ctx context.Context) (reply Reply, err error) {
 	steps, budget := cmp.Or(t.Steps, DefaultSteps), cmp.Or(t.Budget, DefaultBudget)
 	history := slices.Clip(t.History)
 	reply.Calls, reply.Messages = slices.Clone(t.Done), Replay("", t.Done)
-	shorter := false // what it takes is less than the budget, and it was asked again with less
 	for step, words := 1, false; ; step++ {
 		words = words || step >= steps
 		req := ai.Request{
 			System:      t.System,
-			Messages:    Trim(append(history, reply.Messages...), budget),
 			NoCalls:     words && len(t.Tools) > 0,
 			Temperature: t.Temperature,
 			MaxTokens:   t.MaxTokens,
@@ -35,14 +33,7 @@ func (t *Turn) Run(ctx context.Context) (reply Reply, err error) {
 		for _, tool := range t.Tools {
 			req.Tools = append(req.Tools, tool.Tool)
 		}
-		got, err := t.ask(ctx, req, &reply, &said)
-		if less := shortened(err, req); less > 0 && got.Text == "" && !shorter {
-			shorter, budget = true, less
-			slog.InfoContext(ctx, "asked again with less: the conversation is more than the model takes",
-				"tokens", less, "error", err)
-			req.Messages = Trim(append(history, reply.Messages...), budget)
-			got, err = t.ask(ctx, req, &reply, &said)
-		}
+		got, err := t.askWithin(ctx, req, append(history, reply.Messages...), &budget, &reply, &said)
 		if err != nil {
 			return reply, fmt.Errorf("think, step %d: %w", step, err)
 		}
@@ -56,6 +47,9 @@ func (t *Turn) Run(ctx context.Context) (reply Reply, err error) {
 		}
 		reply.add(got.Text, calls)
 		if len(calls) == 0 {
+			if len(got.Calls) > 0 && strings.TrimSpace(said.String()) == "" {
+				return reply, fmt.Errorf("think, step %d: %w", step, errOnlyCalls)
+			}
 			return reply, empty(said.String(), reply.Calls, got.Finish)
 		}
 		records, ended, err := t.call(ctx, len(reply.Calls), calls)
@@ -73,6 +67,30 @@ func (t *Turn) Run(ctx context.Context) (reply Reply, err error) {
 			return reply, nil
 		}
 	}
+}
+
+// errOnlyCalls is why a turn is stopped whose model would call tools for ever.
+var errOnlyCalls = &ai.Error{Part: ai.TheModel, Kind: ai.Malformed,
+	Err:  errors.New("it calls tools though it is asked for words"),
+	Mend: "The model only calls tools: it was asked for words at last, and called another tool. Say in the prompt when to stop, or choose another model."}
+
+// askWithin makes a request with as much of the messages as fits a budget. If that is more than the model takes, it asks
+// once more with less, which is then the budget.
+func (t *Turn) askWithin(ctx context.Context, req ai.Request, messages []ai.Message, budget *int, reply *Reply,
+	said *strings.Builder) (ai.Reply, error) {
+	req.Messages = Trim(messages, *budget)
+	got, err := t.ask(ctx, req, reply, said)
+	less := shortened(err, req)
+	if less == 0 || got.Text != "" {
+		return got, err
+	}
+	again := Trim(messages, less)
+	if size(again) >= size(req.Messages) {
+		return got, err
+	}
+	slog.InfoContext(ctx, "asked again with less: the conversation is more than the model takes", "tokens", less, "error", err)
+	*budget, req.Messages = less, again
+	return t.ask(ctx, req, reply, said)
 }
 
 // shortened is the budget of messages for asking again, in tokens, after a request that was more than the model takes;

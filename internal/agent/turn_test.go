@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"parley"
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
 )
@@ -202,6 +203,16 @@ func TestTurnLimits(t *testing.T) {
 		}
 		if !m.Requests()[2].NoCalls || m.Requests()[1].NoCalls {
 			t.Error("the last request, and only the last one, asks for words")
+		}
+	})
+	t.Run("nothing but calls", func(t *testing.T) {
+		m := &aitest.Fake{}
+		loop := aitest.Step{Calls: []ai.ToolCall{{ID: "1", Name: "a", Arguments: `{"n":1}`}}}
+		m.Script(loop, loop, loop)
+		r, err := (&Turn{Model: m, Steps: 3, History: user("go"), Tools: []Tool{tool("a", returns("x"))}}).Run(t.Context())
+		if ai.KindOf(err) != ai.Malformed || r.Text != "" || len(r.Calls) != 2 || !strings.HasPrefix(Sentence(err), "I'm sorry") ||
+			!strings.Contains(parley.Explanation(err), "only calls tools") {
+			t.Errorf("got %+v, %v: %q", r, err, parley.Explanation(err))
 		}
 	})
 	t.Run("calls of a step", func(t *testing.T) {

@@ -18,7 +18,10 @@ const cent = parley.USD / 100
 // patient is a node that waits until a phone is quiet.
 func (h *harness) patient() *chat.Chat {
 	c := chat.New(chat.Config{DB: h.db, Assistants: h.assistants, Prices: h.prices, Hub: event.NewHub(), Quiet: 10 * time.Millisecond})
-	h.Cleanup(func() { c.Stop(context.Background()) })
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); c.Run(ctx) }()
+	h.Cleanup(func() { cancel(); <-done; c.Stop(context.Background()) })
 	return c
 }
 
@@ -122,10 +125,6 @@ func TestBurstElsewhere(t *testing.T) {
 			dying.Stop(gone)
 		})
 		c := h.patient()
-		ctx, stop := context.WithCancel(context.Background())
-		done := make(chan struct{})
-		go func() { defer close(done); c.Run(ctx) }()
-		defer func() { stop(); <-done }()
 		h.answered(conv)
 		price := h.prices.Messages[string(parley.WhatsAppConversation)]
 		if n := h.server.Count(); n != 1 || h.balance() != before-price || h.free() != h.balance() {
