@@ -71,8 +71,9 @@ func (t *Turn) Run(ctx context.Context) (reply Reply, err error) {
 
 // errOnlyCalls is why a turn is stopped whose model would call tools for ever.
 var errOnlyCalls = &ai.Error{Part: ai.TheModel, Kind: ai.Malformed,
-	Err:  errors.New("it calls tools though it is asked for words"),
-	Mend: "The model only calls tools: it was asked for words at last, and called another tool. Say in the prompt when to stop, or choose another model."}
+	Err: errors.New("it calls tools though it is asked for words"),
+	Mend: "The model only calls tools: it was asked for words at last, and called another tool. Say in the prompt when to stop, " +
+		"or choose another model."}
 
 // askWithin makes a request with as much of the messages as fits a budget. If that is more than the model takes, it asks
 // once more with less, which is then the budget.
