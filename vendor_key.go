@@ -1,6 +1,10 @@
 package parley
 
-import "github.com/uptrace/bun"
+import (
+	"strings"
+
+	"github.com/uptrace/bun"
+)
 
 // VendorKey is a vendor's key that was entered in the product: the server's, or a user's own.
 type VendorKey struct {
@@ -11,12 +15,21 @@ type VendorKey struct {
 	Sealed    []byte `json:"-"` // nil: it was removed
 	Hint      string `json:"hint" doc:"The key's last characters; the key itself is never returned."`
 	BaseURL   string `json:"-"`
+	Models    string `json:"-"` // those that the server listed, one a line, for a vendor that is known by its URL
 	State     string `json:"state" enum:"connected,refused,failing,untested" doc:"What the last test found: connected; refused: the provider does not accept the key; failing for another reason; untested."`
 	Reason    string `json:"reason" doc:"Why it is refused or failing, and what to do; otherwise empty."`
 	CheckedAt Time   `json:"checked_at" doc:"When it was last tested."`
 	CreatedAt Time   `json:"created_at"`
 	UpdatedAt Time   `json:"updated_at"`
 	Revision  int64  `json:"-"`
+}
+
+// ModelList returns the models that the vendor's server listed.
+func (k *VendorKey) ModelList() []string {
+	if k.Models == "" {
+		return nil
+	}
+	return strings.Split(k.Models, "\n")
 }
 
 // The states of a vendor's key.

@@ -29,6 +29,11 @@ type Vendor struct {
 	// Models lists the models that the settings name, the best first: Kind, Code and Name.
 	Models func() []parley.Model
 
+	// ByURL says that the vendor is a server of the operator's own: it needs a base URL, and a key only if it asks for one.
+	ByURL bool
+	// Listed returns the models that such a server lists now; nil if the vendor's models are known.
+	Listed func(ctx context.Context) []string
+
 	// Retired lists the models that the vendor has retired, or is going to, as far as its own servers are used; nil if it
 	// has announced nothing.
 	Retired func() Retirements

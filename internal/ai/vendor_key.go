@@ -12,6 +12,8 @@ type Key struct {
 	BaseURL string // of the vendor's API; "" leaves it as the settings have it
 	// Own says that it is a user's own: abilities that the settings give a server and a key of their own are left out.
 	Own bool
+	// Models are the models that the server lists, for a vendor that is known by its URL.
+	Models []string
 }
 
 // The names of the fields that every vendor's settings have for its key.

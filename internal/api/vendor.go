@@ -47,8 +47,8 @@ type vendorKey struct {
 
 // serverKey is the server's.
 type serverKey struct {
-	vendorKey
-	BaseURL string `json:"base_url" maxLength:"1000" doc:"Base URL of the provider's API, if it is not the usual one."`
+	Key     string `json:"key" maxLength:"1000" doc:"The provider's key. It is stored encrypted, and never returned. A server of your own (by_url) may need none."`
+	BaseURL string `json:"base_url" maxLength:"1000" doc:"Base URL of the provider's API, if it is not the usual one; required for a server of your own (by_url)."`
 }
 
 // keyTest is what to test.

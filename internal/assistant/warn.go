@@ -222,6 +222,30 @@ func (d *Studio) Missing(a *parley.Assistant) (list []string) {
 	return list
 }
 
+// BuiltIn reports whether the built-in responder answers for an assistant.
+func (d *Studio) BuiltIn(a *parley.Assistant) bool {
+	if a.LLMModelID == nil || a.Mode != "pipeline" {
+		return false
+	}
+	m := d.Catalog.For(a.UserID).Model(*a.LLMModelID)
+	return m != nil && m.Provider == ai.BuiltIn
+}
+
+// ModelName returns the name of the model that answers for an assistant, "" if it is no longer there.
+func (d *Studio) ModelName(a *parley.Assistant) string {
+	id := a.LLMModelID
+	if a.Mode != "pipeline" {
+		id = a.MultimodalModelID
+	}
+	if id == nil {
+		return ""
+	}
+	if m := d.Catalog.For(a.UserID).Model(*id); m != nil {
+		return m.Name
+	}
+	return ""
+}
+
 // Retiring lists the models of an assistant that their vendors have retired, or are going to, and what to choose instead;
 // gone reports whether one of them is gone already.
 func (d *Studio) Retiring(a *parley.Assistant, now time.Time) (list []string, gone bool) {

@@ -17,6 +17,8 @@ type beginning struct {
 	variables []chatVariable
 	voice     bool // this server takes calls from browsers
 	cost      string
+	model     string // that answers; "" if it is no longer there
+	builtIn   bool   // no language model answers
 }
 
 // chatVariable is a {{name}} that a test chat may give a value of its own.
@@ -26,7 +28,7 @@ type chatVariable struct{ name, value string } // value is the assistant's
 var clockwork = []string{"assistant_id", "assistant_name", "current_date", "current_time", "current_weekday"}
 
 func (c *Console) begin(a *parley.Assistant) *beginning {
-	b := &beginning{assistant: a, cost: chatCost(c.Prices.Messages[string(parley.TestConversation)])}
+	b := &beginning{assistant: a, model: c.Assistants.ModelName(a), builtIn: c.Assistants.BuiltIn(a), cost: chatCost(c.Prices.Messages[string(parley.TestConversation)])}
 	if b.voice = c.Answer != nil; b.voice {
 		b.cost += " Speaking costs " + rate(c.Prices.Calls.Assistant) + " a minute, as any call does, and is listed under Calls."
 	}

@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"parley"
@@ -19,6 +20,7 @@ type providers struct {
 	wrong    string           // why it was refused
 	baseURL  string           // what was sent of it
 	builtIn  int              // the user's assistants that have the built-in responder although there is a model
+	first    parley.Assistant // of those
 	model    *parley.Model    // that they could have
 	talkPath string           // where to talk to the first of those that think with it
 }
@@ -37,7 +39,9 @@ func (c *Console) providers(r *request) (*providers, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.builtIn = len(list)
+	if p.builtIn = len(list); p.builtIn > 0 {
+		p.first = list[0]
+	}
 	if m := c.Catalog.For(r.UserID()).ModelsOf(parley.LLM); len(m) > 0 && m[0].Provider != ai.BuiltIn {
 		p.model = &m[0]
 	}
@@ -62,14 +66,7 @@ func (c *Console) builtIn(r *request) bool {
 // onBuiltIn are the user's assistants that answer with the built-in responder.
 func (c *Console) onBuiltIn(r *request) ([]parley.Assistant, error) {
 	list, err := c.DB.Assistants(r.Context(), r.UserID(), "")
-	cat := c.Catalog.For(r.UserID())
-	return slices.DeleteFunc(list, func(a parley.Assistant) bool {
-		if a.LLMModelID == nil || a.Mode != "pipeline" {
-			return true
-		}
-		m := cat.Model(*a.LLMModelID)
-		return m == nil || m.Provider != ai.BuiltIn
-	}), err
+	return slices.DeleteFunc(list, func(a parley.Assistant) bool { return !c.Assistants.BuiltIn(&a) }), err
 }
 
 func (c *Console) providerOwn(r *request) (*answer, error) {
@@ -140,8 +137,48 @@ func (c *Console) providerThink(r *request) (*answer, error) {
 	return see("/providers", "thinking"), nil
 }
 
-// uses is what a vendor can do, in words.
-func uses(v keyring.Vendor) string { return strings.Join(v.UsedFor, ", ") }
+// using names the assistants that would use the connected model.
+func (p *providers) using() string {
+	if p.builtIn == 1 {
+		return p.first.Name
+	}
+	return "all " + strconv.Itoa(p.builtIn)
+}
+
+// ownInUse reports whether the account has a key of its own, or one was just refused.
+func (p *providers) ownInUse() bool {
+	return strings.HasPrefix(p.at, "own/") ||
+		slices.ContainsFunc(p.own, func(v keyring.Vendor) bool { return v.Source == keyring.Own })
+}
+
+// seldom are providers that few connect first.
+var seldom = []string{"cartesia", "assemblyai"}
+
+// split parts a list of providers into those that are shown and those that are folded: seldom ones that are not in use.
+func (p *providers) split(list []keyring.Vendor, whose string) (shown, more []keyring.Vendor) {
+	for _, v := range list {
+		if v.Key == nil && slices.Contains(seldom, v.Code) && p.at != whose+"/"+v.Code {
+			more = append(more, v)
+		} else {
+			shown = append(shown, v)
+		}
+	}
+	return shown, more
+}
+
+// uses says what a vendor can do.
+func uses(v keyring.Vendor) string {
+	words := map[string]string{"thinking": "language models", "speaking": "voices", "listening": "transcription", "realtime": "realtime"}
+	var list []string
+	for _, use := range v.UsedFor {
+		list = append(list, words[use])
+	}
+	text := strings.Join(list, ", ")
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
 
 // keyState is how a key is, in words, with the look of its tag.
 func keyState(v keyring.Vendor) (text, look string) {
@@ -149,7 +186,7 @@ func keyState(v keyring.Vendor) (text, look string) {
 	case v.Key == nil && v.Source == keyring.Server:
 		return "Uses this server's key", "plain"
 	case v.Key == nil && v.Source == keyring.None:
-		return "Not set", "plain"
+		return "Not connected", "plain"
 	case v.Key == nil:
 		return "Set", "plain"
 	}

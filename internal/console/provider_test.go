@@ -74,7 +74,7 @@ func TestProviders(t *testing.T) {
 		t.Error("the banner is still there")
 	}
 	b.post("/providers/server/openai", url.Values{"do": {"remove"}})
-	if got := b.get("/providers").doc().Find("#server-openai .tag").Text(); got != "Not set" {
+	if got := b.get("/providers").doc().Find("#server-openai .tag").Text(); got != "Not connected" {
 		t.Errorf("%q", got)
 	}
 }
@@ -87,4 +87,70 @@ func (h *harness) onlyAssistant(t *testing.T, u *parley.User) *parley.Assistant 
 		t.Fatal(list, err)
 	}
 	return &list[0]
+}
+
+// A server of the operator's own needs a URL and no key, brings the models that it lists, and a base URL that lacks /v1
+// is told in words.
+func TestProviderByURL(t *testing.T) {
+	chat := aitest.NewServer(t)
+	chat.Models = []string{"llama3.2", "nomic-embed-text", "qwen3:8b"}
+	chat.SpeechModels, chat.TranscriptionModels, chat.EmbeddingModels = nil, nil, nil
+	h := open(t, func(c *Config) {
+		keys, err := keyring.Open(t.Context(), c.DB, provider.All(), "", func(string) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(keys.Close)
+		c.Keys, c.Catalog, c.Assistants.Catalog, c.Assistants.Providers = keys, keys.Catalog, keys.Catalog, keys.Providers
+	})
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	b := h.signedIn(t, u)
+	if b.get("/providers").doc().Find("#own-compatible").Length() != 0 {
+		t.Error("an account can name a server by its URL")
+	}
+	if err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		return tx.SetOperator(ctx, u.ID, true)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	save := func(base string) *reply {
+		t.Helper()
+		return b.post("/providers/server/compatible", url.Values{"base_url": {base}, "do": {"save"}})
+	}
+	if res := save(""); res.status != 422 || !strings.Contains(res.body, "Enter the base URL") {
+		t.Errorf("no base URL: %d %.300s", res.status, res.body)
+	}
+	if res := save(strings.TrimSuffix(chat.URL, "/v1")); res.status != 422 || !strings.Contains(res.body, "use that as the base URL") {
+		t.Errorf("a base URL without /v1: %d", res.status)
+	}
+	if res := save(chat.URL); res.status != 303 {
+		t.Fatalf("%d %.300s", res.status, res.body)
+	}
+	doc := b.get("/providers").doc()
+	if got := doc.Find("#server-compatible .tag").Text(); got != "Connected" {
+		t.Errorf("%q", got)
+	}
+	if got := strings.Join(strings.Fields(doc.Find("#think").Text()), " "); got != "Use llama3.2 for Front desk" {
+		t.Errorf("%q", got)
+	}
+	if got := doc.Find("#server-compatible").Text(); !strings.Contains(got, "2 models") {
+		t.Errorf("%q: the model for embeddings can't hold a conversation", got)
+	}
+	b.post("/providers/think", nil)
+	if m := h.Catalog.For(u.ID).Model(*h.onlyAssistant(t, u).LLMModelID); m == nil || m.Code != "llama3.2" || m.Provider != "compatible" {
+		t.Errorf("%+v", m)
+	}
+	if got := b.get(assistantPath(a.ID, "/talk")).doc().Find(".test-model").Text(); !strings.Contains(got, "llama3.2") {
+		t.Errorf("the test chat doesn't name its model: %q", got)
+	}
+	chat.Models = []string{"llama3.2", "mistral"}
+	b.post("/providers/server/compatible", url.Values{"do": {"test"}})
+	var codes []string
+	for _, m := range h.Catalog.For(u.ID).ModelsOf(parley.LLM) {
+		codes = append(codes, m.Code)
+	}
+	if got := strings.Join(codes, " "); !strings.Contains(got, "mistral") || strings.Contains(got, "qwen3") {
+		t.Errorf("after another test: %s", got)
+	}
 }

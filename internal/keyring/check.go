@@ -40,6 +40,8 @@ func check(ctx context.Context, v *ai.Vendor, secret string) verdict {
 		switch {
 		case f.State != parley.DoctorFail:
 			continue
+		case strings.Contains(f.Text, "asks for a key") && secret == "":
+			return verdict{parley.KeyRefused, "This server asks for a key. Enter it too.", found.at}
 		case strings.Contains(f.Text, "refuses the key"), strings.Contains(f.Text, "asks for a key"):
 			return verdict{parley.KeyRefused, v.Name + " refuses this key: " + plain(f.Text, secret) +
 				". Copy it again, whole, or make a new one.", found.at}
@@ -118,10 +120,10 @@ func CheckStored(ctx context.Context, db *store.DB, vendors []*ai.Vendor, hide f
 	for _, v := range vendors {
 		one := Checked{Vendor: v, Source: None, declared: v}
 		switch k := keys[v.Code]; {
-		case v.Key().Secret != "":
+		case configured(v):
 			one.Source = Environment
 		case k != nil && v.With != nil:
-			entered, err := rekeyed(db, v, k, ai.Key{BaseURL: k.BaseURL}, hide)
+			entered, err := rekeyed(db, v, k, ai.Key{BaseURL: k.BaseURL, Models: k.ModelList()}, hide)
 			if err != nil {
 				one.Source, one.Findings = Entered, []parley.Finding{{State: parley.DoctorFail, What: v.Code,
 					Text: "the entered key can't be decrypted: is PARLEY_SECRET_KEY the one that it was entered under? Else enter it again on the page Providers"}}
@@ -162,20 +164,20 @@ func ask(ctx context.Context, list []Checked) {
 // Test tests a vendor's key of a user, or (0) of the server: k if it has a secret, and then nothing is stored, else the
 // one that is there.
 func (r *Ring) Test(ctx context.Context, userID int64, code string, k ai.Key) (*parley.VendorKey, error) {
-	declared, err := r.vendor(code)
+	declared, err := r.vendor(userID, code)
 	if err != nil {
 		return nil, err
 	}
 	h, _ := r.known(userID)
 	row, entered := h.keys[code]
-	if k.Secret != "" || !entered && (userID != 0 || !able(declared)) {
+	if k.Secret != "" || declared.ByURL && k.BaseURL != "" || !entered && (userID != 0 || !able(declared)) {
 		v, err := r.candidate(userID, code, &k)
 		if err != nil {
 			return nil, err
 		}
 		return check(ctx, v, k.Secret).key(), nil
 	}
-	if userID == 0 && (declared.Key().Secret != "" || !entered) {
+	if userID == 0 && (configured(declared) || !entered) {
 		found := check(ctx, declared, declared.Key().Secret)
 		r.mu.Lock()
 		r.checked[code] = found
@@ -197,10 +199,25 @@ func (r *Ring) retest(ctx context.Context, userID int64, v *ai.Vendor, row parle
 		return nil, err
 	}
 	row.State, row.Reason, row.CheckedAt = found.state, found.reason, found.at
+	if v.ByURL && row.State == parley.KeyConnected {
+		k := ai.Key{Secret: secret, BaseURL: row.BaseURL}
+		if v, err = r.withListed(ctx, row.Vendor, v, &k); err != nil {
+			return nil, err
+		}
+		if len(k.Models) > 0 {
+			row.Models = strings.Join(k.Models, "\n")
+		}
+	}
 	voices, listed := r.listVoices(ctx, userID, v, secret)
 	err = r.change(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if err := tx.CheckedVendorKey(ctx, userID, &row); err != nil || !listed {
+		if err := tx.CheckedVendorKey(ctx, userID, &row); err != nil {
 			return err
+		}
+		if v.ByURL {
+			return tx.KeepModels(ctx, modelsOf(v))
+		}
+		if !listed {
+			return nil
 		}
 		return tx.KeepAccountVoices(ctx, userID, row.Vendor, voices)
 	})

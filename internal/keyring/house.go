@@ -59,8 +59,8 @@ func (r *Ring) keep(userID int64, h *house) *house {
 func (r *Ring) entered(h holder, former *house) *house {
 	now := &house{revision: h.revision, made: map[string]made{}}
 	for _, v := range r.vendors {
-		if k, ok := h.keys[v.Code]; ok && v.Key().Secret == "" {
-			v = r.with(now, former, v, &k, ai.Key{BaseURL: k.BaseURL})
+		if k, ok := h.keys[v.Code]; ok && !configured(v) {
+			v = r.with(now, former, v, &k, ai.Key{BaseURL: k.BaseURL, Models: k.ModelList()})
 		}
 		now.vendors = append(now.vendors, v)
 	}
@@ -105,17 +105,17 @@ func (r *Ring) with(now, former *house, v *ai.Vendor, k *parley.VendorKey, as ai
 	if v.With == nil {
 		return v
 	}
-	m := made{sealed: k.Sealed, base: v}
+	m := made{base: v}
 	if former != nil {
 		m = former.made[v.Code]
 	}
-	if m.vendor == nil || m.base != v || !bytes.Equal(m.sealed, k.Sealed) {
+	if m.vendor == nil || m.base != v || m.models != k.Models || !bytes.Equal(m.sealed, k.Sealed) {
 		entered, err := rekeyed(r.db, v, k, as, r.hide)
 		if err != nil {
 			slog.Error("a provider's key can't be read", "provider", v.Code, "user", k.UserID, "error", err)
 			return v
 		}
-		m = made{k.Sealed, v, entered}
+		m = made{k.Sealed, k.Models, v, entered}
 	}
 	now.made[v.Code] = m
 	return m.vendor
@@ -127,7 +127,9 @@ func rekeyed(db *store.DB, v *ai.Vendor, k *parley.VendorKey, as ai.Key, hide fu
 	if err != nil {
 		return nil, err
 	}
-	hide(secret)
+	if secret != "" {
+		hide(secret)
+	}
 	if as.Secret = secret; v.Key().BaseURL != "" {
 		as.BaseURL = ""
 	}
@@ -136,8 +138,11 @@ func rekeyed(db *store.DB, v *ai.Vendor, k *parley.VendorKey, as ai.Key, hide fu
 
 // shelves is the catalog of these vendors.
 func (r *Ring) shelves(vendors []*ai.Vendor) *catalog.Catalog {
+	r.mu.Lock()
+	models := r.models
+	r.mu.Unlock()
 	c := catalog.New(r.publicURL, vendors)
-	if err := c.SetModels(r.models); err != nil {
+	if err := c.SetModels(models); err != nil {
 		slog.Error("the catalog lacks models", "error", err)
 	}
 	return c

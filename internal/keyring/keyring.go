@@ -31,11 +31,11 @@ type Ring struct {
 	publicURL string
 	hide      func(secret string)
 	vendors   []*ai.Vendor // as the settings declare them
-	models    []parley.Model
 
 	loading sync.Mutex // one load at a time
 	// Guarded by mu. Nobody waits for both locks.
 	mu       sync.Mutex
+	models   []parley.Model     // replaced, never changed
 	revision int64              // of the keys that are known
 	holders  map[int64]holder   // by user; 0: the server
 	houses   map[int64]*house   // that were asked for
@@ -62,6 +62,7 @@ type house struct {
 // made is a vendor with an entered key.
 type made struct {
 	sealed []byte
+	models string
 	base   *ai.Vendor // that it was made from
 	vendor *ai.Vendor
 }
@@ -196,9 +197,17 @@ func (r *Ring) load(ctx context.Context) error {
 			delete(h.keys, k.Vendor)
 		}
 	}
+	var models []parley.Model
+	if slices.ContainsFunc(rows, func(k parley.VendorKey) bool { return k.Models != "" }) {
+		if models, err = r.db.Models(ctx); err != nil {
+			return err
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.revision = latest
+	if r.revision = latest; models != nil {
+		r.models = models
+	}
 	maps.Copy(r.holders, news)
 	return nil
 }

@@ -29,6 +29,7 @@ func All(instead ...*ai.Vendor) []*ai.Vendor {
 		openai.Declare(&openai.Settings{}),
 		anthropic.Declare(&anthropic.Settings{}),
 		gemini.Declare(&gemini.Settings{}),
+		openai.DeclareCompatible(&openai.CompatibleSettings{}),
 		elevenlabs.Declare(&elevenlabs.Settings{}),
 		deepgram.Declare(&deepgram.Settings{}),
 		cartesia.Declare(&cartesia.Settings{}),

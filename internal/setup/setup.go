@@ -152,7 +152,9 @@ func (s *Setup) assistants(ctx context.Context, userID int64) Part {
 		p.State, p.Text = Fail, "They can't be read now. The log says why."
 		return p
 	}
-	var broken, aging []string
+	var broken, aging, basic []string
+	thinks := slices.ContainsFunc(s.Assistants.Catalog.For(userID).ModelsOf(parley.LLM),
+		func(m parley.Model) bool { return m.Provider != ai.BuiltIn })
 	now, older := time.Now(), ""
 	for i := range all {
 		if list := s.Assistants.Missing(&all[i]); len(list) > 0 {
@@ -160,6 +162,9 @@ func (s *Setup) assistants(ctx context.Context, userID int64) Part {
 				p.Path = assistantPath(all[i].ID)
 			}
 			continue
+		}
+		if thinks && s.Assistants.BuiltIn(&all[i]) {
+			basic = append(basic, all[i].Name)
 		}
 		switch list, gone := s.Assistants.Retiring(&all[i], now); {
 		case gone:
@@ -180,10 +185,16 @@ func (s *Setup) assistants(ctx context.Context, userID int64) Part {
 		if p.Text = aging[0]; len(aging) > 1 {
 			p.Text = fmt.Sprintf("The models of %d assistants are retired soon. %s", len(aging), aging[0])
 		}
+	case len(basic) > 0:
+		p.State, p.Path = Note, "/providers"
+		p.Text = basic[0] + " still uses the built-in responder, although a language model is connected."
+		if len(basic) > 1 {
+			p.Text = fmt.Sprintf("%d assistants still use the built-in responder, although a language model is connected.", len(basic))
+		}
 	case len(all) == 0:
 		p.State, p.Text = Note, "There is none yet."
 	default:
-		p.Text = "All can be used with what is connected."
+		p.Text = "All assistants have what they need."
 	}
 	return p
 }

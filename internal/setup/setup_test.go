@@ -93,7 +93,7 @@ func TestSetup(t *testing.T) {
 	}
 	u.Operator = true // checks anew
 	expect("jobs", setup.OK, "Running.")
-	expect("assistants", setup.OK, "All can be used")
+	expect("assistants", setup.OK, "All assistants have")
 	if asked.Load() != 1 {
 		t.Errorf("asked %d times within a minute", asked.Load())
 	}

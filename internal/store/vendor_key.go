@@ -49,7 +49,7 @@ func (tx *Tx) nextVendorRevision(ctx context.Context) (n int64, err error) {
 }
 
 // SaveVendorKey stores a vendor's key of a user (0: of the server) in the place of a former one: the secret sealed, and
-// of the rest BaseURL and what a test found.
+// of the rest BaseURL, Models and what a test found.
 func (tx *Tx) SaveVendorKey(ctx context.Context, userID int64, k *parley.VendorKey, secret string) error {
 	n, err := tx.nextVendorRevision(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (tx *Tx) SaveVendorKey(ctx context.Context, userID int64, k *parley.VendorK
 	k.UpdatedAt = k.CreatedAt
 	k.Sealed = tx.box.seal(secretOf(k), []byte(secret))
 	_, err = tx.q.NewInsert().Model(k).On("CONFLICT (user_id, vendor) DO UPDATE").
-		Set(`sealed = excluded.sealed, hint = excluded.hint, base_url = excluded.base_url, state = excluded.state,
+		Set(`sealed = excluded.sealed, hint = excluded.hint, base_url = excluded.base_url, models = excluded.models, state = excluded.state,
 			reason = excluded.reason, checked_at = excluded.checked_at, created_at = excluded.created_at,
 			updated_at = excluded.updated_at, revision = excluded.revision`).Exec(ctx)
 	return tx.changed(userID, parley.AuditProvider, k.Vendor, providerName(userID), err, "key")
@@ -88,8 +88,8 @@ func (tx *Tx) CheckedVendorKey(ctx context.Context, userID int64, k *parley.Vend
 	if err != nil {
 		return err
 	}
-	_, err = tx.q.NewUpdate().Model(k).Set("state = ?, reason = ?, checked_at = ?, revision = ?", k.State, k.Reason,
-		parley.Now(), n).Where("user_id = ? AND vendor = ? AND sealed = ?", userID, k.Vendor, k.Sealed).Exec(ctx)
+	_, err = tx.q.NewUpdate().Model(k).Set("state = ?, reason = ?, checked_at = ?, models = ?, revision = ?",
+		k.State, k.Reason, parley.Now(), k.Models, n).Where("user_id = ? AND vendor = ? AND sealed = ?", userID, k.Vendor, k.Sealed).Exec(ctx)
 	return err
 }
 
@@ -100,7 +100,7 @@ func (tx *Tx) DeleteVendorKey(ctx context.Context, userID int64, vendor string) 
 		return err
 	}
 	res, err := tx.q.NewUpdate().Model((*parley.VendorKey)(nil)).
-		Set("sealed = NULL, hint = '', base_url = '', state = ?, reason = '', updated_at = ?, revision = ?",
+		Set("sealed = NULL, hint = '', base_url = '', models = '', state = ?, reason = '', updated_at = ?, revision = ?",
 			parley.KeyUntested, parley.Now(), n).
 		Where("user_id = ? AND vendor = ? AND sealed IS NOT NULL", userID, vendor).Exec(ctx)
 	if err = one(res, err, vendorKeyNotFound); err == nil {
