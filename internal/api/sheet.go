@@ -31,10 +31,10 @@ func (a *API) sheetRoutes() {
 
 // ownSheetRoutes are the lists of what an account has, as CSV.
 func (a *API) ownSheetRoutes() {
-	whole := func(path, name, tag, summary string, write func(context.Context, *store.DB, int64, *time.Location, sheet.Begin) error) {
+	whole := func(path, name, tag, summary string, write func(context.Context, *store.DB, int64, *time.Location, sheet.File) error) {
 		handle(a, op{Method: "GET", Path: "/user/" + path, Name: name, Tag: tag, Stream: "text/csv", Summary: summary},
 			func(ctx context.Context, r *request, _ *none) (none, error) {
-				return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error { return write(ctx, a.DB, r.UserID(), zone, begin) })
+				return a.sheet(r, func(zone *time.Location, out sheet.File) error { return write(ctx, a.DB, r.UserID(), zone, out) })
 			})
 	}
 	whole("assistants.csv", "exportAssistants", "Assistants", "All assistants, without their prompts, as CSV", sheet.Assistants)
@@ -50,14 +50,14 @@ type documentsOf struct {
 }
 
 func (a *API) exportDocuments(ctx context.Context, r *request, in *documentsOf) (none, error) {
-	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
-		return sheet.Documents(ctx, a.DB, r.UserID(), in.KnowledgebaseID, zone, begin)
+	return a.sheet(r, func(zone *time.Location, out sheet.File) error {
+		return sheet.Documents(ctx, a.DB, r.UserID(), in.KnowledgebaseID, zone, out)
 	})
 }
 
 // sheet sends a list, with times in the account's time zone.
-func (a *API) sheet(r *request, write func(zone *time.Location, begin sheet.Begin) error) (none, error) {
-	err := web.SendCSV(r.W, r.Request, func(begin func(string) io.Writer) error { return write(r.Who.Zone(), begin) })
+func (a *API) sheet(r *request, write func(zone *time.Location, out sheet.File) error) (none, error) {
+	err := web.SendCSV(r.W, r.Request, func(begin func(string) io.Writer) error { return write(r.Who.Zone(), sheet.File{Begin: begin}) })
 	if err == nil {
 		err = errAnswered
 	}
@@ -68,8 +68,8 @@ func (a *API) exportCalls(ctx context.Context, r *request, in *callQuery) (none,
 	if err := a.ownFilters(ctx, r, in.AssistantID, in.CampaignID); err != nil {
 		return none{}, err
 	}
-	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
-		return sheet.Calls(ctx, a.DB, r.UserID(), in.filter(r.UserID()), zone, begin)
+	return a.sheet(r, func(zone *time.Location, out sheet.File) error {
+		return sheet.Calls(ctx, a.DB, r.UserID(), in.filter(r.UserID()), zone, out)
 	})
 }
 
@@ -77,8 +77,8 @@ func (a *API) exportConversations(ctx context.Context, r *request, in *conversat
 	if err := a.ownFilters(ctx, r, in.AssistantID, 0); err != nil {
 		return none{}, err
 	}
-	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
-		return sheet.Conversations(ctx, a.DB, r.UserID(), in.filter(r), zone, begin)
+	return a.sheet(r, func(zone *time.Location, out sheet.File) error {
+		return sheet.Conversations(ctx, a.DB, r.UserID(), in.filter(r), zone, out)
 	})
 }
 
@@ -86,39 +86,39 @@ func (a *API) exportLeads(ctx context.Context, r *request, in *leadQuery) (none,
 	if err := a.ownFilters(ctx, r, 0, in.CampaignID); err != nil {
 		return none{}, err
 	}
-	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
-		return sheet.Leads(ctx, a.DB, r.UserID(), in.filter(), zone, begin)
+	return a.sheet(r, func(zone *time.Location, out sheet.File) error {
+		return sheet.Leads(ctx, a.DB, r.UserID(), in.filter(), zone, out)
 	})
 }
 
 func (a *API) exportCampaigns(ctx context.Context, r *request, _ *none) (none, error) {
-	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
-		return sheet.Campaigns(ctx, a.DB, r.UserID(), zone, begin)
+	return a.sheet(r, func(zone *time.Location, out sheet.File) error {
+		return sheet.Campaigns(ctx, a.DB, r.UserID(), zone, out)
 	})
 }
 
 func (a *API) exportLedger(ctx context.Context, r *request, in *dateQuery) (none, error) {
-	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
+	return a.sheet(r, func(zone *time.Location, out sheet.File) error {
 		from, to := in.bounds()
-		return sheet.Ledger(ctx, a.DB, r.UserID(), from, to, zone, begin)
+		return sheet.Ledger(ctx, a.DB, r.UserID(), from, to, zone, out)
 	})
 }
 
 func (a *API) exportAudit(ctx context.Context, r *request, in *auditQuery) (none, error) {
-	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
-		return sheet.Audit(ctx, a.DB, r.UserID(), in.filter(), zone, begin)
+	return a.sheet(r, func(zone *time.Location, out sheet.File) error {
+		return sheet.Audit(ctx, a.DB, r.UserID(), in.filter(), zone, out)
 	})
 }
 
 func (a *API) exportSMS(ctx context.Context, r *request, in *smsQuery) (none, error) {
-	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
-		return sheet.Texts(ctx, a.DB, r.UserID(), in.filter(r), zone, begin)
+	return a.sheet(r, func(zone *time.Location, out sheet.File) error {
+		return sheet.Texts(ctx, a.DB, r.UserID(), in.filter(r), zone, out)
 	})
 }
 
 func (a *API) exportDeliveries(ctx context.Context, r *request, in *deliveryQuery) (none, error) {
-	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
-		return sheet.Deliveries(ctx, a.DB, r.UserID(), parley.EventKind(in.Event), parley.DeliveryStatus(in.Status), zone, begin)
+	return a.sheet(r, func(zone *time.Location, out sheet.File) error {
+		return sheet.Deliveries(ctx, a.DB, r.UserID(), parley.EventKind(in.Event), parley.DeliveryStatus(in.Status), zone, out)
 	})
 }
 
@@ -130,7 +130,7 @@ func (a *API) exportTestRuns(ctx context.Context, r *request, in *runsOf) (none,
 	if _, err := a.DB.Assistant(ctx, r.UserID(), in.AssistantID); err != nil {
 		return none{}, err
 	}
-	return a.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
-		return sheet.TestRuns(ctx, a.DB, r.UserID(), in.AssistantID, zone, begin)
+	return a.sheet(r, func(zone *time.Location, out sheet.File) error {
+		return sheet.TestRuns(ctx, a.DB, r.UserID(), in.AssistantID, zone, out)
 	})
 }

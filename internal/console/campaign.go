@@ -261,7 +261,7 @@ func progress(s *parley.CampaignStats) []slice {
 	n := s.ByStatus
 	return slicesOf(slice{label: "Completed", class: "s-good", n: n[parley.LeadCompleted]},
 		slice{label: "Out of attempts", class: "s-bad", n: n[parley.LeadExhausted]},
-		slice{label: "Blacklisted", class: "s-off", n: n[parley.LeadBlacklisted]},
+		slice{label: "On the do-not-call list", class: "s-off", n: n[parley.LeadBlacklisted]},
 		slice{label: "Being called", class: "s-live", n: n[parley.LeadScheduled] + n[parley.LeadProcessing]},
 		slice{label: "To be called again", class: "s-wait", n: n[parley.LeadRescheduled]},
 		slice{label: "Not called yet", class: "s-new", n: n[parley.LeadCreated]})
@@ -288,7 +288,7 @@ var (
 	leadLabels = map[parley.LeadStatus]string{parley.LeadCreated: "Not called yet",
 		parley.LeadScheduled: "About to be called", parley.LeadProcessing: "Being called",
 		parley.LeadRescheduled: "To be called again", parley.LeadCompleted: "Completed",
-		parley.LeadExhausted: "Out of attempts", parley.LeadBlacklisted: "Blacklisted"}
+		parley.LeadExhausted: "Out of attempts", parley.LeadBlacklisted: "On the do-not-call list"}
 	outcomeLabels = map[parley.Outcome]string{parley.OutcomeAnswered: "answered",
 		parley.OutcomeVoicemail: "voicemail", parley.OutcomeBusy: "busy", parley.OutcomeNoAnswer: "no answer",
 		parley.OutcomeFailed: "failed", parley.OutcomeCanceled: "canceled"}

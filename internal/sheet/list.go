@@ -10,9 +10,9 @@ import (
 )
 
 // Calls writes the user's calls that a filter takes.
-func Calls(ctx context.Context, db *store.DB, userID int64, f store.CallFilter, zone *time.Location, begin Begin) error {
+func Calls(ctx context.Context, db *store.DB, userID int64, f store.CallFilter, zone *time.Location, out File) error {
 	c := clock{zone}
-	return write(begin, "calls.csv", []column[parley.Call]{
+	return write(out, "calls.csv", []column[parley.Call]{
 		{"id", func(r *parley.Call) string { return whole(r.ID) }},
 		{"created_at", func(r *parley.Call) string { return at(c, r.CreatedAt) }},
 		{"answered_at", func(r *parley.Call) string { return at(c, r.AnsweredAt) }},
@@ -45,9 +45,9 @@ func Calls(ctx context.Context, db *store.DB, userID int64, f store.CallFilter, 
 }
 
 // Conversations writes the user's text conversations that a filter takes, without their messages.
-func Conversations(ctx context.Context, db *store.DB, userID int64, f store.ConversationFilter, zone *time.Location, begin Begin) error {
+func Conversations(ctx context.Context, db *store.DB, userID int64, f store.ConversationFilter, zone *time.Location, out File) error {
 	c := clock{zone}
-	return write(begin, "conversations.csv", []column[parley.Conversation]{
+	return write(out, "conversations.csv", []column[parley.Conversation]{
 		{"id", func(r *parley.Conversation) string { return r.ID }},
 		{"created_at", func(r *parley.Conversation) string { return at(c, r.CreatedAt) }},
 		{"updated_at", func(r *parley.Conversation) string { return at(c, r.UpdatedAt) }},
@@ -69,9 +69,9 @@ func Conversations(ctx context.Context, db *store.DB, userID int64, f store.Conv
 }
 
 // Leads writes the user's leads that a filter takes.
-func Leads(ctx context.Context, db *store.DB, userID int64, f store.LeadFilter, zone *time.Location, begin Begin) error {
+func Leads(ctx context.Context, db *store.DB, userID int64, f store.LeadFilter, zone *time.Location, out File) error {
 	c := clock{zone}
-	return write(begin, "leads.csv", []column[parley.Lead]{
+	return write(out, "leads.csv", []column[parley.Lead]{
 		{"id", func(r *parley.Lead) string { return whole(r.ID) }},
 		{"created_at", func(r *parley.Lead) string { return at(c, r.CreatedAt) }},
 		{"updated_at", func(r *parley.Lead) string { return at(c, r.UpdatedAt) }},
@@ -94,13 +94,13 @@ func Leads(ctx context.Context, db *store.DB, userID int64, f store.LeadFilter, 
 }
 
 // Campaigns writes the user's campaigns.
-func Campaigns(ctx context.Context, db *store.DB, userID int64, zone *time.Location, begin Begin) error {
+func Campaigns(ctx context.Context, db *store.DB, userID int64, zone *time.Location, out File) error {
 	c := clock{zone}
 	list, err := db.Campaigns(ctx, userID)
 	if err != nil {
 		return err
 	}
-	return write(begin, "campaigns.csv", []column[parley.Campaign]{
+	return write(out, "campaigns.csv", []column[parley.Campaign]{
 		{"id", func(r *parley.Campaign) string { return whole(r.ID) }},
 		{"created_at", func(r *parley.Campaign) string { return at(c, r.CreatedAt) }},
 		{"name", func(r *parley.Campaign) string { return Plain(r.Name) }},
@@ -131,9 +131,9 @@ func each[T any](list []T) func(row func(*T) error) error {
 }
 
 // Ledger writes the movements of the user's money between two times.
-func Ledger(ctx context.Context, db *store.DB, userID int64, from, to parley.Time, zone *time.Location, begin Begin) error {
+func Ledger(ctx context.Context, db *store.DB, userID int64, from, to parley.Time, zone *time.Location, out File) error {
 	c := clock{zone}
-	return write(begin, "ledger.csv", []column[parley.LedgerEntry]{
+	return write(out, "ledger.csv", []column[parley.LedgerEntry]{
 		{"id", func(r *parley.LedgerEntry) string { return whole(r.ID) }},
 		{"created_at", func(r *parley.LedgerEntry) string { return at(c, r.CreatedAt) }},
 		{"kind", func(r *parley.LedgerEntry) string { return string(r.Kind) }},
@@ -148,9 +148,9 @@ func Ledger(ctx context.Context, db *store.DB, userID int64, from, to parley.Tim
 }
 
 // Audit writes who changed what in the user's account.
-func Audit(ctx context.Context, db *store.DB, userID int64, f store.AuditFilter, zone *time.Location, begin Begin) error {
+func Audit(ctx context.Context, db *store.DB, userID int64, f store.AuditFilter, zone *time.Location, out File) error {
 	c := clock{zone}
-	return write(begin, "audit.csv", []column[parley.AuditEntry]{
+	return write(out, "audit.csv", []column[parley.AuditEntry]{
 		{"id", func(r *parley.AuditEntry) string { return whole(r.ID) }},
 		{"created_at", func(r *parley.AuditEntry) string { return at(c, r.CreatedAt) }},
 		{"who", func(r *parley.AuditEntry) string { return r.Who }},
@@ -168,9 +168,9 @@ func Audit(ctx context.Context, db *store.DB, userID int64, f store.AuditFilter,
 }
 
 // Texts writes the user's text messages that a filter takes.
-func Texts(ctx context.Context, db *store.DB, userID int64, f store.SMSFilter, zone *time.Location, begin Begin) error {
+func Texts(ctx context.Context, db *store.DB, userID int64, f store.SMSFilter, zone *time.Location, out File) error {
 	c := clock{zone}
-	return write(begin, "messages.csv", []column[parley.SMS]{
+	return write(out, "messages.csv", []column[parley.SMS]{
 		{"id", func(r *parley.SMS) string { return whole(r.ID) }},
 		{"created_at", func(r *parley.SMS) string { return at(c, r.CreatedAt) }},
 		{"from_number", func(r *parley.SMS) string { return phone(&r.From) }},
@@ -188,9 +188,9 @@ func Texts(ctx context.Context, db *store.DB, userID int64, f store.SMSFilter, z
 
 // Deliveries writes the user's webhook deliveries of an event and a status, all where these are empty.
 func Deliveries(ctx context.Context, db *store.DB, userID int64, event parley.EventKind, status parley.DeliveryStatus,
-	zone *time.Location, begin Begin) error {
+	zone *time.Location, out File) error {
 	c := clock{zone}
-	return write(begin, "webhooks.csv", []column[parley.Delivery]{
+	return write(out, "webhooks.csv", []column[parley.Delivery]{
 		{"id", func(r *parley.Delivery) string { return whole(r.ID) }},
 		{"created_at", func(r *parley.Delivery) string { return at(c, r.CreatedAt) }},
 		{"webhook_id", func(r *parley.Delivery) string { return r.WebhookID }},
@@ -215,9 +215,9 @@ func Deliveries(ctx context.Context, db *store.DB, userID int64, event parley.Ev
 }
 
 // TestRuns writes the runs of an assistant's tests.
-func TestRuns(ctx context.Context, db *store.DB, userID, assistantID int64, zone *time.Location, begin Begin) error {
+func TestRuns(ctx context.Context, db *store.DB, userID, assistantID int64, zone *time.Location, out File) error {
 	c := clock{zone}
-	return write(begin, "test-runs.csv", []column[parley.TestRun]{
+	return write(out, "test-runs.csv", []column[parley.TestRun]{
 		{"id", func(r *parley.TestRun) string { return whole(r.ID) }},
 		{"created_at", func(r *parley.TestRun) string { return at(c, r.CreatedAt) }},
 		{"finished_at", func(r *parley.TestRun) string { return at(c, r.FinishedAt) }},

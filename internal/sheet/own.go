@@ -11,9 +11,9 @@ import (
 )
 
 // Assistants writes the user's assistants, without their prompts: an assistant's export has those.
-func Assistants(ctx context.Context, db *store.DB, userID int64, zone *time.Location, begin Begin) error {
+func Assistants(ctx context.Context, db *store.DB, userID int64, zone *time.Location, out File) error {
 	c := clock{zone}
-	return write(begin, "assistants.csv", []column[parley.Assistant]{
+	return write(out, "assistants.csv", []column[parley.Assistant]{
 		{"id", func(r *parley.Assistant) string { return whole(r.ID) }},
 		{"uuid", func(r *parley.Assistant) string { return r.UUID }},
 		{"created_at", func(r *parley.Assistant) string { return at(c, r.CreatedAt) }},
@@ -33,7 +33,7 @@ func Assistants(ctx context.Context, db *store.DB, userID int64, zone *time.Loca
 }
 
 // Numbers writes the user's phone numbers, with the assistants that answer them.
-func Numbers(ctx context.Context, db *store.DB, userID int64, zone *time.Location, begin Begin) error {
+func Numbers(ctx context.Context, db *store.DB, userID int64, zone *time.Location, out File) error {
 	c := clock{zone}
 	list, err := db.Numbers(ctx, userID)
 	if err != nil {
@@ -49,7 +49,7 @@ func Numbers(ctx context.Context, db *store.DB, userID int64, zone *time.Locatio
 			answers[*id] = &inbound[i]
 		}
 	}
-	return write(begin, "numbers.csv", []column[parley.Number]{
+	return write(out, "numbers.csv", []column[parley.Number]{
 		{"id", func(r *parley.Number) string { return whole(r.ID) }},
 		{"created_at", func(r *parley.Number) string { return at(c, r.CreatedAt) }},
 		{"phone_number", func(r *parley.Number) string { return phone(&r.PhoneNumber) }},
@@ -76,9 +76,9 @@ func Numbers(ctx context.Context, db *store.DB, userID int64, zone *time.Locatio
 }
 
 // Blacklist writes the numbers that no campaign of the user's calls.
-func Blacklist(ctx context.Context, db *store.DB, userID int64, zone *time.Location, begin Begin) error {
+func Blacklist(ctx context.Context, db *store.DB, userID int64, zone *time.Location, out File) error {
 	c := clock{zone}
-	return write(begin, "do-not-call.csv", []column[parley.BlacklistEntry]{
+	return write(out, "do-not-call.csv", []column[parley.BlacklistEntry]{
 		{"id", func(r *parley.BlacklistEntry) string { return whole(r.ID) }},
 		{"created_at", func(r *parley.BlacklistEntry) string { return at(c, r.CreatedAt) }},
 		{"phone_number", func(r *parley.BlacklistEntry) string { return phone(&r.PhoneNumber) }},
@@ -89,13 +89,13 @@ func Blacklist(ctx context.Context, db *store.DB, userID int64, zone *time.Locat
 }
 
 // Tools writes the user's mid-call tools. Of their headers it has the names alone.
-func Tools(ctx context.Context, db *store.DB, userID int64, zone *time.Location, begin Begin) error {
+func Tools(ctx context.Context, db *store.DB, userID int64, zone *time.Location, out File) error {
 	c := clock{zone}
 	list, err := db.Tools(ctx, userID)
 	if err != nil {
 		return err
 	}
-	return write(begin, "tools.csv", []column[parley.Tool]{
+	return write(out, "tools.csv", []column[parley.Tool]{
 		{"id", func(r *parley.Tool) string { return whole(r.ID) }},
 		{"created_at", func(r *parley.Tool) string { return at(c, r.CreatedAt) }},
 		{"updated_at", func(r *parley.Tool) string { return at(c, r.UpdatedAt) }},
@@ -122,13 +122,13 @@ func Tools(ctx context.Context, db *store.DB, userID int64, zone *time.Location,
 }
 
 // Documents writes the documents of one of the user's knowledgebases, without their text.
-func Documents(ctx context.Context, db *store.DB, userID, knowledgebaseID int64, zone *time.Location, begin Begin) error {
+func Documents(ctx context.Context, db *store.DB, userID, knowledgebaseID int64, zone *time.Location, out File) error {
 	c := clock{zone}
 	list, err := db.Documents(ctx, userID, knowledgebaseID)
 	if err != nil {
 		return err
 	}
-	return write(begin, "documents.csv", []column[parley.Document]{
+	return write(out, "documents.csv", []column[parley.Document]{
 		{"id", func(r *parley.Document) string { return whole(r.ID) }},
 		{"created_at", func(r *parley.Document) string { return at(c, r.CreatedAt) }},
 		{"updated_at", func(r *parley.Document) string { return at(c, r.UpdatedAt) }},

@@ -21,18 +21,46 @@ type column[T any] struct {
 	of   func(*T) string
 }
 
-// Begin begins the answer, under the name of a file.
-type Begin func(name string) io.Writer
+// File is where a list is written to.
+type File struct {
+	Begin func(name string) io.Writer // begins the answer, under the name of a file
+	// Local says that the reader's spreadsheet writes decimals with a comma, and so expects semicolons between cells and a
+	// byte order mark, as Excel does in most of Europe and in Latin America.
+	Local bool
+}
+
+// mark is the UTF-8 byte order mark.
+const mark = "\ufeff"
+
+var decimal = regexp.MustCompile(`^-?[0-9]+\.[0-9]+$`)
+
+// Local reports whether a language (such as "de-AT") writes decimals with a comma.
+func Local(language string) bool {
+	base, region, _ := strings.Cut(strings.ToLower(language), "-")
+	switch {
+	case base == "es" && strings.Contains(" mx us gt hn ni sv pa do pr ", " "+region+" "), base == "de" && region == "ch", base == "it" && region == "ch":
+		return false
+	}
+	return base != "" && strings.Contains(commaLanguages, " "+base+" ")
+}
+
+// commaLanguages are the languages whose locales have a decimal comma, by CLDR.
+const commaLanguages = " az be bg bs ca cs da de el es et eu fi fr gl hr hu id is it ka kk lt lv mk nb nl nn no pl pt ro ru sk sl sq sr sv tr uk uz vi "
 
 // write writes a list that walk reads. Nothing is begun before the first row was read: an error until then is an
 // answer of its own.
-func write[T any](begin Begin, name string, columns []column[T], walk func(row func(*T) error) error) error {
+func write[T any](file File, name string, columns []column[T], walk func(row func(*T) error) error) error {
 	var out *csv.Writer
 	head := func() {
-		out = csv.NewWriter(begin(name))
+		w := file.Begin(name)
 		cells := make([]string, len(columns))
 		for i, c := range columns {
 			cells[i] = c.name
+		}
+		out = csv.NewWriter(w)
+		if file.Local {
+			out.Comma = ';'
+			cells[0] = mark + cells[0]
 		}
 		out.Write(cells) // failures show at the end
 	}
@@ -42,7 +70,9 @@ func write[T any](begin Begin, name string, columns []column[T], walk func(row f
 			head()
 		}
 		for i, c := range columns {
-			cells[i] = c.of(row)
+			if cells[i] = c.of(row); file.Local && decimal.MatchString(cells[i]) {
+				cells[i] = strings.Replace(cells[i], ".", ",", 1)
+			}
 		}
 		return out.Write(cells)
 	})

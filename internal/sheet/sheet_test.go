@@ -3,7 +3,9 @@ package sheet
 import (
 	"bytes"
 	"encoding/csv"
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"testing"
@@ -58,4 +60,33 @@ func FuzzPlain(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Where decimals have a comma, Excel expects semicolons, a byte order mark and decimal commas; texts stay as they are.
+func TestLocal(t *testing.T) {
+	for language, want := range map[string]bool{"": false, "en": false, "en-GB": false, "de": true, "de-AT": true, "de-CH": false,
+		"fr-FR": true, "fr-CA": true, "es": true, "es-MX": false, "es-AR": true, "pt-BR": true, "pl": true, "ja": false, "zh-CN": false,
+		"DE": true, "xx": false, "e": false, "*": false} {
+		if got := Local(language); got != want {
+			t.Errorf("%q: %v", language, got)
+		}
+	}
+	type row struct{ name, cost string }
+	columns := []column[row]{{"name", func(r *row) string { return r.name }}, {"cost", func(r *row) string { return r.cost }}}
+	written := func(local bool) string {
+		var b bytes.Buffer
+		err := write(File{func(string) io.Writer { return &b }, local}, "x.csv", columns, func(add func(*row) error) error {
+			return errors.Join(add(&row{"Müller; Söhne", "-1234.50"}), add(&row{"v1.2", "7"}))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	if got, want := written(true), "\ufeffname;cost\n\"Müller; Söhne\";-1234,50\nv1.2;7\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := written(false), "name,cost\nMüller; Söhne,-1234.50\nv1.2,7\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
