@@ -8,6 +8,7 @@
   "use strict";
   const tag = document.currentScript || document.querySelector("script[data-assistant-id]");
   const id = tag && tag.dataset.assistantId;
+  if (!tag) return console.error("Parley: the script can't find its own tag. In a shadow root a script has none: put it into the page itself, with data-assistant-id.");
   if (!id) return console.error("Parley: the script tag needs data-assistant-id, the assistant's UUID.");
   const base = new URL(".", tag.src).href;
   const here = (window.ParleyWidgets = window.ParleyWidgets || {});
@@ -477,7 +478,7 @@
           }
           spoken(data.speaker === "customer" ? "user" : "assistant", data.text);
         } else if (kind === "end" && data.reason === "refused") turnedAway(data.status, data.error);
-        else if (kind === "end") end(text(data.reason === "lost" ? "lost" : "ended"), data.reason === "lost");
+        else if (kind === "end") end(text({ lost: "lost", unreachable: "noline" }[data.reason] || "ended"), data.reason !== "ended");
       } });
       if (call !== live) return made.hangup();
       Object.assign(live, made);
@@ -659,7 +660,10 @@
     const shadow = host.attachShadow({ mode: "open" });
     dress(shadow);
     shadow.append(ui.root);
-    document.body.append(host);
+    // Beside the body, a transform on it does not move the window; and a page that replaces its body keeps it.
+    const root = document.documentElement;
+    root.append(host);
+    new MutationObserver(() => host.isConnected || root.append(host)).observe(root, { childList: true });
     paint(w.color);
   }
 

@@ -4,8 +4,9 @@
 //   c.mute(true); c.key("5"); c.hangup();
 //
 // on is told "live" (one can speak now), "waiting" (the network is away: live again, or the end, follows), what the server tells ("partial"
-// {text}, "turn" {speaker, text, latency, …}, "tool" {name}), "speaking" {yes} when the assistant begins or stops being heard, and in the end, once, "end" {reason}: "ended", "lost" where the network or the
-// microphone went away, or "refused" {status, error} where the last line went to somebody else while this one connected. key is false where the call can't take it yet. Until call returns it throws instead: the microphone's own errors
+// {text}, "turn" {speaker, text, latency, …}, "tool" {name}), "speaking" {yes} when the assistant begins or stops being heard (stops is told before the end, too), and in the
+// end, once, "end" {reason}: "ended", "lost" where the network or the microphone went away, "unreachable" where no sound got through in time (a network without UDP), or
+// "refused" {status, error} where the last line went to somebody else while this one connected. key is false where the call can't take it yet. Until call returns it throws instead: the microphone's own errors
 // (NotAllowedError, NotFoundError, NotReadableError), one named insecure where the browser gives no microphone to the page, and the server's
 // refusals, with status and wait (seconds).
 export async function call({ url, variables, on, headers }) {
@@ -18,6 +19,10 @@ export async function call({ url, variables, on, headers }) {
   let place = ""; // of the call, to hang it up
   let over = false;
   let begun = false;
+
+  // How long the connection may take until it counts as impossible.
+  const connectTime = 15000;
+  let deadline = 0;
 
   // Whether the assistant is heard: what came since the last look had energy, and a pause between words is none.
   let watch = 0, energy = 0, heard = 0, speaks = false;
@@ -36,16 +41,20 @@ export async function call({ url, variables, on, headers }) {
     if (over) return;
     over = true;
     clearInterval(watch);
+    clearTimeout(deadline);
     track.stop();
     speaker.srcObject = null;
     const bye = place && !told ? fetch(place, { method: "DELETE", keepalive: true, credentials: "same-origin", headers }) : Promise.resolve();
     bye.catch(() => {}).then(() => line.close());
+    if (begun && speaks) on("speaking", { yes: (speaks = false) });
     if (begun) on("end", { reason, ...why });
   }
   const channel = line.createDataChannel("parley");
   channel.onmessage = (e) => {
     const data = JSON.parse(e.data);
+    if (over) return;
     if (data.type === "refused") end("refused", false, data);
+    else if (data.type === "end") end("ended", true);
     else on(data.type, data);
   };
   channel.onclose = () => end("ended", true);
@@ -56,7 +65,10 @@ export async function call({ url, variables, on, headers }) {
   };
   line.onconnectionstatechange = () => {
     if (over) return;
-    if (line.connectionState === "connected") on("live", {});
+    if (line.connectionState === "connected") {
+      clearTimeout(deadline);
+      on("live", {});
+    }
     if (line.connectionState === "disconnected") on("waiting", {});
     if (line.connectionState === "failed") end("lost");
     if (line.connectionState === "closed") end("ended", true);
@@ -83,6 +95,7 @@ export async function call({ url, variables, on, headers }) {
     throw err;
   }
   begun = true;
+  if (line.connectionState !== "connected") deadline = setTimeout(() => end("unreachable"), connectTime);
   watch = setInterval(() => look().catch(() => {}), 200);
   return {
     place,

@@ -60,7 +60,7 @@
           spoken(data.speaker === "customer" ? "customer" : "ai", data);
         } else if (kind === "tool") used(data);
         else if (kind === "end" && data.reason === "refused") end(data.error, true);
-        else if (kind === "end") end(data.reason === "lost" ? "The connection was lost. Call again when the network is back." : "The call has ended.");
+        else if (kind === "end") end(endings[data.reason] || "The call has ended.", Boolean(endings[data.reason]));
         part("words").scrollTop = part("words").scrollHeight;
       } });
       if (call !== mine) return made.hangup();
@@ -71,6 +71,11 @@
       end(why(err), true);
     }
   }
+
+  const endings = {
+    lost: "The connection was lost. Call again when the network is back.",
+    unreachable: "No sound gets through: this network blocks UDP, or the server's UDP port is closed. Use the chat, or another network.",
+  };
 
   function why(err) {
     return known[err.name] || (err.status === 401 ? "Your session has ended. Sign in again." : err.status ? err.message
@@ -83,7 +88,7 @@
     listen: "You hear both. Nobody hears you.",
     whisper: "The assistant hears what you say. The customer does not.",
     talk: "Both hear you, and the assistant keeps talking.",
-    take_over: "You speak in the assistant's place. It listens, and says nothing.",
+    take_over: "You have taken over. The assistant listens silently.",
   };
   function joined(box, mode, words, mistake) {
     for (const b of all("[data-join-as]", box)) b.setAttribute("aria-pressed", String(b.dataset.joinAs === mode));
