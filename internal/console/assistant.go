@@ -90,12 +90,19 @@ type newAssistant struct {
 }
 
 func (c *Console) assistantNew(r *request) (*answer, error) {
-	return show("New assistant", assistantNew(blank(), c.spoken(r), "")), nil
+	return show("New assistant", assistantNew(c.blank(r), c.spoken(r), "")), nil
 }
 
-// blank is the form for a new assistant before anything was chosen.
-func blank() *fields {
-	return fieldsOf[newAssistant](map[string]any{"template": templates[0].id, "language_id": "1"}, nil)
+// blank returns the form for a new assistant before anything was chosen, in the browser's language where a voice speaks it.
+func (c *Console) blank(r *request) *fields {
+	cat, language := c.Catalog.For(r.UserID()), int64(1)
+	iso, _, _ := strings.Cut(browserLanguage(r.Request), "-")
+	for _, l := range cat.Languages() {
+		if l.ISO2 == iso && len(cat.Voices("pipeline", l.ID)) > 0 {
+			language = l.ID
+		}
+	}
+	return fieldsOf[newAssistant](map[string]any{"template": templates[0].id, "language_id": strconv.FormatInt(language, 10)}, nil)
 }
 
 // spoken are the languages that somebody speaks on this server.
@@ -125,7 +132,11 @@ func (c *Console) assistantCreate(r *request) (*answer, error) {
 		wrong.AddText("language_id", "No voice on this server speaks this language.")
 	}
 	if len(wrong) == 0 {
-		a, err := c.Assistants.Create(r.Context(), r.UserID(), c.fromTemplate(t, &in, r.who.User, voices[0]))
+		body, err := c.fromTemplate(t, &in, r.who.User, voices[0])
+		if err != nil {
+			return nil, err
+		}
+		a, err := c.Assistants.Create(r.Context(), r.UserID(), body)
 		if err == nil {
 			return see(assistantPath(a.ID, ""), "created"), nil
 		}
@@ -138,16 +149,23 @@ func (c *Console) assistantCreate(r *request) (*answer, error) {
 	return invalid("New assistant", assistantNew(fieldsOf[newAssistant](tree, wrong), c.spoken(r), "")), nil
 }
 
-// fromTemplate is the body that makes an assistant from a template.
-func (c *Console) fromTemplate(t *template, in *newAssistant, u *parley.User, voice parley.Voice) map[string]any {
-	body := treeOf(t.body)
+// fromTemplate returns the body that makes an assistant from a template, in its language where the template has it.
+func (c *Console) fromTemplate(t *template, in *newAssistant, u *parley.User, voice parley.Voice) (map[string]any, error) {
+	language := ""
+	if l := c.Catalog.For(u.ID).Language(in.LanguageID); l != nil {
+		language = l.ISO2
+	}
+	body, err := t.in(language)
+	if err != nil {
+		return nil, err
+	}
 	for name, v := range treeOf(map[string]any{
 		"name": in.Name, "language_id": in.LanguageID, "voice_id": voice.ID, "mode": "pipeline", "timezone": u.Timezone,
 		"llm_model_id": c.Catalog.For(u.ID).ModelsOf(parley.LLM)[0].ID,
 	}) {
 		body[name] = v
 	}
-	return body
+	return body, nil
 }
 
 func (c *Console) assistantDelete(r *request) (*answer, error) {

@@ -113,8 +113,10 @@ func (h *harness) user(t *testing.T) *parley.User {
 // assistant makes an assistant of the user's from a template.
 func (h *harness) assistant(t *testing.T, u *parley.User, name string) *parley.Assistant {
 	t.Helper()
-	body := h.fromTemplate(&templates[0], &newAssistant{Name: name, LanguageID: 1}, u,
-		h.Catalog.Voices("pipeline", 1)[0])
+	body, err := h.fromTemplate(&templates[0], &newAssistant{Name: name, LanguageID: 1}, u, h.Catalog.Voices("pipeline", 1)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
 	a, err := h.Assistants.Create(t.Context(), u.ID, body)
 	if err != nil {
 		t.Fatal(err)

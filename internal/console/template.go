@@ -1,5 +1,14 @@
 package console
 
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"go.yaml.in/yaml/v3"
+)
+
 // template is a beginning for a new assistant: a role, with the manners that suit it.
 type template struct {
 	id, icon, name, summary string
@@ -145,4 +154,50 @@ If they don't want to take part, thank them and end the call at once. At the end
 			[3]string{"liked", "string", "What they liked best"},
 			[3]string{"improve", "string", "What should be better"}),
 	}},
+}
+
+//go:embed templates/*.yaml
+var templateFiles embed.FS
+
+// templateWords are a template's texts in a language.
+type templateWords struct {
+	Variables map[string]string `yaml:"variables"`
+	Greeting  string            `yaml:"initial_message"`
+	Prompt    string            `yaml:"system_prompt"`
+	Voicemail string            `yaml:"voice_mail_message"`
+}
+
+// translated returns the texts of all templates in a language (ISO 639-1), nil for English and for languages without any.
+func translated(language string) (map[string]templateWords, error) {
+	raw, err := templateFiles.ReadFile("templates/" + language + ".yaml")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	words := map[string]templateWords{}
+	if err == nil {
+		err = yaml.Unmarshal(raw, &words)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the templates in %s: %w", language, err)
+	}
+	return words, nil
+}
+
+// in returns the template's body with its texts in a language, in English where there are none.
+func (t *template) in(language string) (map[string]any, error) {
+	body := treeOf(t.body)
+	words, err := translated(language)
+	w, ok := words[t.id]
+	if err != nil || !ok {
+		return body, err
+	}
+	vars := map[string]any{}
+	for name, value := range w.Variables {
+		vars[name] = value
+	}
+	body["variables"], body["initial_message"], body["system_prompt"] = vars, w.Greeting, w.Prompt
+	if w.Voicemail != "" {
+		body["voice_mail_message"] = w.Voicemail
+	}
+	return body, nil
 }

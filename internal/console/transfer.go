@@ -42,7 +42,7 @@ func (c *Console) assistantImport(r *request) (*answer, error) {
 	if !errors.As(err, &e) || e.Kind != parley.Invalid {
 		return nil, err
 	}
-	return invalid("New assistant", assistantNew(blank(), c.spoken(r), e.Message)), nil
+	return invalid("New assistant", assistantNew(c.blank(r), c.spoken(r), e.Message)), nil
 }
 
 // readFile reads the file that was sent.
