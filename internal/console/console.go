@@ -330,7 +330,6 @@ func (c *Console) routes() {
 	c.page("POST /numbers/caller-id/{id}/verify", c.callerIDVerify)
 	c.page("GET /numbers/{id}", c.numberPage)
 	c.page("POST /numbers/{id}", c.numberSave)
-	c.page("POST /numbers/{id}/route", c.routeSave)
 	c.page("POST /numbers/{id}/delete", c.numberDelete)
 
 	c.page("GET /trunks", c.trunkList)

@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -64,6 +65,12 @@ type numberInput struct {
 	AssistantID *int64  `json:"assistant_id"` // the inbound assistant that answers it
 }
 
+// numberPageInput is the page's one form.
+type numberPageInput struct {
+	numberInput
+	parley.NumberRoute
+}
+
 // numberForm is the page of a number.
 type numberForm struct {
 	*fields
@@ -77,7 +84,6 @@ type numberForm struct {
 // routeForm is who takes a number's calls, and when.
 type routeForm struct {
 	*fields
-	id         int64
 	assistants []option
 }
 
@@ -105,7 +111,13 @@ func (c *Console) numberPageOf(r *request, n *parley.Number) (*numberForm, error
 	if id, ok := answered[n.ID]; ok {
 		in.AssistantID = &id
 	}
-	return c.numberForm(r, n, fieldsOf[numberInput](treeOf(in), nil))
+	tree := treeOf(in)
+	route := n.Route
+	if route == nil { // one that was never set is that of a number that is open at all hours
+		route = parley.NewRoute(r.who.Timezone())
+	}
+	maps.Copy(tree, treeOf(*route))
+	return c.numberForm(r, n, fieldsOf[numberPageInput](tree, nil))
 }
 
 func (c *Console) numberForm(r *request, n *parley.Number, f *fields) (*numberForm, error) {
@@ -133,7 +145,7 @@ func (c *Console) numberForm(r *request, n *parley.Number, f *fields) (*numberFo
 		}
 		out.assistants = append(out.assistants, o)
 	}
-	out.route = &routeForm{routeFields(n.Route, r), n.ID, routeOptions(inbound)}
+	out.route = &routeForm{f, routeOptions(inbound)}
 	if n.Type == parley.NumberSIP {
 		trunks, err := c.DB.Trunks(r.Context(), r.UserID())
 		if err != nil {
@@ -146,14 +158,6 @@ func (c *Console) numberForm(r *request, n *parley.Number, f *fields) (*numberFo
 		}
 	}
 	return out, nil
-}
-
-// routeFields are a route as it stands; one that was never set is that of a number that is open at all hours.
-func routeFields(route *parley.NumberRoute, r *request) *fields {
-	if route == nil {
-		route = parley.NewRoute(r.who.Timezone())
-	}
-	return fieldsOf[parley.NumberRoute](treeOf(*route), nil)
 }
 
 // routeOptions are the assistants that may answer outside the hours.
@@ -169,40 +173,27 @@ func routeOptions(inbound []parley.Assistant) []option {
 	return list
 }
 
-func (c *Console) routeSave(r *request) (*answer, error) {
-	tree := decode(r.PostForm, reflect.TypeFor[parley.NumberRoute]())
-	var in parley.NumberRoute
-	wrong := form.Bind(tree, &in, true)
-	n, err := c.DB.Number(r.Context(), r.UserID(), r.id("id"))
-	if err != nil {
-		return nil, err
-	}
-	if len(wrong) == 0 {
-		err := c.Numbers.SetRoute(r.Context(), r.UserID(), n.ID, &in)
-		failed, ok := fieldErrors(err)
-		switch {
-		case err == nil:
-			return see(numberPath(n.ID, ""), "saved"), nil
-		case !ok:
-			return nil, err
-		}
-		wrong = failed
-	}
-	page, err := c.numberPageOf(r, n)
-	if err != nil {
-		return nil, err
-	}
-	page.route.fields = fieldsOf[parley.NumberRoute](tree, wrong)
-	return invalid(parley.FormatPhone(n.PhoneNumber), numberPage(page)), nil
-}
-
+// numberSave stores the page's one form: the name, who answers, and the route where the form has it.
 func (c *Console) numberSave(r *request) (*answer, error) {
-	tree := decode(r.PostForm, reflect.TypeFor[numberInput]())
+	tree := decode(r.PostForm, reflect.TypeFor[numberPageInput]())
 	var in numberInput
 	wrong := form.Bind(tree, &in, false)
 	n, err := c.DB.Number(r.Context(), r.UserID(), r.id("id"))
 	if err != nil {
 		return nil, err
+	}
+	var route *parley.NumberRoute
+	if _, sent := tree["timezone"]; sent && n.Type != parley.NumberCallerID {
+		route = &parley.NumberRoute{}
+		wrong = append(wrong, form.Bind(tree, route, true)...)
+		wrong = append(wrong, openEnded(tree)...)
+	}
+	if len(wrong) == 0 && route != nil {
+		var ok bool
+		err := c.Numbers.SetRoute(r.Context(), r.UserID(), n.ID, route)
+		if wrong, ok = fieldErrors(err); err != nil && !ok {
+			return nil, err
+		}
 	}
 	if len(wrong) == 0 {
 		err := c.changeNumber(r, n, tree, in)
@@ -219,11 +210,22 @@ func (c *Console) numberSave(r *request) (*answer, error) {
 			}
 		}
 	}
-	f, err := c.numberForm(r, n, fieldsOf[numberInput](tree, wrong))
+	f, err := c.numberForm(r, n, fieldsOf[numberPageInput](tree, wrong))
 	if err != nil {
 		return nil, err
 	}
 	return invalid(parley.FormatPhone(n.PhoneNumber), numberPage(f)), nil
+}
+
+// openEnded refuses hours whose end was left empty: until midnight is a choice, not a default.
+func openEnded(tree map[string]any) (wrong parley.Fields) {
+	rows, _ := tree["hours"].([]any)
+	for i, row := range rows {
+		if hours, _ := row.(map[string]any); textOf(hours["to"]) == "" {
+			wrong.AddText("hours."+strconv.Itoa(i)+".to", "Enter when these hours end: 00:00 is midnight.")
+		}
+	}
+	return wrong
 }
 
 // changeNumber stores what the form of a number names.
@@ -278,6 +280,7 @@ type market struct {
 	free    parley.Money
 	refused string // why the last purchase failed
 	base    string // of the API
+	sandbox bool   // no carrier is connected
 	prices  func(country string) parley.Money
 }
 
@@ -297,7 +300,7 @@ func (c *Console) numberSearch(r *request) (*answer, error) {
 
 // market searches, where there is something to search by, and shows what was found.
 func (c *Console) market(r *request, tree map[string]any, search bool, why string) (*answer, error) {
-	m := &market{asked: search, refused: why, base: c.base(r),
+	m := &market{asked: search, refused: why, base: c.base(r), sandbox: c.SMS != nil && c.SMS.Sandbox,
 		prices: func(country string) parley.Money { return c.Prices.Numbers[country].Rent }}
 	var wrong parley.Fields
 	if search {

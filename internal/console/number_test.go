@@ -44,12 +44,12 @@ func TestNumberLife(t *testing.T) {
 	// Buy: the question says what will be charged; a number that is not on offer is refused on the same page.
 	buy := offers.First().Find("form")
 	number := buy.Find("[name=phone_number]").AttrOr("value", "")
-	if text := offers.First().Find("[role=alertdialog]").Text(); !strings.Contains(text, "charged now") {
+	if text := offers.First().Find("[role=alertdialog]").Text(); !strings.Contains(text, "You'll pay $") {
 		t.Errorf("the question: %s", text)
 	}
 	form := url.Values{"phone_number": {number}, "country_code": {"US"}, "contains": {""}}
 	at := v.post("/numbers/buy", form).is(http.StatusSeeOther).header.Get("Location")
-	v.get(at).is(http.StatusOK).says("The number is yours.").says(number)
+	v.get(at).is(http.StatusOK).says("Number added.").says(number)
 	one, _, _ := strings.Cut(at, "?")
 	r := v.post("/numbers/buy", form).is(http.StatusUnprocessableEntity)
 	if text := r.doc().Find("[role=alert].mistakes").Text(); !strings.Contains(text, "is not available") ||
@@ -299,11 +299,16 @@ func TestNumberRoute(t *testing.T) {
 		t.Fatal(err)
 	}
 	n, v := h.buy(t, u), h.signedIn(t, u)
-	page, at := numberPath(n.ID, ""), numberPath(n.ID, "/route")
+	page := numberPath(n.ID, "")
+	at := page
 	form := v.get(page).is(http.StatusOK).says("Hours and callers").form(at)
 	form.Set("hours", "")
 	form["hours.0.days"] = []string{"monday", "friday"}
 	form.Set("hours.0.from", "09:00")
+	form.Set("hours.0.to", "")
+	if r := v.post(at, form).is(http.StatusUnprocessableEntity); r.doc().Find("[id='e-hours.0.to']").Text() == "" {
+		t.Error("hours without an end are taken")
+	}
 	form.Set("hours.0.to", "17:30")
 	form.Set("timezone", "Europe/Berlin")
 	form.Set("closed_dates", "2026-12-25\r\n2026-12-26\r\n")

@@ -202,7 +202,6 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		GET /numbers/caller-id/{id}
 		POST /numbers/caller-id/{id}/verify
 		POST /numbers/{id}
-		POST /numbers/{id}/route
 		POST /numbers/{id}/delete
 		GET /trunks/new
 		POST /trunks/new
