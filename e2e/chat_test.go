@@ -105,7 +105,7 @@ func TestFirstChatInConsole(t *testing.T) {
 	p.click("#save")
 	p.see("#notice", "The draft is saved.")
 	p.see("[data-talks-draft]", "talking to the draft")
-	p.see("[data-stale]", "Restart to hear the new first words")
+	p.see("[data-stale]", "Restart to hear the new greeting")
 	p.see("#thread", "Two lines, understood.")
 	p.until("getComputedStyle(document.querySelector('[data-unsaved]')).display === 'none'")
 	p.click("[data-restart]")
@@ -233,13 +233,13 @@ func TestInbox(t *testing.T) {
 	<-said
 
 	p.click("#mode button")
-	p.see("#mode", "A person replies")
+	p.see("#mode", "A person is replying")
 	hear(t, widget, `"enabled":false`)
 	if _, r := s.say(t, id, "Can I talk to a person?"); r.Message != nil {
 		t.Errorf("the silent assistant said %q", *r.Message)
 	}
 	p.see("#thread .customer", "Can I talk to a person?")
-	p.see("#waits", "Waits for a person since")
+	p.see("#waits", "Waiting since")
 	p.see("#waiting", "1")
 	p.look("conversation-waits")
 	p.open(s.URL + "/conversations") // begins with what needs a person

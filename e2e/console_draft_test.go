@@ -34,7 +34,7 @@ func TestConsoleDraft(t *testing.T) {
 	p.click("#save")
 	p.see("#notice", "The draft is saved.")
 	p.see("[data-draft]", "Draft, not live.")
-	p.see("[data-draft]", "Changed: First words")
+	p.see("[data-draft]", "Changed: Greeting")
 	p.until("getComputedStyle(document.querySelector('[data-talks-draft]')).display !== 'none'")
 	if got := live(); got != before {
 		t.Errorf("a draft is live: %+v", got)

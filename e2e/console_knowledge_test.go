@@ -112,7 +112,7 @@ func TestConsoleKnowledge(t *testing.T) {
 	p.click(".site .primary")
 	p.see("#notice", "being processed now")
 	p.row(strings.TrimPrefix(site, "http://"), "3 passages")
-	p.row(strings.TrimPrefix(site, "http://"), "Read it again")
+	p.row(strings.TrimPrefix(site, "http://"), "Import again")
 	p.see("#library-state", "6 documents")
 
 	// What an assistant would find, with its source; hostile text stays text.

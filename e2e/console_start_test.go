@@ -31,7 +31,7 @@ func TestConsoleOverviewAndTestCall(t *testing.T) {
 	model.Usually(aitest.Behaviour{Text: "We open at <b>seven</b>."})
 	p := browse(t, fakeMicrophone(microphone(t, 4, "what time do you open tomorrow", 60))...)
 	p.signIn(s)
-	p.see(".steps", "Speak with your assistant")
+	p.see(".steps", "Talk to your assistant")
 	p.look("overview-none")
 	p.click(".steps .primary")
 	p.see("h1", "Front desk")

@@ -313,7 +313,7 @@ func TestLiveCallsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.see(row, "speaks in the assistant's place")
+	p.see(row, "has taken over")
 	if there := delay(t, d, c, 2345); there > 300*time.Millisecond {
 		t.Errorf("who took over is heard %s late", there)
 	}

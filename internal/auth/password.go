@@ -22,24 +22,24 @@ func WeakPassword(password string, about ...string) (why string) {
 	case n > MaxPassword:
 		return "must not be greater than 1024 characters."
 	case fewCharacters(password):
-		return "is too easy to guess: it has too few different characters. Use several words that do not belong together."
+		return "is too easy to guess: it has too few different characters. Use several unrelated words."
 	case sequence(password):
-		return "is too easy to guess: its characters are in a row. Use several words that do not belong together."
+		return "is too easy to guess: its characters are in a row. Use several unrelated words."
 	}
 	if digits := strings.Trim(password, digitsAndSigns); digits == "" && len(password) < 12 {
-		return "is too easy to guess: it is a number or a date. Use several words that do not belong together."
+		return "is too easy to guess: it is a number or a date. Use several unrelated words."
 	}
 	cores := []string{plainCore(password, false), plainCore(password, true)}
 	for _, core := range cores {
 		if strings.Contains(common, " "+core+" ") {
-			return "is too easy to guess: it is a common password. Use several words that do not belong together."
+			return "is too easy to guess: it is too common. Use several unrelated words."
 		}
 	}
 	for _, text := range about {
 		for _, part := range append(strings.FieldsFunc(text,
 			func(r rune) bool { return r == '@' || unicode.IsSpace(r) }), text) {
 			if part = plainCore(part, false); len(part) >= 3 && slices.Contains(cores, part) {
-				return "is too easy to guess: it is your name or email address. Use several words that do not belong together."
+				return "is too easy to guess: it is your name or email address. Use several unrelated words."
 			}
 		}
 	}

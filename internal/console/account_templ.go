@@ -269,7 +269,7 @@ func accountPage(who *auth.Who, plan parley.Plan, second *parley.TwoFactor, p, f
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = p.password("current_password", "Your password", "Needed to change the email address only.", "current-password").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = p.password("current_password", "Your password", "Only needed to change your email address.", "current-password").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

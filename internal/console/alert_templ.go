@@ -40,7 +40,7 @@ func alertList(list []parley.Alert, base string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Know when something goes wrong</h1><p>An alert watches one figure of your account. You are told once when it reaches a limit, and again when it has recovered.</p><p><a class=\"button primary\" href=\"/alerts/new\">New alert</a></p><p>To create one from code:</p><pre class=\"code\" tabindex=\"0\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Know when something goes wrong</h1><p>An alert watches one figure of your account. You'll be notified when it reaches a limit and when it is back to normal.</p><p><a class=\"button primary\" href=\"/alerts/new\">New alert</a></p><p>To create one from code:</p><pre class=\"code\" tabindex=\"0\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -337,7 +337,7 @@ func alertEditor(f *alertForm) templ.Component {
 				ctx = templ.InitializeContext(ctx)
 				return nil
 			})
-			templ_7745c5c3_Err = head("New alert", "You are told once when the figure reaches the limit, and again when it is well.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var13), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = head("New alert", "You'll be notified when the limit is reached and when it is back to normal.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var13), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -781,7 +781,7 @@ func alertEditor(f *alertForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = f.Switch("active", "On", "An alert that is off is not checked.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = f.Switch("active", "On", "Paused alerts are not checked.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

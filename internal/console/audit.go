@@ -70,8 +70,8 @@ func (c *Console) auditSheet(r *request) (*answer, error) {
 	if err := asked(r, &q); err != nil {
 		return nil, err
 	}
-	return c.sheet(r, func(zone *time.Location, begin sheet.Begin) error {
-		return sheet.Audit(r.Context(), c.DB, r.UserID(), q.filter(zone), zone, begin)
+	return c.sheet(r, func(zone *time.Location, out sheet.File) error {
+		return sheet.Audit(r.Context(), c.DB, r.UserID(), q.filter(zone), zone, out)
 	})
 }
 

@@ -45,7 +45,7 @@ func auditPage(l *auditLog) templ.Component {
 			ctx = templ.InitializeContext(ctx)
 			return nil
 		})
-		templ_7745c5c3_Err = head("Audit log", "Who changed what, newest first. Secrets and long texts are named, and what is in them is not kept.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = head("Audit log", "Who changed what, newest first. Secrets and long texts are listed by name only.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -1027,7 +1027,7 @@ func joinCall(v *callView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 87, "\"><div class=\"actions\" role=\"group\" aria-label=\"Take part in this call\"><button type=\"button\" aria-pressed=\"false\" data-join-as=\"listen\" title=\"You hear both, and nobody hears you.\">Listen</button> <button type=\"button\" aria-pressed=\"false\" data-join-as=\"whisper\" title=\"The assistant is told what you say, and the customer does not hear it.\">Whisper</button> <button type=\"button\" aria-pressed=\"false\" data-join-as=\"talk\" title=\"Both hear you, and the assistant goes on.\">Talk</button> <button type=\"button\" aria-pressed=\"false\" data-join-as=\"take_over\" title=\"You speak in the assistant's place. It listens, and says nothing.\">Take over</button> <button type=\"button\" class=\"primary\" data-join-back hidden>Hand back to the assistant</button> <button type=\"button\" data-join-leave hidden>Leave</button></div><p class=\"soft\" role=\"status\" data-join-state></p></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 87, "\"><div class=\"actions\" role=\"group\" aria-label=\"Take part in this call\"><button type=\"button\" aria-pressed=\"false\" data-join-as=\"listen\" title=\"You hear both, and nobody hears you.\">Listen</button> <button type=\"button\" aria-pressed=\"false\" data-join-as=\"whisper\" title=\"The assistant is told what you say, and the customer does not hear it.\">Whisper</button> <button type=\"button\" aria-pressed=\"false\" data-join-as=\"talk\" title=\"Both hear you, and the assistant goes on.\">Talk</button> <button type=\"button\" aria-pressed=\"false\" data-join-as=\"take_over\" title=\"You have taken over. The assistant listens silently.\">Take over</button> <button type=\"button\" class=\"primary\" data-join-back hidden>Resume the assistant</button> <button type=\"button\" data-join-leave hidden>Leave</button></div><p class=\"soft\" role=\"status\" data-join-state></p></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1098,7 +1098,7 @@ func callLegs(v *callView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if l.PhoneNumber == "" {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 93, "A browser ")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 93, "Browser ")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -1382,7 +1382,7 @@ func callFacts(v *callView) templ.Component {
 			}
 		}
 		if v.AssistantPhone != nil {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 119, "<dt>Own number</dt><dd class=\"num\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 119, "<dt>Our number</dt><dd class=\"num\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1463,7 +1463,7 @@ func callFacts(v *callView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if v.Answered() {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 129, "<dt>Rang</dt><dd class=\"num\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 129, "<dt>Ringing time</dt><dd class=\"num\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -62,7 +62,7 @@ var legKinds = map[parley.LegKind]string{parley.LegTransfer: "Transfer", parley.
 
 var legModes = map[parley.LegMode]string{"": "joined with the customer", parley.LegListen: "listens",
 	parley.LegWhisper: "whispers to the assistant", parley.LegTalk: "talks with both",
-	parley.LegTakeOver: "speaks in the assistant's place"}
+	parley.LegTakeOver: "has taken over"}
 
 // legText is how far somebody is who was called into a call, or how that ended, and what it cost.
 func legText(l parley.CallLeg) string {
@@ -142,7 +142,7 @@ func answeredBy(c *parley.Call) string {
 	case c.AnsweredBy == parley.AnsweredMachine:
 		return "a machine" + verdictText(c)
 	}
-	return "not known"
+	return "unknown"
 }
 
 // verdictText says how who took an outgoing call was judged: each kind once, with what told so.

@@ -239,7 +239,7 @@ func campaignEditor(f *campaignForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</legend><p class=\"help\">They are used in turn. Without any, the assistant's own number is used.</p><input type=\"hidden\" name=\"phone_number_ids\" value=\"\"> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</legend><p class=\"help\">They are used in turn. If you choose none, the assistant's own number is used.</p><input type=\"hidden\" name=\"phone_number_ids\" value=\"\"> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -340,7 +340,7 @@ func campaignEditor(f *campaignForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = f.Switch("mark_complete_when_no_leads", "Complete automatically", "When no lead is left. Otherwise it waits for more.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = f.Switch("mark_complete_when_no_leads", "Finish when every lead has been called", "Otherwise the campaign stays open for new leads.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -248,9 +248,9 @@ func campaignAsk(a *campaignAhead) templ.Component {
 			}
 		} else {
 			var templ_7745c5c3_Var14 string
-			templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(" for " + many(a.Estimate.Minutes, "minute", "minutes") + ", if everybody answers and talks for a minute")
+			templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(", if everyone answers and talks for one minute")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `campaign_start.templ`, Line: 54, Col: 112}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `campaign_start.templ`, Line: 54, Col: 55}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 			if templ_7745c5c3_Err != nil {

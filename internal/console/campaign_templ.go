@@ -632,7 +632,7 @@ func campaignPage(v *campaignView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = choices(v.leadQuery.Status, enum("=All leads", "created=Not called yet", "processing=Being called", "rescheduled=To be called again", "completed=Completed", "reached-max-retries=Out of attempts", "blacklisted=Blacklisted", "scheduled=About to be called")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = choices(v.leadQuery.Status, enum("=All leads", "created=Not called yet", "processing=Being called", "rescheduled=To be called again", "completed=Completed", "reached-max-retries=Out of attempts", "blacklisted=On the do-not-call list", "scheduled=About to be called")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

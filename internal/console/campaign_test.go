@@ -138,7 +138,7 @@ func TestCampaignPages(t *testing.T) {
 		t.Errorf("Start leads to %q", to)
 	}
 	ask := v.get(at + "/start").is(http.StatusOK).says("5 leads").says("Every day, 00:00 to 18:00").says(
-		"Los Angeles").says("if everybody answers and talks for a minute")
+		"Los Angeles").says("if everyone answers and talks for one minute")
 	if text := strings.Join(strings.Fields(ask.doc().Find("[aria-labelledby=unfilled-t]").Text()),
 		" "); !strings.Contains(text, "{{who}} no lead has a value") || strings.Contains(text, "{{company}}") {
 		t.Errorf("the variables without a value are %q", text)

@@ -201,7 +201,7 @@ type fieldChange struct {
 }
 
 // fieldLabels are names of fields that are not what the editor calls them.
-var fieldLabels = map[string]string{"initial_message": "First words", "type": "Direction", "phone_number_id": "Phone number",
+var fieldLabels = map[string]string{"initial_message": "Greeting", "type": "Direction", "phone_number_id": "Phone number",
 	"language_id": "Language", "secondary_language_ids": "Further languages", "timezone": "Time zone", "llm_model_id": "Language model", "llm_temperature": "Temperature",
 	"multimodal_model_id": "Multimodal model", "fallback_llm_model_ids": "Fallback language models",
 	"fallback_multimodal_model_ids": "Fallback multimodal models", "fallback_voice_ids": "Fallback voices",

@@ -208,7 +208,7 @@ func publishPage(p *publishing) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = head("Publish the draft", "What changes for every call and chat from now on. Calls under way go on as they began.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = head("Publish the draft", "These changes apply to new calls and chats. Calls in progress keep the current version.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -425,7 +425,7 @@ func publishPage(p *publishing) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if p.draft.LiveChanged {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, "<div class=\"wrong-box\"><p>The live assistant has changed since this draft was begun. Above is what differs now. The draft's fields replace the live ones; all others stay as they are live.</p><label class=\"tick\"><input type=\"checkbox\" name=\"overwrite\" value=\"1\" required> Publish on top of these changes</label></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, "<div class=\"wrong-box\"><p>The live assistant changed after you started this draft. Publishing replaces the fields above and leaves the rest.</p><label class=\"tick\"><input type=\"checkbox\" name=\"overwrite\" value=\"1\" required> Publish on top of these changes</label></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -176,9 +176,9 @@ func (c *Console) editor(r *request, of *edited, tree map[string]any, wrong parl
 	e.voices = voiceOptions(cat, e.fields, mode, language)
 	e.llms = modelOptions(cat, e.text("llm_model_id"), parley.LLM)
 	e.multimodals = modelOptions(cat, e.text("multimodal_model_id"), parley.ModelKind(mode))
-	e.synthesizers = providerOptions("The voice's own", cat.Synthesizers(language), cat.Synthesizer,
+	e.synthesizers = providerOptions("Same as the voice", cat.Synthesizers(language), cat.Synthesizer,
 		e.text("synthesizer_provider_id"))
-	e.transcribers = providerOptions("The best for the language", cat.Transcribers(language),
+	e.transcribers = providerOptions("Automatic", cat.Transcribers(language),
 		cat.Transcriber, e.text("transcriber_provider_id"))
 	var err error
 	if e.recorded, err = c.recordedMessage(r, a.ID); err != nil {

@@ -1202,7 +1202,7 @@ func (e *editor) prompt() templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = e.field("initial_message", "First words", "What it says first. Empty: it waits for the customer, or makes up a greeting.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var49), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = e.field("initial_message", "Greeting", "The assistant's opening line. Leave it empty to wait for the customer or to let the model greet.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var49), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2049,7 +2049,7 @@ func (e *editor) knowledge() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = e.Select("knowledgebase_mode", "How it reads them", "It searches them when it needs to, or gets all of them in the prompt (pipeline mode only).", enum("function_call=Searches them", "prompt=Gets them in the prompt")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = e.Select("knowledgebase_mode", "Use", "Searching keeps the prompt short. Everything in the prompt is for pipeline mode only.", enum("function_call=Search when needed", "prompt=Include everything in the prompt")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2224,7 +2224,7 @@ func (e *editor) knowledge() templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = e.Text(at+".description", "When", "Such as: when the caller asks for a person.").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = e.Text(at+".description", "When", "For example, when the caller asks for a person.").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -2269,7 +2269,7 @@ func (e *editor) knowledge() templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = e.Text(at+".description", "When", "Such as: when the caller asks for a person.").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = e.Text(at+".description", "When", "For example, when the caller asks for a person.").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -2646,7 +2646,7 @@ func (e *editor) transfer(at string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = e.Text(at+".description", "When", "Such as: when it is about an invoice.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = e.Text(at+".description", "When", "For example, when the caller asks about an invoice.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

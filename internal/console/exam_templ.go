@@ -109,7 +109,7 @@ func examListPage(v *examList) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<h1>Test this assistant</h1><p>A test is a conversation that is written down: what the caller says, and what must come of it. A simulated caller performs it by telephone or as a chat. Tools are mocked, and nothing is charged.</p><p><a class=\"button primary\" href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<h1>Test this assistant</h1><p>A test describes what the caller says and what should happen. A simulated caller performs it by phone or chat. Tools are mocked, and nothing is charged.</p><p><a class=\"button primary\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -552,7 +552,7 @@ func testEditor(f *testForm) templ.Component {
 				ctx = templ.InitializeContext(ctx)
 				return nil
 			})
-			templ_7745c5c3_Err = head("New test", "What the caller says, and what must come of it.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var23), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = head("New test", "Describe what the caller says and what should happen (YAML).").Render(templ.WithChildren(ctx, templ_7745c5c3_Var23), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -776,7 +776,7 @@ func testEditor(f *testForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 70, "</textarea><p class=\"help\" id=\"h-script\">YAML. The caller can say, interrupt, backchannel, press, wait and hang_up; expect says what must come of it: tool, no_tool, says, reply_within and more. With channel: chat it is written and not spoken.</p></div></div><div class=\"save\"><button type=\"submit\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 70, "</textarea><p class=\"help\" id=\"h-script\">YAML. The caller can say, interrupt, backchannel, press, wait and hang_up; expect says what should happen: tool, no_tool, says, reply_within and more. Use channel: chat for a text conversation.</p></div></div><div class=\"save\"><button type=\"submit\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -933,7 +933,7 @@ func tryEditor(f *tryForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 83, "<div class=\"card\"><div class=\"field\"><label for=\"f-initial_message\">First words</label> <textarea id=\"f-initial_message\" name=\"initial_message\" dir=\"auto\" rows=\"2\" maxlength=\"1000\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 83, "<div class=\"card\"><div class=\"field\"><label for=\"f-initial_message\">Greeting</label> <textarea id=\"f-initial_message\" name=\"initial_message\" dir=\"auto\" rows=\"2\" maxlength=\"1000\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1304,7 +1304,7 @@ func draftOfRun(v *runView) templ.Component {
 			}
 		}
 		if v.Draft.InitialMessage != nil {
-			templ_7745c5c3_Err = diff("First words", parley.Diff(v.assistant.InitialMessage, *v.Draft.InitialMessage)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = diff("Greeting", parley.Diff(v.assistant.InitialMessage, *v.Draft.InitialMessage)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

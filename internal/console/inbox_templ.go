@@ -295,7 +295,7 @@ func alarms() templ.Component {
 			templ_7745c5c3_Var10 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<div class=\"alarms\" role=\"group\" aria-label=\"When somebody waits for a person\" data-alarms hidden><button type=\"button\" aria-pressed=\"false\" data-alarm=\"sound\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<div class=\"alarms\" role=\"group\" aria-label=\"When someone is waiting for a person\" data-alarms hidden><button type=\"button\" aria-pressed=\"false\" data-alarm=\"sound\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -321,9 +321,9 @@ func alarms() templ.Component {
 
 // nothingIn says that a part of the inbox is empty.
 var nothingIn = map[string]string{
-	store.NeedsPerson: "Nobody waits for a person.",
+	store.NeedsPerson: "Nobody is waiting for a person.",
 	store.Unassigned:  "Every conversation that needs a person is taken.",
-	store.Mine:        "You have taken over no conversation. Take one over, and it is listed here until you hand it back.",
+	store.Mine:        "You haven't taken over any conversations. Those you take over are listed here until you resume the assistant.",
 }
 
 // inboxPart leads to a part of the inbox.
@@ -723,13 +723,13 @@ func inboxRow(c parley.Conversation, last parley.Message, found []search.Piece) 
 			}
 		}
 		if c.WaitsSince != 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "<span class=\"tag\">waits</span> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "<span class=\"tag\">Waiting</span> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if !c.AIEnabled {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 56, "<span class=\"tag warm\">person</span> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 56, "<span class=\"tag warm\">AI off</span> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1291,7 +1291,7 @@ func mode(t *talk) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 97, "A person replies; the assistant is silent.</p><input type=\"hidden\" name=\"on\" value=\"1\"> <button type=\"submit\">Hand back to the assistant</button>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 97, "A person is replying. The assistant is paused.</p><input type=\"hidden\" name=\"on\" value=\"1\"> <button type=\"submit\">Resume the assistant</button>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1375,9 +1375,9 @@ func waits(t *talk) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var57 string
-		templ_7745c5c3_Var57, templ_7745c5c3_Err = templ.JoinStringErrs("Waits for a person since ")
+		templ_7745c5c3_Var57, templ_7745c5c3_Err = templ.JoinStringErrs("Waiting since ")
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `inbox.templ`, Line: 295, Col: 33}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `inbox.templ`, Line: 295, Col: 22}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var57))
 		if templ_7745c5c3_Err != nil {
@@ -1387,7 +1387,7 @@ func waits(t *talk) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 105, "</span></p><button type=\"submit\">Nothing to do</button></form>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 105, "</span></p><button type=\"submit\">Mark as done</button></form>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

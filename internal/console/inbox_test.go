@@ -89,7 +89,7 @@ func TestConversationByHand(t *testing.T) {
 	at := "/conversations/" + conv.ID
 	v.get(at).says("+49 30 901820").says("+4930901820").says("gold").says("$0.01").says("The assistant replies.")
 	v.post(at+"/ai", url.Values{"on": {"0"}}).moved(at)
-	v.get(at).says("A person replies")
+	v.get(at).says("A person is replying")
 	v.post(at+"/reply", url.Values{"message": {"This is Maria."}}).moved(at)
 	if got := v.get(at).doc().Find(".said.human .words").Text(); got != "This is Maria." {
 		t.Errorf("the person said %q", got)
@@ -290,7 +290,7 @@ func TestConversationIsLive(t *testing.T) {
 	until(t, next, "put", "Until six.")
 	until(t, next, "put", "$0.01")
 	v.post("/conversations/"+conv.ID+"/ai", url.Values{"on": {"0"}})
-	until(t, next, "put", "A person replies")
+	until(t, next, "put", "A person is replying")
 	h.model.Script(aitest.Behaviour{Status: 400})
 	v.post("/conversations/"+conv.ID+"/ai", url.Values{"on": {"1"}})
 	until(t, next, "put", "The assistant replies.")
@@ -338,8 +338,8 @@ func TestInboxParts(t *testing.T) {
 	if got := titles(v.get("/conversations")); got != "Ana <b>Lang</b>, Visitor" || badge("/") != "" {
 		t.Errorf("nothing waits: %q, badge %q", got, badge("/"))
 	}
-	v.get("/conversations?show=needs_person").says("Nobody waits for a person.")
-	v.get("/conversations?show=mine").says("You have taken over no conversation.")
+	v.get("/conversations?show=needs_person").says("Nobody is waiting for a person.")
+	v.get("/conversations?show=mine").says("You haven't taken over any conversations.")
 	_, next := v.stream("GET", "/waiting/live", nil)
 	until(t, next, "put", `data-v="0"`)
 
@@ -371,7 +371,7 @@ func TestInboxParts(t *testing.T) {
 	}
 
 	at := "/conversations/" + ana.ID
-	v.get(at).says("Ana <b>Lang</b>").says("Waits for a person since")
+	v.get(at).says("Ana <b>Lang</b>").says("Waiting since")
 	v.post(at+"/ai", url.Values{"on": {"0"}}).moved(at)
 	if got := titles(v.get("/conversations?show=mine")) + titles(v.get("/conversations?show=unassigned")); got != "Ana <b>Lang</b>" {
 		t.Errorf("taken over: %q", got)
@@ -386,7 +386,7 @@ func TestInboxParts(t *testing.T) {
 	v.post(at+"/reply", url.Values{"message": {"Here I am."}}).moved(at)
 	until(t, next, "put", `data-v="0"`)
 	v.post(at+"/ai", url.Values{"on": {"1"}}).moved(at)
-	v.get("/conversations?show=mine").says("You have taken over no conversation.")
+	v.get("/conversations?show=mine").says("You haven't taken over any conversations.")
 
 	stranger := h.signedIn(t, h.user(t))
 	stranger.post("/conversations/"+calm.ID+"/attended", nil).is(http.StatusNotFound)

@@ -14,7 +14,7 @@ import (
 )
 
 // scopeOptions are the roles that a key may be limited to.
-var scopeOptions = append([]option{{value: "", label: "Everything its holder may do"}}, roleOptions...)
+var scopeOptions = append([]option{{value: "", label: "Same as its owner"}}, roleOptions...)
 
 // holders are those whose a key may be: the owner, and the members.
 func holders(members []parley.Member) []option {
@@ -82,7 +82,7 @@ func keyList(f *fields, list []parley.Key, members []parley.Member, token string
 			return templ_7745c5c3_Err
 		}
 		if token != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<div class=\"card fresh\" role=\"status\" tabindex=\"-1\" data-focus><h2>Your new key</h2><p>Copy it now: it is shown this once, and kept nowhere.</p><div class=\"copy\"><input type=\"text\" class=\"num\" readonly value=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<div class=\"card fresh\" role=\"status\" tabindex=\"-1\" data-focus><h2>Your new key</h2><p>Copy it now. You won't be able to see it again.</p><div class=\"copy\"><input type=\"text\" class=\"num\" readonly value=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -128,12 +128,12 @@ func keyList(f *fields, list []parley.Key, members []parley.Member, token string
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = f.Select("scope", "It may do", "A role limits it.", scopeOptions).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = f.Select("scope", "Permissions", "Optional: limit it to a role.", scopeOptions).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if len(members) > 0 {
-				templ_7745c5c3_Err = f.Select("member_id", "Whose it is", "A member's key ends with their membership.", holders(members)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = f.Select("member_id", "Owner", "A member's key stops working when they leave the account.", holders(members)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -185,9 +185,9 @@ func keyList(f *fields, list []parley.Key, members []parley.Member, token string
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var6 string
-				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs("Made ")
+				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs("Created ")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `key.templ`, Line: 73, Col: 16}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `key.templ`, Line: 73, Col: 19}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 				if templ_7745c5c3_Err != nil {

@@ -113,6 +113,6 @@ func TestPayByCard(t *testing.T) {
 	stripe.Pay(made.ID)
 	v.get(back).moved("/ledger?done=paid")
 	v.get(back).moved("/ledger?done=paid")
-	v.get("/ledger?done=paid").says("Thank you. What you paid is on your balance.").says("$30.00")
+	v.get("/ledger?done=paid").says("Thank you. Your payment was added to your balance.").says("$30.00")
 	h.signedIn(t, h.user(t)).get(back).is(http.StatusNotFound)
 }

@@ -812,7 +812,7 @@ func takePart(v *callView, from string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "\"> <input type=\"text\" name=\"message\" maxlength=\"1000\" required autocomplete=\"off\" dir=\"auto\" aria-label=\"Whisper in writing\" placeholder=\"Tell the assistant something; the customer does not hear it\"> <button type=\"submit\">Tell the assistant</button></form><details class=\"by-phone\"><summary>Take part by telephone</summary><form method=\"post\" action=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "\"> <input type=\"text\" name=\"message\" maxlength=\"1000\" required autocomplete=\"off\" dir=\"auto\" aria-label=\"Whisper in writing\" placeholder=\"Whisper to the assistant. The caller won't hear it.\"> <button type=\"submit\">Tell the assistant</button></form><details class=\"by-phone\"><summary>Join by phone</summary><form method=\"post\" action=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -49,7 +49,7 @@ func TestLiveCalls(t *testing.T) {
 		}
 		return tx.CreateLeg(ctx, u.ID, left)
 	})
-	until(t, next, "put", "speaks in the assistant")
+	until(t, next, "put", "has taken over")
 	shown := v.get("/live-calls").says("+49 30 901820").doc()
 	if got := shown.Find("#live-" + id(talks.ID) + " .leg button").Map(textOfNode); strings.Join(got, ", ") != "Hand back, Hang up" {
 		t.Errorf("the telephone can: %q", got)

@@ -128,7 +128,7 @@ func (c *Console) smsForm(r *request, tree map[string]any, wrong parley.Fields, 
 
 func (c *Console) smsCost(to, body string) string {
 	if body == "" {
-		return "Nothing is written yet."
+		return "0 of 300"
 	}
 	n := len(sms.Segments(body))
 	cost := strconv.Itoa(n) + " segments"

@@ -501,7 +501,7 @@ func smsEditor(f *smsForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = f.Area("body", "Text", "300 characters at most. A segment holds 160 plain characters, or 70 where there is a letter beyond GSM's alphabet, such as an emoji; longer texts are cut into parts of 153 or 67.", 3).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = f.Area("body", "Text", "300 characters at most. A segment holds 160 plain characters, or 70 with a character such as an emoji; longer texts are cut into parts of 153 or 67.", 3).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -373,7 +373,7 @@ func TestShareLinks(t *testing.T) {
 	if err != nil || !strings.HasPrefix(at.Path, "/share/share-") {
 		t.Fatalf("%q, %v", link, err)
 	}
-	page := h.visitor(t).get(at.Path).is(http.StatusOK).says("You were invited to talk to a draft of Front desk")
+	page := h.visitor(t).get(at.Path).is(http.StatusOK).says("been invited to try a draft of")
 	if page.doc().Find(`script[src="/embed.js"]`).AttrOr("data-assistant-id", "") != strings.TrimPrefix(at.Path, "/share/") {
 		t.Error("the widget does not talk by the link")
 	}

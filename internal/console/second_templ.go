@@ -182,7 +182,7 @@ func secondSection(f *parley.TwoFactor) templ.Component {
 			templ_7745c5c3_Var6 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<section class=\"section\" aria-labelledby=\"second-t\"><header><h2 id=\"second-t\">Two-factor sign-in</h2><p>Besides the password, signing in takes a code that an app on your phone shows. API keys work without it.</p></header><div class=\"card inline\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<section class=\"section\" aria-labelledby=\"second-t\"><header><h2 id=\"second-t\">Two-factor sign-in</h2><p>Protect your account with a code from an authenticator app. API keys work without it.</p></header><div class=\"card inline\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

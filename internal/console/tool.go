@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,6 +41,8 @@ type toolForm struct {
 
 	params []parley.ToolParam // as they are stored
 	trial  *toolTrial
+
+	users, others []parley.Assistant // those that may use it, and those that may not
 }
 
 // toolTrial is what came of trying a tool with arguments that somebody typed.
@@ -100,7 +103,16 @@ func (c *Console) toolEdit(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return show(t.Name, toolEditor(editTool(t, masked(t), nil))), nil
+	f := editTool(t, masked(t), nil)
+	all, err := c.Assistants.All(r.Context(), r.UserID(), "")
+	for _, a := range all {
+		if slices.Contains(a.ToolIDs, t.ID) {
+			f.users = append(f.users, a)
+		} else {
+			f.others = append(f.others, a)
+		}
+	}
+	return show(t.Name, toolEditor(f)), err
 }
 
 func editTool(t *parley.Tool, tree map[string]any, wrong parley.Fields) *toolForm {

@@ -44,7 +44,7 @@ func deliveryList(d *deliveries) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Notify your server</h1><p>When a call or a chat ends, your server gets a signed request with the transcript and the extracted values. Failed deliveries are tried again, and all of them are listed here.</p><p><a class=\"button primary\" href=\"/webhooks/settings\">Set up webhooks</a></p><p>Or send a sample event to an assistant's webhook:</p><pre class=\"code\" tabindex=\"0\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h1>Send events to your server</h1><p>When a call or a chat ends, your server gets a signed request with the transcript and the extracted values. Failed deliveries are tried again, and all of them are listed here.</p><p><a class=\"button primary\" href=\"/webhooks/settings\">Set up webhooks</a></p><p>Or send a sample event to an assistant's webhook:</p><pre class=\"code\" tabindex=\"0\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -721,7 +721,7 @@ func webhookSettings(w *webhooks) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = confirm("ask-rotate", "Make a new secret", "Make a new secret?", "For 24 hours every webhook carries two signatures, one by the old secret and one by the new one. Give your servers the new one in that time: then the old one stops working. This can't be undone.", "/webhooks/secret/rotate", "Make a new secret").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = confirm("ask-rotate", "Roll the secret", "Roll the secret?", "For 24 hours every webhook carries two signatures, one by the old secret and one by the new one. Give your servers the new one in that time: then the old one stops working. This can't be undone.", "/webhooks/secret/rotate", "Roll the secret").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -745,7 +745,7 @@ func webhookSettings(w *webhooks) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = w.URL("url", "Endpoint", "Empty: they are not sent. Public addresses only.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = w.URL("url", "Endpoint", "Leave empty to send none. The address must be public.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -17,7 +17,7 @@ func TestDeliveries(t *testing.T) {
 	u := h.user(t)
 	a := h.assistant(t, u, "Front desk")
 	v := h.signedIn(t, u)
-	v.get("/webhooks").says("Notify your server").says("/user/assistants/ID/webhook-test")
+	v.get("/webhooks").says("Send events to your server").says("/user/assistants/ID/webhook-test")
 	d := h.delivery(t, u, a)
 	status := 503
 	why := "503 Service Unavailable"

@@ -23,7 +23,14 @@
   };
   window.parleyLive.leads = () => leads;
   function deliver({ at, event, data }) {
+    if (!at) return connected(event === "found");
     for (const fn of [...(wanted.get(at) || [])]) fn(event, data);
+  }
+
+  // Whether the connection is there is said in all tabs, once it has failed twice in a row: a server that restarts is back by then.
+  function connected(yes) {
+    const lost = document.getElementById("lost");
+    if (lost) lost.hidden = yes;
   }
 
   // What this tab wants, told to who leads.
@@ -56,6 +63,7 @@
     line = new AbortController();
     run("/lives?" + new URLSearchParams(at.map((one) => ["at", one])), at, line.signal);
   }
+  let failures = 0; // of the connection, in a row
   async function run(url, at, signal) {
     for (let pause = 1000; !signal.aborted; pause = Math.min(pause * 2, 15000)) {
       const once = !shares && document.hidden;
@@ -72,12 +80,16 @@
           for await (const e of events(res)) {
             if (signal.aborted) return;
             pause = 1000;
+            if (failures > 1) tell({ at: "", event: "found" });
+            failures = 0;
             tell(e);
           }
         }
       } catch {
         // the connection broke: it is made again
       }
+      if (signal.aborted) return;
+      if (++failures === 2) tell({ at: "", event: "lost" });
       if (!once) await wait(pause, signal);
     }
   }
