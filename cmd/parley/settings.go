@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -147,7 +148,8 @@ func (s *Settings) secret() ([]byte, error) {
 			raw, err = makeSecret(path)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read the secret key: %w", err)
+			return nil, fmt.Errorf("the data directory %s must be a directory that this user can write to; choose another with --data or PARLEY_DATA: %w",
+				s.Data, err)
 		}
 		text = strings.TrimSpace(string(raw))
 	}
@@ -185,7 +187,8 @@ func makeSecret(path string) ([]byte, error) {
 // dbOptions say where the database is.
 func (s *Settings) dbOptions() (store.Options, error) {
 	secret, err := s.secret()
-	return store.Options{Path: filepath.Join(s.Data, "parley.db"), Postgres: s.Database, Secret: secret}, err
+	info, _ := debug.ReadBuildInfo()
+	return store.Options{Path: filepath.Join(s.Data, "parley.db"), Postgres: s.Database, Secret: secret, Version: release(version, info)}, err
 }
 
 // open opens the database for the operator, whom no rules bind, and brings its schema up to date.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"parley/internal/provider"
+	"parley/internal/store"
 )
 
 var update = flag.Bool("update", false, "write the declared settings into docs/operating.md")
@@ -65,5 +67,20 @@ func TestSettingsPage(t *testing.T) {
 	if err := os.WriteFile(page, []byte(before+head+intro+"|---|---|---|\n"+rows.String()+"\n"+rest),
 		0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A data directory that can't be written is named, with what to do; a database by itself too, whose key is set elsewhere.
+func TestDataUnwritable(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"", "sixteen characters and more"} {
+		s := Settings{Data: filepath.Join(file, "data"), SecretKey: key}
+		_, err := s.openUnder(t.Context(), store.Rules{}, 0)
+		if err == nil || !strings.Contains(err.Error(), "the data directory "+s.Data+" must be a directory that this user can write to; choose another with --data or PARLEY_DATA") {
+			t.Errorf("with the key %q: %v", key, err)
+		}
 	}
 }

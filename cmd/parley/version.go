@@ -25,6 +25,14 @@ func built() string {
 	return describe(version, commit, date, info)
 }
 
+// release is the name of a build's version, "" where it has none.
+func release(version string, info *debug.BuildInfo) string {
+	if version == "" && info != nil && info.Main.Version != "(devel)" {
+		version = info.Main.Version
+	}
+	return strings.TrimSuffix(version, "-dirty")
+}
+
 // describe is a build in one line: "parley v1.2.0, commit 0123456789ab of 2026-01-02T03:04:05Z, go1.26.0 linux/amd64".
 func describe(version, commit, date string, info *debug.BuildInfo) string {
 	changed := ""
@@ -41,14 +49,11 @@ func describe(version, commit, date string, info *debug.BuildInfo) string {
 				}
 			}
 		}
-		if v := info.Main.Version; v != "(devel)" {
-			version = cmp.Or(version, v)
-		}
 	}
 	if strings.HasSuffix(version, "-dirty") {
-		version, changed = strings.TrimSuffix(version, "-dirty"), " with changes"
+		changed = " with changes"
 	}
-	return fmt.Sprintf("parley %s, commit %s%s of %s, %s %s/%s", cmp.Or(version, "devel"),
+	return fmt.Sprintf("parley %s, commit %s%s of %s, %s %s/%s", cmp.Or(release(version, info), "devel"),
 		cmp.Or(commit[:min(12, len(commit))], "unknown"), changed, cmp.Or(date, "unknown"),
 		runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

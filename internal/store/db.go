@@ -57,6 +57,7 @@ type DB struct {
 	closing chan struct{} // closed when Close begins
 	once    sync.Once
 
+	version  string    // of this program
 	postgres *patience // PostgreSQL's address and bounds, for what needs connections of its own
 }
 
@@ -65,6 +66,7 @@ type Options struct {
 	Path     string // SQLite file
 	Postgres string // postgres://…; Path is then ignored
 	Secret   []byte // 32 bytes that encrypt secrets at rest
+	Version  string // of this program, as an older one is told it; "" is unknown
 
 	Wait   time.Duration // how long Open waits for a PostgreSQL that does not answer yet
 	Answer time.Duration // how long PostgreSQL may take to answer; 0 is 40 s
@@ -90,8 +92,13 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 
 func openSQLite(ctx context.Context, o Options) (*DB, error) {
 	if err := os.MkdirAll(filepath.Dir(o.Path), 0o700); err != nil {
-		return nil, fmt.Errorf("make the data directory: %w", err)
+		return nil, unwritable(o.Path, err)
 	}
+	f, err := os.OpenFile(o.Path, os.O_RDWR|os.O_CREATE, 0o600) // SQLite would not say what is wrong
+	if err != nil {
+		return nil, unwritable(o.Path, err)
+	}
+	f.Close()
 	open := func(pragmas string, conns int) (*bun.DB, error) {
 		dsn := "file:" + (&url.URL{Path: o.Path}).EscapedPath() +
 			"?_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
@@ -122,6 +129,12 @@ func openSQLite(ctx context.Context, o Options) (*DB, error) {
 	return newDB(read, write, nil, o)
 }
 
+// unwritable is the error of a database file that can't be made or written.
+func unwritable(path string, err error) error {
+	return fmt.Errorf("the data directory %s must be a directory that this user can write to; choose another with --data or PARLEY_DATA: %w",
+		filepath.Dir(path), err)
+}
+
 func newDB(read, write *bun.DB, postgres *patience, o Options) (*DB, error) {
 	b, err := newBox(o.Secret)
 	if err != nil {
@@ -131,7 +144,7 @@ func newDB(read, write *bun.DB, postgres *patience, o Options) (*DB, error) {
 		read, write = read.WithQueryHook(o.Watch), write.WithQueryHook(o.Watch)
 	}
 	db := &DB{Query: Query{q: read, sqlite: postgres == nil, box: b, news: make(chan struct{}, 1), rules: o.Rules},
-		read: read, write: write, postgres: postgres}
+		read: read, write: write, postgres: postgres, version: o.Version}
 	if db.jobs, err = inserter(write.DB, db.sqlite); err != nil {
 		return nil, err
 	}

@@ -24,7 +24,8 @@ var migrations fs.FS = embedded
 // migrating is the advisory lock of nodes that migrate one PostgreSQL.
 const migrating = 727_053_001
 
-// Migrate brings the schema up to date. Nodes that start together on one PostgreSQL take turns.
+// Migrate brings the schema up to date. Nodes that start together on one PostgreSQL take turns. A schema that a newer
+// program made is ErrNewer.
 func (db *DB) Migrate(ctx context.Context) (applied int, err error) {
 	pool := db.write.DB
 	if !db.sqlite {
@@ -44,6 +45,9 @@ func (db *DB) Migrate(ctx context.Context) (applied int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := db.refuse(ctx, p, pool); err != nil {
+		return 0, err
+	}
 	for try := 1; ; try++ {
 		res, err := p.Up(ctx)
 		applied += len(res)
@@ -55,8 +59,51 @@ func (db *DB) Migrate(ctx context.Context) (applied int, err error) {
 		if err != nil {
 			return applied, fmt.Errorf("migrate the database: %w", err)
 		}
+		if applied > 0 {
+			if err := db.sign(ctx, pool); err != nil {
+				return applied, err
+			}
+		}
 		return applied, db.migrateJobs(ctx, pool)
 	}
+}
+
+// ErrNewer is the error of a database whose schema a newer program made.
+var ErrNewer = errors.New("a newer version of Parley has updated this database")
+
+// refuse returns an error for a database whose schema is newer than this program.
+func (db *DB) refuse(ctx context.Context, p *goose.Provider, pool *sql.DB) error {
+	is, known, err := p.GetVersions(ctx)
+	if err != nil {
+		return fmt.Errorf("read the version of the database's schema: %w", err)
+	}
+	if is <= known {
+		return nil
+	}
+	install := "the version that last ran on it, or a newer one"
+	var signed string // a database that was made before there were signatures has none
+	err = pool.QueryRowContext(ctx, "SELECT value FROM settings WHERE name = 'program'").Scan(&signed)
+	if err == nil && signed != "" {
+		install = "Parley " + signed + ", or a newer version"
+	} else if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("read which version made the database's schema: %w", err)
+	}
+	return fmt.Errorf("%w: its schema is %d, and this program knows schemas up to %d. Install %s, or restore the backup that was made before the update",
+		ErrNewer, is, known, install)
+}
+
+// sign notes which program has updated the schema.
+func (db *DB) sign(ctx context.Context, pool *sql.DB) error {
+	mark := "?"
+	if !db.sqlite {
+		mark = "$1"
+	}
+	_, err := pool.ExecContext(ctx, "INSERT INTO settings (name, value) VALUES ('program', "+mark+
+		") ON CONFLICT (name) DO UPDATE SET value = excluded.value", db.version)
+	if err != nil {
+		return fmt.Errorf("note which version updated the schema: %w", err)
+	}
+	return nil
 }
 
 // takeTurn waits for the lock of those who migrate. It asks again and again, each time in a statement of its own: one
@@ -76,10 +123,13 @@ func takeTurn(ctx context.Context, conn *sql.Conn) error {
 	}
 }
 
-// Migrated says whether the schema is the one that this program knows.
+// Migrated says whether the schema is the one that this program knows; a newer one is ErrNewer.
 func (db *DB) Migrated(ctx context.Context) (bool, error) {
 	p, err := db.migrator(db.write.DB)
 	if err != nil {
+		return false, err
+	}
+	if err := db.refuse(ctx, p, db.write.DB); err != nil {
 		return false, err
 	}
 	pending, err := p.HasPending(ctx)

@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -80,14 +82,34 @@ func TestMigrationStepsBack(t *testing.T) {
 	}
 }
 
-// A node of the former version starts again on a database that a newer version has migrated.
-func TestOlderNodeStarts(t *testing.T) {
+// An older program refuses a database that a newer one has updated, before it changes anything, and names the version to
+// install.
+func TestOlderProgramRefused(t *testing.T) {
 	for _, engine := range storetest.Engines() {
-		o := storetest.Empty(t, engine)
-		storetest.Open(t, o)
-		t.Run(engine, func(t *testing.T) {
-			store.WithMigrations(t, func(name string) bool { return name < "0012" }, nil)
-			storetest.User(t, storetest.Open(t, o), parley.USD)
-		})
+		for _, c := range []struct{ version, want string }{
+			{"v2.3.0", "Install Parley v2.3.0, or a newer version"},
+			{"", "Install the version that last ran on it"},
+		} {
+			t.Run(engine+c.version, func(t *testing.T) {
+				o := storetest.Empty(t, engine)
+				o.Version = c.version
+				storetest.Open(t, o)
+				store.WithMigrations(t, func(name string) bool { return name < "0100" }, nil)
+				o.Version = "v1.0.0"
+				db, err := store.Open(t.Context(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer db.Close()
+				for range 2 { // also the second time: the first start has changed nothing
+					if _, err = db.Migrate(t.Context()); !errors.Is(err, store.ErrNewer) || !strings.Contains(err.Error(), c.want) {
+						t.Errorf("migrating: %v", err)
+					}
+				}
+				if _, err := db.Migrated(t.Context()); !errors.Is(err, store.ErrNewer) {
+					t.Errorf("asked for its state: %v", err)
+				}
+			})
+		}
 	}
 }
