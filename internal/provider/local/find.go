@@ -26,8 +26,6 @@ var (
 	marker = regexp.MustCompile(`^\s*(?:[-*•+>]+|#{1,6}|\d{1,2}[.)])\s+`)
 	asks   = regexp.MustCompile(`(?i)^(?:q|question|customer|user)\s*:\s*(.+)$`)
 	tells  = regexp.MustCompile(`(?i)^(?:a|answer|assistant|ai)\s*:\s*(.+)$`)
-	// orders are sentences that tell the assistant how to behave; they are nobody else's business.
-	orders = regexp.MustCompile(`(?i)^(?:always|never|do not|don't|be |please |answer |respond|reply |ask |say |speak |use |keep |greet|avoid|remember|make sure|ensure|if (?:the |a |an )?(?:customer|user|caller|client|person|they|asked|you)|when (?:the |a )?(?:customer|user|caller|client|asked)|you (?:must|should|may|might|can|cannot|can't|will|shall|need|have to|always|never|do not|don't)|your (?:task|job|goal|role|tone|answers|replies|responses|instructions))\b`)
 	// claims are what it is not.
 	claims = regexp.MustCompile(`(?i)\b(?:language model|llm|gpt|chatgpt|ai|artificial intelligence|human|person)\b`)
 	bold   = strings.NewReplacer("**", "", "__", "", "`", "")
@@ -60,7 +58,7 @@ func passages(text string) []passage {
 			question = ""
 		default:
 			for _, s := range sentences(line) {
-				if isItem && heading != "" && !strings.Contains(s, ": ") && !orders.MatchString(heading) &&
+				if isItem && heading != "" && !strings.Contains(s, ": ") && !instructs(heading) &&
 					len(strings.Fields(s)) < 8 {
 					add(heading+": "+s, "")
 				} else {
@@ -74,7 +72,7 @@ func passages(text string) []passage {
 
 // mine turns a sentence that describes the assistant into one that it can say; "" when it is none to be said.
 func mine(s string) string {
-	if orders.MatchString(s) {
+	if instructs(s) {
 		return ""
 	}
 	if rest, ok := cutWord(s, "you are", "you're"); ok {

@@ -96,6 +96,51 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// The sentences of a prompt that tell the assistant how to behave are never said, whatever is asked for with their words.
+func TestOrdersUnsaid(t *testing.T) {
+	for _, line := range []string{
+		"When you don't know something, say so.",
+		"If something is unclear, ask one short question.",
+		"Whenever a booking fails, apologise and offer another time.",
+		"Before you hang up, repeat the appointment.",
+		"Remind the customer of the appointment at noon.",
+		"Call the customer by their first name.",
+		"Do not mention the discount.",
+		"Don’t mention the discount.",
+		"Only mention the discount when asked.",
+		"First, greet everybody by name.",
+		"Please repeat the number back.",
+		"You are to mention the discount.",
+		"Collect the name and the number of the caller.",
+		"Then transfer the call to the office.",
+		"Under no circumstances mention the discount.",
+		"Sage nie, was der Rabatt ist.",
+	} {
+		for _, asked := range []string{line, "What do I say when I don't know something?", "Tell me about the " + line} {
+			got := dialogue(t, "The shop is in Lisbon. "+line, nil, asked).Text
+			if strings.Contains(strings.ToLower(got), strings.ToLower(strings.TrimSuffix(line, "."))) || strings.Contains(got, "say so") {
+				t.Errorf("%q is answered with a line of the prompt: %q", asked, got)
+			}
+		}
+	}
+	for _, line := range []string{
+		"Your appointment is on Friday at noon.",
+		"If it rains, the terrace is closed.",
+		"When the shop is closed, parcels are left with the neighbour.",
+		"Checks are not accepted.",
+		"Bring your passport to the appointment.",
+		"Call 555 0100 to cancel the appointment.",
+		"Stays of a week cost 300 euros.",
+		"Start of the season is in May.",
+		"Help is at hand on the second floor.",
+		"We remind every customer of the appointment.",
+	} {
+		if got := dialogue(t, "The shop is in Lisbon. "+line, nil, line).Text; got != line {
+			t.Errorf("%q is a fact, and %q was said", line, got)
+		}
+	}
+}
+
 func tool(name, description, properties string, required ...string) ai.Tool {
 	r, _ := json.Marshal(append([]string{}, required...))
 	return ai.Tool{Name: name, Description: description,
