@@ -171,7 +171,13 @@ func (d *decoder) close(kill func(number int)) {
 
 // socketPair makes two ends of a socket: ours as a connection, theirs to be handed to another process and closed.
 func socketPair(kind int) (*net.UnixConn, *os.File, error) {
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, kind|syscall.SOCK_CLOEXEC, 0)
+	syscall.ForkLock.RLock() // not every system has SOCK_CLOEXEC
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, kind, 0)
+	if err == nil {
+		syscall.CloseOnExec(fds[0])
+		syscall.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a socket: %w", err)
 	}
