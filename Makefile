@@ -2,7 +2,12 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build run test race rest plain e2e check static bench stacks
+.PHONY: help go build run test race rest plain e2e check static bench stacks
+
+# One way of building for all but the race detector, which needs C: what one part has compiled, the next one finds.
+export GOFLAGS += -trimpath
+export CGO_ENABLED = 0
+race stacks: export CGO_ENABLED = 1
 
 GROUP ?= all
 TIMEOUT ?= 15m
@@ -13,7 +18,9 @@ again := $(if $(CI),--rerun-fails=1 --rerun-fails-max-failures=2 --rerun-fails-r
 gotest = go tool gotestsum --format pkgname --hide-summary skipped $(again) --packages
 
 # Packages that test in their own process; the end-to-end tests build and run the whole program instead.
-units = $(shell go list ./... | grep -v '^parley/e2e')
+# The packages that take longest begin, so that none of them is left for the end.
+longest = parley/internal/call parley/internal/voice parley/internal/campaign parley/internal/sip
+units = $(longest) $(filter-out $(longest) parley/e2e%,$(shell go list ./...))
 # Requests and pages: what they call is raced in its own tests; with the race detector these two would take as long as all others together.
 faces = parley/internal/api parley/internal/console
 # Packages that share nothing between goroutines and count much: the race detector would find nothing, and take minutes. What in
@@ -35,8 +42,13 @@ date = $(shell git show -s --format=%cI HEAD 2>/dev/null)
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# What needs Go says which one, where there is none or an old one.
+go:
+	@scripts/needs-go
+build run test race plain e2e check static bench stacks: go
+
 build: ## Build bin/parley, one static file
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(build) -X main.commit=$(commit) -X main.date=$(date)' -o bin/parley ./cmd/parley
+	go build -trimpath -ldflags '-s -w -X main.version=$(build) -X main.commit=$(commit) -X main.date=$(date)' -o bin/parley ./cmd/parley
 
 run: ## Install the speech packages if they are missing (SETUP=off: nothing), build, and serve
 	@scripts/setup run
@@ -45,14 +57,17 @@ run: ## Install the speech packages if they are missing (SETUP=off: nothing), bu
 
 test: ## Install what the tests need if it is missing, and run all of them
 	@scripts/setup test
-	@if $(MAKE) --no-print-directory static race rest; then echo "make test: everything passed"; else echo "make test: FAILED"; exit 1; fi
+	@failed=; for part in static race rest; do $(MAKE) --no-print-directory $$part || failed="$$failed $$part"; done; \
+		if [ -z "$$failed" ]; then echo "make test: everything passed"; else echo "make test: FAILED in:$$failed"; exit 1; fi
 
 # Whatever is missing here fails a test that would be skipped elsewhere.
 race plain e2e: export CI := true
 
+# Each part goes on after a failure, and the last line of one that fails names it.
 race:
-	$(gotest) '$(filter-out $(faces) $(pure),$(units))' -- -race -timeout $(TIMEOUT) -skip '^($(weeks))$$'
-	$(gotest) parley/internal/audio -- -race -timeout $(TIMEOUT) -run '^($(shared))$$'
+	@failed=0; $(gotest) '$(filter-out $(faces) $(pure),$(units))' -- -race -timeout $(TIMEOUT) -skip '^($(weeks))$$' || failed=1; \
+		$(gotest) parley/internal/audio -- -race -timeout $(TIMEOUT) -run '^($(shared))$$' || failed=1; \
+		[ $$failed = 0 ] || { echo "make race: FAILED"; exit 1; }
 
 # The end-to-end tests mostly wait: what runs without the race detector runs beside them, when they need no processor.
 rest:
@@ -61,17 +76,19 @@ rest:
 		[ $$e2e -eq 0 ] && [ $$plain -eq 0 ]
 
 plain:
-	$(gotest) '$(faces) $(pure)' -- -timeout $(TIMEOUT)
-	$(gotest) './internal/call ./internal/voice' -- -timeout $(TIMEOUT) -run '^($(weeks))$$'
+	@failed=0; $(gotest) './internal/call ./internal/voice' -- -timeout $(TIMEOUT) -run '^($(weeks))$$' || failed=1; \
+		$(gotest) '$(faces) $(pure)' -- -timeout $(TIMEOUT) || failed=1; \
+		[ $$failed = 0 ] || { echo "make plain: FAILED"; exit 1; }
 
 stacks: ## Call the telephone stacks that are installed (docs/telephony.md), be called by them, and print the table
 	go test -tags stacks -run '^TestStack' -parallel 4 -timeout $(TIMEOUT) -v ./internal/sip
 
 e2e:
 	@failed=0; $(gotest) ./e2e -- -timeout 30m -run '^($(browsers))$$' -parallel 3 || failed=1; \
-		$(gotest) ./e2e -- -timeout 30m -skip '^($(browsers))$$' || failed=1; exit $$failed
+		$(gotest) ./e2e -- -timeout 30m -skip '^($(browsers))$$' || failed=1; \
+		[ $$failed = 0 ] || { echo "make e2e: FAILED"; exit 1; }
 
-check: static ## Format, vet, staticcheck, structure, unit tests on SQLite: within 90 seconds once the caches are warm
+check: static ## Format, vet, staticcheck, structure, macOS, unit tests on SQLite: within 90 seconds once the caches are warm
 	PARLEY_TEST_POSTGRES=off go test $(units)
 	@echo "make check: everything passed"
 
@@ -82,6 +99,7 @@ static:
 	go vet ./...
 	go tool staticcheck ./...
 	go test -count=1 -run '^TestHouse' .
+	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/parley
 
 bench: build ## Measure; GROUP=api measures that group alone
 	go run ./bench -group $(GROUP)

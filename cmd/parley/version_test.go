@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"strings"
@@ -37,5 +40,46 @@ func TestVersion(t *testing.T) {
 	made, err := exec.Command("make", "-C", "../..", "-n", "build").Output()
 	if err != nil || !regexp.MustCompile(`-ldflags '-s -w -X main\.version=\S* -X main\.commit=\S* -X main\.date=\S*'`).Match(made) {
 		t.Errorf("%v %s", err, made)
+	}
+}
+
+// make says in words which Go is needed where there is none, or one that is too old.
+func TestNeedsGo(t *testing.T) {
+	for name, c := range map[string]struct {
+		have, toolchain, want string
+	}{
+		"none":                     {"", "", "there is no go on the PATH. Parley needs Go "},
+		"Debian 12":                {"1.19.8", "", "is Go 1.19.8, which is too old. Parley needs Go "},
+		"fetches nothing":          {"1.24.1", "local", "is Go 1.24.1, which is too old. Parley needs Go "},
+		"fetches what it needs":    {"1.21.0", "auto", ""},
+		"the one that is needed":   {"1.26.0", "local", ""},
+		"a newer one":              {"1.100.2", "local", ""},
+		"a newer major version":    {"2.0", "local", ""},
+		"one that is not released": {"1.27rc1", "local", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, tool := range []string{"dirname", "head", "sed", "sort"} { // and no other go
+				path, err := exec.LookPath(tool)
+				if err == nil {
+					err = os.Symlink(path, filepath.Join(dir, tool))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.have != "" {
+				script := fmt.Sprintf("#!/bin/bash\ncase $1 in version) echo go version go%s linux/amd64;; env) echo %s;; esac\n", c.have, c.toolchain)
+				if err := os.WriteFile(filepath.Join(dir, "go"), []byte(script), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cmd := exec.Command("/bin/bash", "../../scripts/needs-go")
+			cmd.Env = []string{"PATH=" + dir}
+			said, err := cmd.CombinedOutput()
+			if (err == nil) != (c.want == "") || !strings.Contains(string(said), c.want) || c.want == "" && len(said) > 0 {
+				t.Errorf("%v: %s", err, said)
+			}
+		})
 	}
 }

@@ -23,7 +23,9 @@ func Unraced() (path string, done func(), err error) {
 		return "", nil, err
 	}
 	path = filepath.Join(dir, "child")
-	if out, err := exec.Command("go", "test", "-c", "-o", path, ".").CombinedOutput(); err != nil {
+	build := exec.Command("go", "test", "-c", "-o", path, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as everything is built but for the detector
+	if out, err := build.CombinedOutput(); err != nil {
 		os.RemoveAll(dir)
 		return "", nil, fmt.Errorf("build the children's program: %v\n%s", err, out)
 	}
