@@ -398,6 +398,52 @@ func TestCallList(t *testing.T) {
 	})
 }
 
+// A stream that the server itself reads in its user's name, as tests do that belong to an assistant, goes on until the call is
+// over, and ends when the account is disabled.
+func TestFollowCallInside(t *testing.T) {
+	eachPhone(t, func(t *testing.T, p *phones) {
+		n := p.call("+12025550107")
+		k := <-p.talks
+		p.until(n, func(c map[string]any) bool { return c["status"] == "in-progress" })
+		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://parley.internal/api"+callAt(n, "/events"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := p.api.As(p.user.ID).RoundTrip(r)
+		if err != nil || res.StatusCode != 200 {
+			t.Fatal(res, err)
+		}
+		defer res.Body.Close()
+		lines := bufio.NewReader(res.Body)
+		beats := func() bool { // a sign of life comes after each look at whether the reader may go on
+			for {
+				line, err := lines.ReadString('\n')
+				if err != nil {
+					return false
+				}
+				if line == ": \n" {
+					return true
+				}
+			}
+		}
+		if !beats() || !beats() {
+			t.Fatal("the stream ended while the call goes on")
+		}
+		k.tell <- voice.Event{Kind: voice.TurnEnded, Turn: parley.CallTurn{Speaker: "customer", Text: "One"}}
+		if got := read(t, lines, "turn"); !strings.Contains(got[len(got)-1], `"text":"One"`) {
+			t.Errorf("turn %q", got)
+		}
+		p.write(func(ctx context.Context, tx *store.Tx) error {
+			p.user.DisabledAt = parley.Now()
+			return tx.SaveUser(ctx, p.user)
+		})
+		if text, err := io.ReadAll(lines); err != nil || strings.Contains(string(text), "event: end") {
+			t.Errorf("of a disabled account it ended with %q, %v", text, err)
+		}
+		k.reason <- parley.CustomerHangup
+	})
+}
+
 // follow listens to a call's events after a turn.
 func (p *phones) follow(id int64, after string, query ...string) *http.Response {
 	p.Helper()

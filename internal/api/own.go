@@ -19,6 +19,11 @@ type own struct {
 	userID int64
 }
 
+type insideKey struct{}
+
+// inside says whether a request is the server's own, in its user's name: it has no credential.
+func inside(ctx context.Context) bool { return ctx.Value(insideKey{}) != nil }
+
 // RoundTrip implements http.RoundTripper.
 func (o own) RoundTrip(r *http.Request) (*http.Response, error) {
 	u, err := o.DB.User(r.Context(), o.userID)
@@ -28,7 +33,8 @@ func (o own) RoundTrip(r *http.Request) (*http.Response, error) {
 	if u.DisabledAt != 0 {
 		return nil, parley.Errorf(parley.Forbidden, "The account is disabled.")
 	}
-	ctx, cancel := context.WithCancel(known(r.Context(), &auth.Who{User: u, Key: &parley.Key{}}, ""))
+	ctx, cancel := context.WithCancel(known(context.WithValue(r.Context(), insideKey{}, true),
+		&auth.Who{User: u, Key: &parley.Key{}}, ""))
 	read, write := io.Pipe()
 	w := &inner{header: http.Header{}, body: write, begun: make(chan struct{})}
 	r = r.Clone(ctx)
