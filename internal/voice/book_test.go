@@ -1,0 +1,25 @@
+package voice
+
+import (
+	"testing"
+	"time"
+
+	"parley/internal/turn"
+)
+
+// A number that was dictated stands in digits beside the words, for the model; elsewhere only the words do.
+func TestHistoryHasDigits(t *testing.T) {
+	b := &book{}
+	b.customer(turn.Action{Text: "it's four seven one five", Digits: "4715", From: time.Second})
+	b.customer(turn.Action{Text: "and that is all", From: 2 * time.Second})
+	var got []string
+	for _, m := range b.history() {
+		got = append(got, m.Text)
+	}
+	if len(got) != 2 || got[0] != "it's four seven one five [digits: 4715]" || got[1] != "and that is all" {
+		t.Errorf("the model reads %q", got)
+	}
+	if b.entries[0].text != "it's four seven one five" {
+		t.Errorf("the transcript has %q", b.entries[0].text)
+	}
+}
