@@ -46,7 +46,8 @@ func read(script string) ([]rehearsal.Case, error) {
 	case len(script) > mostScript:
 		return nil, no(0, "the script is longer than %d KB", mostScript>>10)
 	}
-	cases, err := rehearsal.ReadOf("this assistant", unnamed, []byte(script))
+	cases, err := rehearsal.ReadOf("this assistant", unnamed, []byte(script),
+		rehearsal.Bounds{Bytes: mostScript, Cases: mostOfOne})
 	if err != nil {
 		return nil, err
 	}

@@ -75,20 +75,21 @@ func filesOf(path string) (files []string, err error) {
 var timed = regexp.MustCompile(`(?m)^(\s*-\s+(?:interrupt|backchannel|say):\s+)("[^"\n]*"\s+at\s+[^\s#]+)(\s*(?:#.*)?)$`)
 
 // Read reads the cases of one file: one, or several with --- between them. A case with a matrix is several.
-func Read(file string, text []byte) ([]Case, error) { return ReadOf("", file, text) }
+func Read(file string, text []byte) ([]Case, error) { return ReadOf("", file, text, usual) }
 
 // ReadOf is Read for cases of an assistant: they need not say whom they call.
-func ReadOf(assistant, file string, text []byte) (list []Case, err error) {
+func ReadOf(assistant, file string, text []byte, b Bounds) (list []Case, err error) {
 	defer func() {
 		if m, ok := errors.AsType[*Mistake](err); ok {
 			m.File = file
 		}
 	}()
-	if len(text) > 1<<20 {
-		return nil, &Mistake{Text: "it is longer than 1 MB"}
+	if len(text) > b.Bytes {
+		return nil, &Mistake{Text: fmt.Sprintf("it is longer than %d KB", b.Bytes>>10)}
 	}
 	text = timed.ReplaceAll(text, []byte("${1}'${2}'${3}"))
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	m := measure{Bounds: b}
 	for number := 1; ; number++ {
 		var doc yaml.Node
 		err := decoder.Decode(&doc)
@@ -101,10 +102,16 @@ func ReadOf(assistant, file string, text []byte) (list []Case, err error) {
 		if len(doc.Content) == 0 || doc.Content[0].Tag == "!!null" {
 			continue
 		}
+		if err := m.add(doc.Content[0]); err != nil {
+			return nil, err
+		}
 		c := newCase(file)
-		c.Assistant = assistant
+		c.Assistant, c.most = assistant, b.Cases-len(list)
 		if number > 1 {
 			c.Name += " " + strconv.Itoa(number)
+		}
+		if c.most == 0 {
+			return nil, mistake(doc.Content[0], "more than %d cases in one file", b.Cases)
 		}
 		if err := c.read(doc.Content[0]); err != nil {
 			return nil, err
@@ -113,9 +120,7 @@ func ReadOf(assistant, file string, text []byte) (list []Case, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if list = append(list, variants...); len(list) > mostCases {
-			return nil, mistake(doc.Content[0], "more than %d cases in one file", mostCases)
-		}
+		list = append(list, variants...)
 	}
 	if len(list) == 0 {
 		return nil, &Mistake{Text: "there is no case in it"}
@@ -123,10 +128,7 @@ func ReadOf(assistant, file string, text []byte) (list []Case, err error) {
 	return list, nil
 }
 
-const (
-	mostCases    = 10_000
-	defaultLimit = 90 * time.Second
-)
+const defaultLimit = 90 * time.Second
 
 func newCase(file string) *Case {
 	name := filepath.Base(file)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -430,12 +431,21 @@ func (e *Expect) read(n *yaml.Node) error {
 func parseTool(s string) (p ToolPattern, err error) {
 	name, rest, with := strings.Cut(s, "{")
 	p = ToolPattern{Text: s, Name: strings.TrimSpace(name)}
+	no := fmt.Errorf("%q is not a call of a tool such as book{party: 2}", s)
 	if p.Name == "" || strings.ContainsAny(p.Name, " :,}") {
-		return p, fmt.Errorf("%q is not a call of a tool such as book{party: 2}", s)
+		return p, no
 	}
 	if with {
-		if err := yaml.Unmarshal([]byte("{"+rest), &p.Args); err != nil {
-			return p, fmt.Errorf("%q is not a call of a tool such as book{party: 2}", s)
+		var args yaml.Node
+		if err := yaml.Unmarshal([]byte("{"+rest), &args); err != nil {
+			return p, no
+		}
+		m := measure{Bounds: Bounds{Bytes: 4 * len(s)}} // no room for aliases
+		if err := m.add(&args); err != nil {
+			return p, fmt.Errorf("%q has arguments that can't be read: %s", s, err.(*Mistake).Text)
+		}
+		if err := args.Decode(&p.Args); err != nil {
+			return p, no
 		}
 	}
 	return p, nil
@@ -520,9 +530,7 @@ func (c *Case) readMatrix(n *yaml.Node) error {
 				if err != nil {
 					return err
 				}
-				all, err := spread(s)
-				mine.values = append(mine.values, all...)
-				return err
+				return mine.spread(s, c.most)
 			})
 			if err == nil && len(mine.values) == 0 {
 				err = errors.New("it has no values")
@@ -539,30 +547,34 @@ func (c *Case) readMatrix(n *yaml.Node) error {
 	return object(n, "matrix", fields...)
 }
 
-// spread makes 1, 2, 3 of 1..3.
-func spread(s string) ([]string, error) {
-	from, to, ok := strings.Cut(s, "..")
-	if !ok {
-		return []string{s}, nil
+// spread adds a value, or 1, 2, 3 for 1..3, to an axis of at most so many values.
+func (a *axis) spread(s string, most int) error {
+	from, n, err := ranged(s)
+	switch {
+	case err != nil:
+		return err
+	case len(a.values)+n > most:
+		return manyCases(most)
+	case !strings.Contains(s, ".."):
+		a.values = append(a.values, s)
+		return nil
 	}
-	a, errA := count(1 << 30)(from)
-	b, errB := count(1 << 30)(to)
-	if errA != nil || errB != nil || b < a || b-a >= 1000 {
-		return nil, fmt.Errorf("%q is not a range such as 1..20, of at most 1000", s)
+	for i := range n {
+		a.values = append(a.values, strconv.Itoa(from+i))
 	}
-	var out []string
-	for ; a <= b; a++ {
-		out = append(out, fmt.Sprint(a))
-	}
-	return out, nil
+	return nil
+}
+
+func manyCases(most int) error {
+	return fmt.Errorf("the matrix makes more than %d cases, the most here", most)
 }
 
 // variants are the cases that a matrix makes of one.
 func (c *Case) variants() ([]Case, error) {
 	list := []Case{*c}
 	for _, a := range c.matrix {
-		if len(list)*len(a.values) > mostCases {
-			return nil, &Mistake{Line: c.Line, Text: fmt.Sprintf("the matrix makes more than %d cases", mostCases)}
+		if len(list)*len(a.values) > c.most {
+			return nil, &Mistake{Line: c.Line, Text: manyCases(c.most).Error()}
 		}
 		var more []Case
 		for _, one := range list {

@@ -41,6 +41,7 @@ type Case struct {
 	Criteria []Criterion // judged by a model
 
 	matrix []axis
+	most   int      // cases that the matrix may make
 	Values []string // of the matrix, as key=value; none without one
 }
 
