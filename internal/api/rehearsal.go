@@ -58,11 +58,8 @@ func (a *API) beginRehearsal(ctx context.Context, r *request, in *newRehearsal) 
 		return nil, err
 	}
 	if b.TestRunID != 0 {
-		run, err := a.DB.TestRun(ctx, r.UserID(), s.ID, b.TestRunID)
-		if err != nil {
-			return nil, err
-		}
-		if set.As, err = a.Assistants.Amended(ctx, s, run.Changes); err != nil {
+		set.Run = b.TestRunID
+		if set.As, err = a.Assistants.OfRun(ctx, s, set.Run); err != nil {
 			return nil, err
 		}
 	}

@@ -47,6 +47,18 @@ func (d *Studio) Drafted(ctx context.Context, userID, id int64) (*parley.Assista
 	return d.Amended(ctx, live, draft.Changes)
 }
 
+// OfRun is an assistant as a run of its tests has it play: with the draft that the run froze. Tests of one run share it.
+func (d *Studio) OfRun(ctx context.Context, live *parley.Assistant, runID int64) (*parley.Assistant, error) {
+	if as := d.Stages.Shared(live.UserID, live.ID, runID); as != nil {
+		return as, nil
+	}
+	run, err := d.DB.TestRun(ctx, live.UserID, live.ID, runID)
+	if err != nil {
+		return nil, err
+	}
+	return d.Amended(ctx, live, run.Changes)
+}
+
 // Amended is an assistant with changes laid over it, that nobody judges.
 func (d *Studio) Amended(ctx context.Context, live *parley.Assistant, changes parley.Settings) (*parley.Assistant, error) {
 	return over(ctx, d.DB.Query, live, changes)

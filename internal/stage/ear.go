@@ -12,8 +12,8 @@ import (
 // understands what was told before it was there.
 func (s *Stage) Tell(words string) {
 	s.mu.Lock()
-	if s.early != nil && len(s.early) < mostWords { // who is called speaks as soon as they answer
-		s.early = append(s.early, strings.Fields(words)...)
+	if s.Told && !s.heard { // who is called speaks as soon as they answer
+		s.early = more(s.early, words, mostEarly)
 	}
 	ears := make([]*ear, 0, len(s.ears))
 	for e := range s.ears {
@@ -23,6 +23,18 @@ func (s *Stage) Tell(words string) {
 	for _, e := range ears {
 		e.tell(words)
 	}
+}
+
+// more is a text with words after it, if these find room in so many bytes.
+func more(text, words string, most int) string {
+	words = strings.Join(strings.Fields(words), " ")
+	switch {
+	case words == "" || len(text)+1+len(words) > most:
+		return text
+	case text == "":
+		return words
+	}
+	return text + " " + words
 }
 
 // Recognizer understands what is told, without listening.
@@ -37,8 +49,8 @@ func (r recognizer) Listen(ctx context.Context, _ ai.Hearing) (ai.Ear, error) {
 	}
 	e := &ear{stage: r.Stage, out: make(chan ai.Transcript, 64)}
 	r.mu.Lock()
-	early := strings.Join(r.early, " ")
-	r.ears[e], r.early = struct{}{}, nil
+	early := r.early
+	r.ears[e], r.early, r.heard = struct{}{}, "", true
 	r.mu.Unlock()
 	if early != "" {
 		e.tell(early)
@@ -55,18 +67,18 @@ type ear struct {
 	mu        sync.Mutex
 	out       chan ai.Transcript
 	closed    bool
-	words     []string
+	words     string
 	utterance int
 }
 
 func (e *ear) tell(words string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed || len(e.words) >= mostWords {
+	if e.closed {
 		return
 	}
-	e.words = append(e.words, strings.Fields(words)...)
-	e.send(ai.Transcript{Utterance: e.utterance, Text: strings.Join(e.words, " ")})
+	e.words = more(e.words, words, mostWords)
+	e.send(ai.Transcript{Utterance: e.utterance, Text: e.words})
 }
 
 // send drops what nobody takes. Half of the room is for final texts: those are as many as utterances.
@@ -90,8 +102,8 @@ func (e *ear) End() {
 	if e.closed {
 		return
 	}
-	e.send(ai.Transcript{Utterance: e.utterance, Text: strings.Join(e.words, " "), Final: true})
-	e.words = nil
+	e.send(ai.Transcript{Utterance: e.utterance, Text: e.words, Final: true})
+	e.words = ""
 	e.utterance++
 }
 

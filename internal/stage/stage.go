@@ -29,9 +29,11 @@ const (
 	answered = `{"ok":true}`
 
 	lifetime  = time.Hour
-	most      = 2000     // stages of one user
-	mostBytes = 64 << 20 // of what one user's stages hold
-	mostWords = 10_000
+	most      = 2000      // stages of one user
+	mostBytes = 32 << 20  // of what one user's stages hold
+	mostAll   = 256 << 20 // of what everybody's do
+	mostEarly = 16 << 10  // of words that are told before anybody listens
+	mostWords = 64 << 10  // of one utterance
 	mostAfter = time.Minute
 )
 
@@ -42,6 +44,7 @@ type Set struct {
 	Mocks     map[string]Mock   // by the tool's name
 	Told      bool              // the caller's words are told
 	Draft     *parley.Draft     // what of the assistant is changed
+	Run       int64             // the run that the test is of; 0: none. Tests of one run share As
 	As        *parley.Assistant // who plays in the assistant's place: the assistant with its draft
 }
 
@@ -64,68 +67,93 @@ type Stage struct {
 	Set
 	UserID, AssistantID int64
 	expires             time.Time
-	bytes               int
+	bytes, cast         int // how much memory it takes, and how much As does
 
-	mu   sync.Mutex
-	call int64 // the latest that plays on it; 0 before
-	ears map[*ear]struct{}
-	// early are the words that were told before the first ear was there; nil since then
-	early []string
+	mu    sync.Mutex
+	call  int64 // the latest that plays on it; 0 before
+	ears  map[*ear]struct{}
+	early string // told before the first ear was there
+	heard bool   // there was one
 }
 
 // New makes an empty house.
 func New() *Stages { return &Stages{stages: map[string]*Stage{}} }
 
-var errMany = parley.Errorf(parley.TooMany, "Too many tests are being prepared at once: end some first.")
+var (
+	errMany = parley.Errorf(parley.TooMany, "Your account is preparing too many tests at once. End those that you no longer need (DELETE /user/rehearsals/{id}), or wait: each ends by itself an hour after it was prepared.")
+	errFull = parley.Errorf(parley.TooMany, "This server has no memory left for more tests. Try again in a few minutes.")
+)
 
 // Begin sets a stage and returns its token.
 func (h *Stages) Begin(userID, assistantID int64, set Set, now time.Time) (string, error) {
+	alone := set
+	alone.As = nil
+	s := &Stage{Set: set, UserID: userID, AssistantID: assistantID, expires: now.Add(lifetime), ears: map[*ear]struct{}{},
+		bytes: perStage + sizeOf(alone)}
+	if set.Told {
+		s.bytes += mostEarly
+	}
+	if set.As != nil {
+		s.cast = sizeOf(set.As)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	own, held := 0, set.bytes()
-	for token, s := range h.stages {
+	for token, other := range h.stages {
 		switch {
-		case now.After(s.expires):
+		case now.After(other.expires):
 			delete(h.stages, token)
-		case s.UserID == userID:
-			own++
-			held += s.bytes
+		case s.As != nil && s.Run != 0 && other.As != nil && other.UserID == userID && other.AssistantID == assistantID && other.Run == s.Run:
+			s.As, s.cast = other.As, other.cast
 		}
 	}
-	if own >= most || held > mostBytes {
+	switch own, held, all := h.held(s); {
+	case own > most || held > mostBytes:
 		return "", errMany
+	case all > mostAll:
+		return "", errFull
 	}
 	var raw [20]byte
 	rand.Read(raw[:])
 	token := prefix + strings.ToLower(base32.StdEncoding.EncodeToString(raw[:]))
-	h.stages[token] = &Stage{Set: set, UserID: userID, AssistantID: assistantID, expires: now.Add(lifetime),
-		bytes: set.bytes(), ears: map[*ear]struct{}{}, early: []string{}}
+	h.stages[token] = s
 	return token, nil
 }
 
-// bytes is about how much memory the set takes.
-func (s *Set) bytes() int {
-	n := 0
-	for name, value := range s.Variables {
-		n += len(name) + len(value)
-	}
-	for name, m := range s.Mocks {
-		n += len(name) + len(m.Reply) + len(m.Fails)
-	}
-	if s.As != nil {
-		n += len(s.As.SystemPrompt) + len(s.As.InitialMessage)
-		for name, value := range s.As.Variables {
-			n += len(name) + len(value)
+// perStage is what a stage takes beside its set.
+const perStage = 512
+
+// held is how many stages a stage's user would have with it, how much they would hold, and how much everybody's would.
+func (h *Stages) held(with *Stage) (own, mine, all int) {
+	casts := map[*parley.Assistant]bool{}
+	add := func(s *Stage) {
+		n := s.bytes
+		if s.As != nil && !casts[s.As] {
+			casts[s.As] = true
+			n += s.cast
+		}
+		all += n
+		if s.UserID == with.UserID {
+			own++
+			mine += n
 		}
 	}
-	if d := s.Draft; d != nil {
-		for _, text := range []*string{d.SystemPrompt, d.InitialMessage} {
-			if text != nil {
-				n += len(*text)
-			}
+	for _, s := range h.stages {
+		add(s)
+	}
+	add(with)
+	return own, mine, all
+}
+
+// Shared is the assistant that already plays in a run of the user's; nil where none does.
+func (h *Stages) Shared(userID, assistantID, run int64) *parley.Assistant {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.stages {
+		if s.UserID == userID && s.AssistantID == assistantID && s.Run == run && run != 0 && s.As != nil {
+			return s.As
 		}
 	}
-	return n
+	return nil
 }
 
 // Is says whether a text names a stage, one that is known or not.

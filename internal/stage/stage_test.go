@@ -2,6 +2,8 @@ package stage
 
 import (
 	"context"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -47,7 +49,7 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// The memory of one user's stages is limited, however many there are.
+// The memory of one user's stages is limited, however many there are, and that of everybody's.
 func TestStagesBytes(t *testing.T) {
 	h, now := New(), time.Now()
 	big := Set{Mocks: map[string]Mock{"book": {Reply: strings.Repeat("x", mostBytes/2)}}}
@@ -67,6 +69,120 @@ func TestStagesBytes(t *testing.T) {
 	if _, err := h.Begin(1, 7, big, now); err != nil {
 		t.Errorf("after one has ended: %v", err)
 	}
+	for user := int64(3); err == nil; user++ {
+		_, err = h.Begin(user, 7, big, now)
+		if user > 1000 {
+			t.Fatal("everybody's has no end")
+		}
+	}
+	if err != errFull {
+		t.Errorf("everybody's: %v", err)
+	}
+	if _, err := h.Begin(1000, 7, big, now.Add(lifetime+time.Second)); err != nil {
+		t.Errorf("an hour later: %v", err)
+	}
+}
+
+// heaped is how much more memory is held after fn.
+func heaped(fn func()) int {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	fn()
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	return int(after.HeapAlloc) - int(before.HeapAlloc)
+}
+
+// whole is an assistant with as much in it as there may be, made anew each time.
+func whole(n int) *parley.Assistant {
+	text := func(n int) string { return strings.Repeat("x", n) }
+	a := &parley.Assistant{ID: 7, SystemPrompt: text(100 * n), InitialMessage: text(n), Variables: map[string]string{}}
+	for i := range n {
+		a.Variables[strconv.Itoa(i)] = text(1000)
+		a.Keywords = append(a.Keywords, text(100))
+		a.Tools = append(a.Tools, parley.AssistantTool{Type: "end_call"})
+		a.MidCallTools = append(a.MidCallTools, parley.Tool{Name: text(100), Description: text(1000), Headers: []parley.ToolHeader{{Name: "a", Value: text(500)}}})
+	}
+	return a
+}
+
+// What one account's stages hold is within the bound by the heap's own count, whatever a set is made of.
+func TestStagesHeap(t *testing.T) {
+	for name, set := range map[string]func(i int) Set{
+		"assistants":       func(int) Set { return Set{As: whole(500)} },
+		"small assistants": func(int) Set { return Set{As: whole(1)} },
+		"drafts": func(int) Set {
+			text := strings.Repeat("x", 50_000)
+			return Set{Draft: &parley.Draft{SystemPrompt: &text}}
+		},
+		"variables": func(i int) Set {
+			s := Set{Variables: map[string]string{}}
+			for j := range 200 {
+				s.Variables[strconv.Itoa(j)] = "v" + strconv.Itoa(i)
+			}
+			return s
+		},
+		"tools": func(int) Set {
+			s := Set{Mocks: map[string]Mock{}}
+			for j := range 100 {
+				s.Mocks[strconv.Itoa(j)] = Mock{Reply: strings.Repeat("y", 1000)}
+			}
+			return s
+		},
+		"words": func(int) Set { return Set{Told: true} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, n := New(), 0
+			held := heaped(func() {
+				for ; ; n++ {
+					token, err := h.Begin(1, 7, set(n), time.Now())
+					if err != nil {
+						if err != errMany {
+							t.Error(err)
+						}
+						return
+					}
+					for range 20 {
+						h.Find(token).Tell(strings.Repeat("word ", 400))
+					}
+				}
+			})
+			if held > mostBytes*5/4 || n == 0 {
+				t.Errorf("%d stages hold %d KB, and may hold %d", n, held>>10, mostBytes>>10)
+			}
+			runtime.KeepAlive(h)
+		})
+	}
+}
+
+// The tests of one run share the assistant that plays in them, and it is counted once.
+func TestStagesShare(t *testing.T) {
+	h, now := New(), time.Now()
+	a := whole(500)
+	held := heaped(func() {
+		for i := range most {
+			as := h.Shared(1, 7, 3)
+			if as == nil {
+				as = a
+			}
+			if i%2 == 1 {
+				as = whole(500) // somebody made another meanwhile
+			}
+			if _, err := h.Begin(1, 7, Set{Run: 3, As: as}, now); err != nil {
+				t.Fatalf("number %d: %v", i, err)
+			}
+		}
+	})
+	if held > 4<<20 {
+		t.Errorf("%d stages of one run hold %d KB", most, held>>10)
+	}
+	if h.Shared(2, 7, 3) != nil || h.Shared(1, 8, 3) != nil || h.Shared(1, 7, 4) != nil || h.Shared(1, 7, 0) != nil {
+		t.Error("another's assistant is shared")
+	}
+	runtime.KeepAlive(h)
 }
 
 func TestAnswer(t *testing.T) {
