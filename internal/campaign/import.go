@@ -38,7 +38,8 @@ type Import struct {
 type ImportReport struct {
 	Imported int           `json:"imported"`
 	Skipped  int           `json:"skipped"`
-	Errors   []ImportError `json:"errors"`
+	Errors   []ImportError `json:"errors" doc:"One for each skipped row, the first 1000 of them."`
+	More     int           `json:"more_errors,omitempty" doc:"How many skipped rows errors leaves out."`
 	// Nothing of it is stored: whoever sent the list has it.
 	Rejected string `json:"rejected_csv,omitempty" doc:"With rejected_csv: the skipped rows with their values and the reasons, up to 1 MiB."`
 	Kept     int    `json:"-"` // rows in Rejected
@@ -118,11 +119,16 @@ type rejected struct {
 const (
 	rowColumn, whyColumn = "import_row", "import_error" // of rows that were left out; an import takes no notice of them
 	mostRejected         = 1 << 20                      // bytes of such rows that a report has
+	mostErrors           = 1000                         // rows that a report has a reason for
 )
 
 func (im *importer) skip(row int, field, text string, cells []string) {
 	im.report.Skipped++
-	im.report.Errors = append(im.report.Errors, ImportError{row, field, text})
+	if len(im.report.Errors) < mostErrors {
+		im.report.Errors = append(im.report.Errors, ImportError{row, field, text})
+	} else {
+		im.report.More++
+	}
 	if !im.Rejected {
 		return
 	}

@@ -2,6 +2,7 @@ package campaign
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -93,6 +94,24 @@ func TestDryImport(t *testing.T) {
 			if real := do(Import{Duplicates: duplicates}); fmt.Sprint(real) != fmt.Sprint(dry) {
 				t.Errorf("duplicates %v: told %+v, did %+v", duplicates, dry, real)
 			}
+		}
+	})
+}
+
+// A list of rows that are all bad is answered with the first of them, and how many more there are.
+func TestImportErrorsAreBounded(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		c := h.campaign(nil)
+		report, err := h.ImportLeads(t.Context(), h.user.ID,
+			Import{CampaignID: c.ID, File: strings.NewReader("phone_number\n" + strings.Repeat("nobody\n", MostRows))})
+		if err != nil || report.Skipped != MostRows || len(report.Errors) != mostErrors || report.More != MostRows-mostErrors {
+			t.Fatalf("%d skipped, %d errors and %d more, %v", report.Skipped, len(report.Errors), report.More, err)
+		}
+		if last := report.Errors[mostErrors-1]; last.Row != mostErrors {
+			t.Errorf("the last one told is row %d", last.Row)
+		}
+		if answer, err := json.Marshal(report); err != nil || len(answer) > 200<<10 {
+			t.Errorf("the answer has %d KB, %v", len(answer)>>10, err)
 		}
 	})
 }
