@@ -188,8 +188,9 @@ type TestResult struct {
 	State       TestState `json:"state" enum:"waiting,running,pass,fail,error,stopped"`
 	Error       string    `json:"error" doc:"Why it could not be run."`
 	// what it is performed by, as it was when the run began
-	Script string `json:"-"`
-	Place  int    `json:"-"` // among the performances of its script
+	Script   string `json:"-"` // in its own row, one a test and run; former versions stored it here
+	ScriptID *int64 `json:"-"`
+	Place    int    `json:"-"` // among the performances of its script
 
 	Verdicts      []TestVerdict `bun:"type:json,nullzero" json:"verdicts"`
 	Figures       *TestFigures  `bun:"type:json,nullzero" json:"figures"`

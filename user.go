@@ -70,6 +70,7 @@ type Plan struct {
 	Knowledgebases, Documents, DocumentMB       int // DocumentMB: of their files together
 	Numbers                                     int // rented ones and caller ids
 	Trunks, Leads, Blacklist, APIKeys, Tests    int
+	StoredMB                                    int // of its assistants, their versions, tests and tools together
 
 	// By the day (UTC).
 	DocumentReadings, Conversations, TestConversations, TestMessages, TestCalls, WebhookTests int
@@ -83,7 +84,7 @@ func (p *Plan) Limits() map[string]*int {
 		"numbers": &p.Numbers, "trunks": &p.Trunks,
 		"leads": &p.Leads, "blacklist": &p.Blacklist, "api_keys": &p.APIKeys, "document_readings": &p.DocumentReadings,
 		"conversations": &p.Conversations, "test_conversations": &p.TestConversations, "test_messages": &p.TestMessages,
-		"tests": &p.Tests, "test_calls": &p.TestCalls, "webhook_tests": &p.WebhookTests}
+		"tests": &p.Tests, "stored_mb": &p.StoredMB, "test_calls": &p.TestCalls, "webhook_tests": &p.WebhookTests}
 }
 
 // The plans that every server has.

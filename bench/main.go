@@ -23,6 +23,7 @@ var groups = map[string]func(*bench) error{
 	"knowledge": benchKnowledge,
 	"quality":   benchQuality,
 	"rehearsal": benchRehearsal,
+	"share":     benchShare,
 	"vendor":    benchVendor,
 	"voice":     benchVoice,
 }

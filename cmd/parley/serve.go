@@ -490,6 +490,8 @@ func (s *Settings) forget(ctx context.Context, db *store.DB) error {
 	now := parley.Now()
 	steps := []func(context.Context, *store.Tx) (bool, error){
 		func(ctx context.Context, tx *store.Tx) (bool, error) { return tx.Expire(ctx, now) },
+		func(ctx context.Context, tx *store.Tx) (bool, error) { return tx.ShareScripts(ctx) },
+		func(ctx context.Context, tx *store.Tx) (bool, error) { return tx.CountStored(ctx, now) },
 	}
 	if s.KeepConversations > 0 {
 		before := now.Add(-time.Duration(s.KeepConversations) * 24 * time.Hour)
@@ -506,7 +508,27 @@ func (s *Settings) forget(ctx context.Context, db *store.DB) error {
 			return err
 		}
 	}
+	if err := forgetAssistants(ctx, db); err != nil {
+		return err
+	}
 	return event.Forget(ctx, db)
+}
+
+// forgetAssistants removes deleted assistants of which nothing is left, a few at a time.
+func forgetAssistants(ctx context.Context, db *store.DB) error {
+	const few = 20
+	for {
+		ids, err := db.ForgottenAssistants(ctx, few)
+		if err == nil && len(ids) > 0 {
+			err = db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.RemoveAssistants(ctx, ids) })
+		}
+		if err != nil {
+			return fmt.Errorf("remove deleted assistants: %w", err)
+		}
+		if len(ids) < few {
+			return nil
+		}
+	}
 }
 
 func engine(db *store.DB) string {

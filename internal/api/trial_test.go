@@ -99,7 +99,7 @@ func TestPaidTests(t *testing.T) {
 		h, model := talking(t, db, func(c *api.Config) {
 			plan(c.Prices)
 			c.Prices.Messages["test"] = parley.USD / 100
-			c.Prices.Plans[parley.DefaultPlan] = parley.Plan{Assistants: 1, Conversations: 5, APIKeys: 9}
+			c.Prices.Plans[parley.DefaultPlan] = parley.Plan{Assistants: 1, Conversations: 5, APIKeys: 9, StoredMB: 1}
 		})
 		model.Script(aitest.Behaviour{Text: "Yes."})
 		_, uuid := h.active(nil)

@@ -323,7 +323,7 @@ func TestToolErrorsStandBesideTheirFields(t *testing.T) {
 func TestToolsAreLimitedByThePlan(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
-	h.Prices.Plans["default"] = parley.Plan{Tools: 1}
+	h.Prices.Plans["default"] = parley.Plan{Tools: 1, StoredMB: 1}
 	h.tool(t, u, "look_up")
 	form := url.Values{"name": {"book_table"}, "description": {"Books."}, "endpoint": {"https://x.example/"},
 		"method": {"POST"}}

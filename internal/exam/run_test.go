@@ -17,6 +17,8 @@ import (
 	"parley/internal/store/storetest"
 )
 
+func init() { storetest.Explains = true }
+
 // world is an API whose assistants give scripted answers.
 type world struct {
 	mu       sync.Mutex
@@ -291,6 +293,10 @@ func TestErased(t *testing.T) {
 		}
 		if _, err := h.db.TestRun(h.Context(), h.a.UserID, h.a.ID, replay.ID); !store.IsNotFound(err) {
 			h.Errorf("the replay is left: %v", err)
+		}
+		var words int
+		if err := h.db.SQL().NewRaw("SELECT count(*) FROM test_scripts WHERE script LIKE '%I am Ana%'").Scan(h.Context(), &words); err != nil || words != 0 {
+			h.Errorf("their words are left in %d scripts of runs: %v", words, err)
 		}
 		if list, err := h.db.TestResults(h.Context(), h.a.UserID, both.ID); err != nil || len(list) != 1 || list[0].Name != "Open" {
 			h.Errorf("of the run are left %+v: %v", list, err)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -250,7 +251,12 @@ func (tx *Tx) CreateAssistant(ctx context.Context, userID int64, a *parley.Assis
 	if err := tx.addToolIDs(ctx, a); err != nil {
 		return err
 	}
-	return tx.note(userID, parley.AuditCreated, parley.AuditAssistant, a.ID, a, tx.keepVersion(ctx, a, nil))
+	if err := tx.keepVersion(ctx, a, nil); err != nil {
+		return err
+	}
+	n, err := tx.weightOf(ctx, a.ID)
+	tx.weighs(userID, n, true)
+	return tx.note(userID, parley.AuditCreated, parley.AuditAssistant, a.ID, a, err)
 }
 
 // SaveAssistant stores a changed assistant, and a version of it.
@@ -262,9 +268,12 @@ func (tx *Tx) SaveAssistant(ctx context.Context, userID int64, old, a *parley.As
 	if err := tx.sealVariables(a); err != nil {
 		return err
 	}
-	res, err := tx.q.NewUpdate().Model(a).ExcludeColumn("id", "uuid", "user_id", "created_at", "deleted_at").
-		Where("id = ? AND user_id = ?", a.ID, userID).Where(alive).Exec(ctx)
-	if err := one(res, numberTaken(err), assistantNotFound); err != nil {
+	err := tx.weigh(ctx, userID, bulkAssistant, "id = ?", []any{a.ID}, func() error {
+		res, err := tx.q.NewUpdate().Model(a).ExcludeColumn("id", "uuid", "user_id", "created_at", "deleted_at").
+			Where("id = ? AND user_id = ?", a.ID, userID).Where(alive).Exec(ctx)
+		return one(res, numberTaken(err), assistantNotFound)
+	})
+	if err != nil {
 		return err
 	}
 	if !slices.Equal(a.ToolIDs, old.ToolIDs) {
@@ -275,7 +284,8 @@ func (tx *Tx) SaveAssistant(ctx context.Context, userID int64, old, a *parley.As
 			return err
 		}
 	}
-	return tx.note(userID, parley.AuditChanged, parley.AuditAssistant, a.ID, a.Settings(), tx.keepVersion(ctx, a, old))
+	err = tx.weigh(ctx, userID, bulkVersion, "assistant_id = ?", []any{a.ID}, func() error { return tx.keepVersion(ctx, a, old) })
+	return tx.note(userID, parley.AuditChanged, parley.AuditAssistant, a.ID, a.Settings(), err)
 }
 
 func numberTaken(err error) error {
@@ -305,19 +315,73 @@ func (tx *Tx) addToolIDs(ctx context.Context, a *parley.Assistant) error {
 	return err
 }
 
-// DeleteAssistant hides an assistant: it talks no more and frees its number, and its history stays. One without any
-// is removed.
+// history says whether an assistant is named by what stays when it is deleted. A deleted campaign whose leads are gone
+// does not count: it goes with its assistant.
+const history = `(EXISTS (SELECT 1 FROM conversations WHERE assistant_id = assistants.id) OR EXISTS (SELECT 1 FROM calls WHERE assistant_id = assistants.id)
+	OR EXISTS (SELECT 1 FROM campaigns WHERE assistant_id = assistants.id AND (deleted_at = 0 OR NOT emptied)))`
+
+// DeleteAssistant hides an assistant: it talks no more and frees its number, and its conversations and calls stay. Its
+// versions, draft and tests go. One without any conversation, call or campaign is removed, and else RemoveAssistants
+// removes it when these are gone.
 func (tx *Tx) DeleteAssistant(ctx context.Context, userID, id int64) error {
-	err := tx.drop(ctx, userID, parley.AuditAssistant, id, assistantNotFound, `DELETE FROM assistants
-		WHERE id = ? AND user_id = ? AND deleted_at = 0
-		AND NOT EXISTS (SELECT 1 FROM conversations WHERE assistant_id = ?) AND NOT EXISTS (SELECT 1 FROM calls WHERE assistant_id = ?)
-		AND NOT EXISTS (SELECT 1 FROM campaigns WHERE assistant_id = ?) RETURNING name`, id, userID, id, id, id)
-	if !IsNotFound(err) {
+	var own bool
+	err := tx.q.NewRaw("SELECT "+ownAssistant, id, userID).Scan(ctx, &own)
+	if err != nil || !own {
+		return cmp.Or(err, error(parley.Errorf(parley.NotFound, assistantNotFound)))
+	}
+	before, err := tx.weightOf(ctx, id)
+	if err != nil {
 		return err
+	}
+	err = tx.drop(ctx, userID, parley.AuditAssistant, id, assistantNotFound, `DELETE FROM assistants
+		WHERE id = ? AND user_id = ? AND deleted_at = 0 AND NOT `+history+" RETURNING name", id, userID)
+	if IsNotFound(err) {
+		err = tx.hideAssistant(ctx, userID, id)
+	}
+	if err != nil {
+		return err
+	}
+	after, err := tx.weightOf(ctx, id)
+	tx.weighs(userID, after-before, false)
+	return err
+}
+
+func (tx *Tx) hideAssistant(ctx context.Context, userID, id int64) error {
+	for _, table := range []string{"assistant_versions", "assistant_drafts", "tests", "test_runs"} {
+		if _, err := tx.q.NewRaw("DELETE FROM "+table+" WHERE assistant_id = ?", id).Exec(ctx); err != nil {
+			return err
+		}
 	}
 	return tx.drop(ctx, userID, parley.AuditAssistant, id, assistantNotFound,
 		"UPDATE assistants SET deleted_at = ?, phone_number_id = NULL WHERE id = ? AND user_id = ? AND "+alive+" RETURNING name",
 		parley.Now(), id, userID)
+}
+
+// ForgottenAssistants are deleted assistants of whatever users whose conversations, calls and campaigns are gone, oldest
+// first.
+func (q Query) ForgottenAssistants(ctx context.Context, limit int) (ids []int64, err error) {
+	err = q.q.NewRaw("SELECT id FROM assistants WHERE deleted_at > 0 AND NOT "+history+" ORDER BY id LIMIT ?", limit).Scan(ctx, &ids)
+	return ids, err
+}
+
+// RemoveAssistants removes those of some assistants that ForgottenAssistants names still.
+func (tx *Tx) RemoveAssistants(ctx context.Context, ids []int64) error {
+	for _, id := range ids {
+		weight, err := tx.weightOf(ctx, id)
+		if err != nil {
+			return err
+		}
+		var userID int64
+		err = tx.q.NewRaw("DELETE FROM assistants WHERE id = ? AND deleted_at > 0 AND NOT "+history+" RETURNING user_id", id).Scan(ctx, &userID)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+		case err != nil:
+			return err
+		default:
+			tx.weighs(userID, -weight, false)
+		}
+	}
+	return nil
 }
 
 // Models are all the models that settings ever named.

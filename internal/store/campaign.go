@@ -154,7 +154,7 @@ func (q Query) UntidyLeads(ctx context.Context, now parley.Time) (untidy bool, e
 // more.
 func (tx *Tx) EmptyCampaigns(ctx context.Context, limit int) (more bool, err error) {
 	var ids []int64
-	err = tx.q.NewRaw("SELECT id FROM campaigns WHERE deleted_at > 0 AND NOT emptied ORDER BY id LIMIT 1").Scan(ctx,
+	err = tx.q.NewRaw("SELECT id FROM campaigns WHERE deleted_at > 0 AND NOT emptied ORDER BY user_id, id LIMIT 1").Scan(ctx,
 		&ids)
 	if err != nil || len(ids) == 0 {
 		return false, err

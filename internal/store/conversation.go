@@ -453,6 +453,7 @@ func (tx *Tx) EraseCustomer(ctx context.Context, userID int64, identifier string
 		// The blacklist keeps the number: it is there for the customer's sake.
 		"DELETE FROM leads WHERE id IN (SELECT id FROM leads WHERE user_id = ? AND phone_number = ? LIMIT ?)",
 		// What is made of their words.
+		"DELETE FROM test_scripts WHERE test_id IN (SELECT id FROM tests WHERE user_id = ? AND customer = ? ORDER BY id LIMIT ?)",
 		"DELETE FROM test_results WHERE test_id IN (SELECT id FROM tests WHERE user_id = ? AND customer = ? ORDER BY id LIMIT ?)",
 		"DELETE FROM tests WHERE id IN (SELECT id FROM tests WHERE user_id = ? AND customer = ? ORDER BY id LIMIT ?)",
 		"DELETE FROM test_runs WHERE id IN (SELECT id FROM test_runs WHERE user_id = ? AND customer = ? ORDER BY id LIMIT ?)",

@@ -22,6 +22,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -51,7 +52,8 @@ type DB struct {
 	read  *bun.DB // on SQLite a pool that can't write
 	write *bun.DB // on SQLite one connection, the only writer of this process
 	jobs  *river.Client[*sql.Tx]
-	queue chan *pending // SQLite: writes that wait to be committed together
+	queue *line // SQLite: writes that wait to be committed together
+	asked atomic.Int64
 	done  chan struct{}
 
 	closing chan struct{} // closed when Close begins
@@ -149,7 +151,8 @@ func newDB(read, write *bun.DB, postgres *patience, o Options) (*DB, error) {
 		return nil, err
 	}
 	if db.sqlite {
-		db.queue, db.done, db.closing = make(chan *pending), make(chan struct{}), make(chan struct{})
+		db.write = write.WithQueryHook(asked{&db.asked})
+		db.queue, db.done, db.closing = newLine(), make(chan struct{}), make(chan struct{})
 		go db.commitTogether()
 	}
 	return db, nil

@@ -53,9 +53,12 @@ func (tx *Tx) SaveAssistantDraft(ctx context.Context, userID int64, d *parley.As
 	if d.CreatedAt == 0 {
 		d.CreatedAt = d.UpdatedAt
 	}
-	_, err = tx.q.NewInsert().Model(d).On("CONFLICT (assistant_id) DO UPDATE").
-		Set("author = excluded.author").Set("base = excluded.base").Set("sealed_changes = excluded.sealed_changes").
-		Set("updated_at = excluded.updated_at").Exec(ctx)
+	err = tx.weigh(ctx, userID, bulkDraft, "assistant_id = ?", []any{d.AssistantID}, func() error {
+		_, err := tx.q.NewInsert().Model(d).On("CONFLICT (assistant_id) DO UPDATE").
+			Set("author = excluded.author").Set("base = excluded.base").Set("sealed_changes = excluded.sealed_changes").
+			Set("updated_at = excluded.updated_at").Exec(ctx)
+		return err
+	})
 	return tx.noteDraft(userID, d, err)
 }
 
@@ -82,9 +85,11 @@ func (tx *Tx) noteDraft(userID int64, d *parley.AssistantDraft, err error) error
 
 // DeleteAssistantDraft removes the draft of one of the user's assistants.
 func (tx *Tx) DeleteAssistantDraft(ctx context.Context, userID, assistantID int64) error {
-	return tx.drop(ctx, userID, parley.AuditDraft, assistantID, draftNotFound, `DELETE FROM assistant_drafts
-		WHERE assistant_id = ? AND user_id = ? RETURNING (SELECT name FROM assistants WHERE id = assistant_drafts.assistant_id)`,
-		assistantID, userID)
+	return tx.weigh(ctx, userID, bulkDraft, "assistant_id = ?", []any{assistantID}, func() error {
+		return tx.drop(ctx, userID, parley.AuditDraft, assistantID, draftNotFound, `DELETE FROM assistant_drafts
+			WHERE assistant_id = ? AND user_id = ? RETURNING (SELECT name FROM assistants WHERE id = assistant_drafts.assistant_id)`,
+			assistantID, userID)
+	})
 }
 
 // ToolsNamed are those of the user's mid-call tools that have some ids, in the order of the ids.

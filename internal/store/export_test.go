@@ -43,3 +43,8 @@ func AwaitLock(t *testing.T, db *DB) {
 		}
 	}
 }
+
+// CountedBytes is how many bytes the user's rows take, counted.
+func CountedBytes(ctx context.Context, db *DB, userID int64) (int64, error) {
+	return db.stored(ctx, userID)
+}

@@ -344,7 +344,7 @@ func (tx *Tx) GiveUpLead(ctx context.Context, l *parley.Lead, due parley.Time) e
 // GiveUpAll has all leads wait again that owner has claimed and not called.
 func (tx *Tx) GiveUpAll(ctx context.Context, owner string, now parley.Time) error {
 	_, err := tx.q.NewRaw(`UPDATE leads SET `+leadGiveUp.set+`, due_at = ?, owner = ''
-		WHERE `+leadGiveUp.from+` AND owner = ?`, now, owner).Exec(ctx)
+		WHERE `+leadGiveUp.from+` AND owner = ? AND owner <> ''`, now, owner).Exec(ctx)
 	return err
 }
 

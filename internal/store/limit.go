@@ -59,9 +59,14 @@ func (tx *Tx) room(ctx context.Context, userID int64, l limit, n int64) error {
 		unit = mega
 	}
 	if has+n > most*unit {
-		return parley.Errorf(parley.Forbidden, "Your plan allows %d %s. Delete what you no longer need, or ask the operator of this server for a larger plan.", most, l.words)
+		return tx.beyond(most, l)
 	}
 	return nil
+}
+
+// beyond is the refusal of what a plan does not allow.
+func (tx *Tx) beyond(most int64, l limit) error {
+	return parley.Errorf(parley.Forbidden, "Your plan allows %d %s. Delete what you no longer need, or ask the operator of this server for a larger plan.", most, l.words)
 }
 
 // RoomForLeads says how many more leads the user's plan allows.

@@ -91,6 +91,9 @@ func TestPlanLimits(t *testing.T) {
 				return tx.CreateKey(ctx, &parley.Key{UserID: user, Kind: parley.APIKey, Name: "k",
 					Hash: []byte(next())})
 			}},
+			{"stored_mb", "MB of assistants", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
+				return tx.CreateTest(ctx, user, &parley.Test{AssistantID: own.ID, Name: next(), Channel: "chat", Script: strings.Repeat("x", 1000_000)})
+			}},
 			{"conversations", "new conversations a day", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
 				return tx.CountDay(ctx, user, "conversations", "new conversations", parley.Now())
 			}},
@@ -196,7 +199,7 @@ func TestPlanRoom(t *testing.T) {
 		if err := create(); err != nil {
 			t.Errorf("after one was deleted: %v", err)
 		}
-	}, store.Rules{Plan: func(string) parley.Plan { return parley.Plan{Assistants: 1} }})
+	}, store.Rules{Plan: func(string) parley.Plan { return parley.Plan{Assistants: 1, StoredMB: 1} }})
 }
 
 // An account that signed up by itself must pay before it costs anything; its first credit makes it an ordinary account.

@@ -1,11 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/uptrace/bun"
@@ -106,21 +108,27 @@ func (tx *Tx) CreateTest(ctx context.Context, userID int64, t *parley.Test) erro
 	t.ID, t.UserID, t.CreatedAt = 0, userID, parley.Now()
 	t.UpdatedAt = t.CreatedAt
 	_, err := tx.q.NewInsert().Model(t).Exec(ctx)
+	tx.weighs(userID, rowBytes+int64(len(t.Script)), true)
 	return tx.noteTest(parley.AuditCreated, t, err)
 }
 
 // SaveTest stores a changed script.
 func (tx *Tx) SaveTest(ctx context.Context, userID int64, t *parley.Test) error {
 	t.UpdatedAt = parley.Now()
-	res, err := tx.q.NewUpdate().Model(t).Column("name", "channel", "script", "updated_at").
-		Where("id = ? AND user_id = ?", t.ID, userID).Exec(ctx)
-	return tx.noteTest(parley.AuditChanged, t, one(res, err, testNotFound))
+	err := tx.weigh(ctx, userID, bulkTest, "id = ?", []any{t.ID}, func() error {
+		res, err := tx.q.NewUpdate().Model(t).Column("name", "channel", "script", "updated_at").
+			Where("id = ? AND user_id = ?", t.ID, userID).Exec(ctx)
+		return one(res, err, testNotFound)
+	})
+	return tx.noteTest(parley.AuditChanged, t, err)
 }
 
 // DeleteTest removes a test. What became of it in runs stays with them.
 func (tx *Tx) DeleteTest(ctx context.Context, userID, assistantID, id int64) error {
-	return tx.drop(ctx, userID, parley.AuditTest, id, testNotFound,
-		"DELETE FROM tests WHERE id = ? AND assistant_id = ? AND user_id = ? RETURNING CASE WHEN customer = '' THEN name ELSE '' END", id, assistantID, userID)
+	return tx.weigh(ctx, userID, bulkTest, "id = ?", []any{id}, func() error {
+		return tx.drop(ctx, userID, parley.AuditTest, id, testNotFound,
+			"DELETE FROM tests WHERE id = ? AND assistant_id = ? AND user_id = ? RETURNING CASE WHEN customer = '' THEN name ELSE '' END", id, assistantID, userID)
+	})
 }
 
 // noteTest notes a change of a test. One that is made of a customer's words is not named.
@@ -153,13 +161,22 @@ func (tx *Tx) CreateTestRun(ctx context.Context, userID int64, run *parley.TestR
 	if _, err := tx.q.NewInsert().Model(run).Exec(ctx); err != nil {
 		return err
 	}
-	for i := range list {
-		r := &list[i]
-		r.RunID, r.UserID, r.AssistantID, r.State, r.DueAt = run.ID, userID, run.AssistantID, parley.TestWaiting, now
-	}
-	if _, err := tx.q.NewInsert().Model(&list).Exec(ctx); err != nil {
+	if err := tx.addScripts(ctx, run, list); err != nil {
 		return err
 	}
+	rows := slices.Clone(list)
+	for i := range rows {
+		r := &rows[i]
+		r.RunID, r.UserID, r.AssistantID, r.State, r.DueAt, r.Script = run.ID, userID, run.AssistantID, parley.TestWaiting, now, ""
+	}
+	if _, err := tx.q.NewInsert().Model(&rows).Exec(ctx); err != nil {
+		return err
+	}
+	n, err := tx.weightOfRuns(ctx, []int64{run.ID})
+	if err != nil {
+		return err
+	}
+	tx.weighs(userID, n, true)
 	run.TestCounts = parley.TestCounts{}
 	run.Count(parley.TestWaiting, len(list))
 	run.Settle()
@@ -174,8 +191,27 @@ func (q Query) UnfinishedTestRuns(ctx context.Context, userID int64) (n int, err
 
 // ForgetTestRuns removes an assistant's runs but the latest ones.
 func (tx *Tx) ForgetTestRuns(ctx context.Context, assistantID int64, keep int) error {
-	_, err := tx.q.NewRaw(`DELETE FROM test_runs WHERE assistant_id = ? AND finished_at > 0 AND id <= coalesce((SELECT id FROM test_runs
-		WHERE assistant_id = ? ORDER BY id DESC LIMIT 1 OFFSET ?), 0)`, assistantID, assistantID, keep).Exec(ctx)
+	var old []struct{ ID, UserID int64 }
+	err := tx.q.NewRaw(`SELECT id, user_id FROM test_runs WHERE assistant_id = ? AND finished_at > 0 AND id <= coalesce((SELECT id FROM test_runs
+		WHERE assistant_id = ? ORDER BY id DESC LIMIT 1 OFFSET ?), 0)`, assistantID, assistantID, keep).Scan(ctx, &old)
+	if err != nil || len(old) == 0 {
+		return err
+	}
+	ids := make([]int64, len(old))
+	for i := range old {
+		ids[i] = old[i].ID
+	}
+	return tx.dropRuns(ctx, old[0].UserID, ids)
+}
+
+// dropRuns removes runs with all that belongs to them.
+func (tx *Tx) dropRuns(ctx context.Context, userID int64, ids []int64) error {
+	weight, err := tx.weightOfRuns(ctx, ids)
+	if err != nil {
+		return err
+	}
+	tx.weighs(userID, -weight, false)
+	_, err = tx.q.NewRaw("DELETE FROM test_runs WHERE id IN (?)", bun.List(ids)).Exec(ctx)
 	return err
 }
 
@@ -267,7 +303,7 @@ func (q Query) TestResults(ctx context.Context, userID, runID int64) ([]parley.T
 // TestResult is one performance of a run of the user's.
 func (q Query) TestResult(ctx context.Context, userID, runID, id int64) (*parley.TestResult, error) {
 	r := new(parley.TestResult)
-	err := q.q.NewSelect().Model(r).Where("id = ? AND run_id = ? AND user_id = ?", id, runID, userID).Scan(ctx)
+	err := q.q.NewSelect().Model(r).ExcludeColumn("script").Where("id = ? AND run_id = ? AND user_id = ?", id, runID, userID).Scan(ctx)
 	r.Complete()
 	return r, notFound(err, "Test result not found")
 }
@@ -293,15 +329,21 @@ func (q Query) TestsDue(ctx context.Context, now parley.Time) (due bool, err err
 // ClaimTests takes performances for a process until a time. Whose user has the fewest under way comes first. Calls are
 // taken where there is a telephone only.
 func (tx *Tx) ClaimTests(ctx context.Context, node string, calls bool, now, until parley.Time, limit int) (list []parley.TestResult, err error) {
-	channel := ""
+	channel, lock := "", ""
 	if !calls {
-		channel = " AND channel <> 'call'"
+		channel = " AND w.channel <> 'call'"
 	}
-	err = tx.q.NewRaw(`UPDATE test_results SET state = 'running', node = ?, due_at = ?, tries = tries + 1 WHERE id IN (
-		SELECT id FROM test_results w WHERE due_at <= ? AND `+testOpen+channel+`
-		ORDER BY (SELECT count(*) FROM test_results u WHERE u.user_id = w.user_id AND u.due_at > ? AND u.state = 'running'), id
-		LIMIT ?`+tx.skipLocked()+`) RETURNING *`, node, until, now, now, limit).Scan(ctx, &list)
-	return list, err
+	if !tx.sqlite {
+		lock = " FOR UPDATE OF w SKIP LOCKED"
+	}
+	err = tx.q.NewRaw(`WITH busy AS (SELECT user_id, count(*) AS n FROM test_results WHERE `+testOpen+` AND state = 'running' AND due_at > ? GROUP BY user_id)
+		UPDATE test_results SET state = 'running', node = ?, due_at = ?, tries = tries + 1 WHERE id IN (
+		SELECT w.id FROM test_results w LEFT JOIN busy b ON b.user_id = w.user_id WHERE w.due_at <= ? AND w.`+testOpen+channel+`
+		ORDER BY coalesce(b.n, 0), w.id LIMIT ?`+lock+`) RETURNING *`, now, node, until, now, limit).Scan(ctx, &list)
+	if err != nil || len(list) == 0 {
+		return list, err
+	}
+	return list, tx.fillScripts(ctx, list)
 }
 
 // HoldTests keeps what a process performs; it returns those that are still its.
@@ -334,6 +376,11 @@ func (tx *Tx) FinishTest(ctx context.Context, r *parley.TestResult) (bool, error
 	if err != nil || !mine {
 		return false, err
 	}
+	n, err := tx.weight(ctx, bulkResult, "id = ?", r.ID)
+	if err != nil {
+		return false, err
+	}
+	tx.weighs(r.UserID, n-rowBytes, false) // the row was counted when the run began
 	return true, tx.finishRun(ctx, r.RunID)
 }
 
@@ -361,7 +408,11 @@ func (tx *Tx) StopTestRun(ctx context.Context, userID, assistantID, id int64) er
 
 // DeleteTestRun removes a finished run of the user's.
 func (tx *Tx) DeleteTestRun(ctx context.Context, userID, assistantID, id int64) error {
-	res, err := tx.q.NewDelete().Model((*parley.TestRun)(nil)).
-		Where("id = ? AND assistant_id = ? AND user_id = ? AND finished_at > 0", id, assistantID, userID).Exec(ctx)
-	return one(res, err, testRunNotFound)
+	var found bool
+	err := tx.q.NewRaw("SELECT EXISTS (SELECT 1 FROM test_runs WHERE id = ? AND assistant_id = ? AND user_id = ? AND finished_at > 0)",
+		id, assistantID, userID).Scan(ctx, &found)
+	if err != nil || !found {
+		return cmp.Or(err, error(parley.Errorf(parley.NotFound, testRunNotFound)))
+	}
+	return tx.dropRuns(ctx, userID, []int64{id})
 }

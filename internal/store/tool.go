@@ -54,8 +54,12 @@ func (tx *Tx) CreateTool(ctx context.Context, userID int64, t *parley.Tool) erro
 	if err := tx.sealTool(t); err != nil {
 		return err
 	}
-	_, err := tx.q.NewInsert().Model(t).Exec(ctx)
-	return tx.note(userID, parley.AuditCreated, parley.AuditTool, t.ID, t, toolName(err))
+	if _, err := tx.q.NewInsert().Model(t).Exec(ctx); err != nil {
+		return toolName(err)
+	}
+	n, err := tx.weight(ctx, bulkTool, "id = ?", t.ID)
+	tx.weighs(userID, n, true)
+	return tx.note(userID, parley.AuditCreated, parley.AuditTool, t.ID, t, err)
 }
 
 // SaveTool stores a changed mid-call tool.
@@ -64,9 +68,12 @@ func (tx *Tx) SaveTool(ctx context.Context, userID int64, t *parley.Tool) error 
 	if err := tx.sealTool(t); err != nil {
 		return err
 	}
-	res, err := tx.q.NewUpdate().Model(t).ExcludeColumn("id", "user_id", "created_at").
-		Where("id = ? AND user_id = ?", t.ID, userID).Exec(ctx)
-	return tx.note(userID, parley.AuditChanged, parley.AuditTool, t.ID, t, one(res, toolName(err), toolNotFound))
+	err := tx.weigh(ctx, userID, bulkTool, "id = ?", []any{t.ID}, func() error {
+		res, err := tx.q.NewUpdate().Model(t).ExcludeColumn("id", "user_id", "created_at").
+			Where("id = ? AND user_id = ?", t.ID, userID).Exec(ctx)
+		return one(res, toolName(err), toolNotFound)
+	})
+	return tx.note(userID, parley.AuditChanged, parley.AuditTool, t.ID, t, err)
 }
 
 func toolName(err error) error {
@@ -78,8 +85,10 @@ func toolName(err error) error {
 
 // DeleteTool removes a mid-call tool and takes it from every assistant.
 func (tx *Tx) DeleteTool(ctx context.Context, userID, id int64) error {
-	return tx.drop(ctx, userID, parley.AuditTool, id, toolNotFound,
-		"DELETE FROM tools WHERE id = ? AND user_id = ? RETURNING name", id, userID)
+	return tx.weigh(ctx, userID, bulkTool, "id = ?", []any{id}, func() error {
+		return tx.drop(ctx, userID, parley.AuditTool, id, toolNotFound,
+			"DELETE FROM tools WHERE id = ? AND user_id = ? RETURNING name", id, userID)
+	})
 }
 
 // toolsOf reads the mid-call tools of some assistants in one query, in the order in which each names them.

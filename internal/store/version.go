@@ -14,6 +14,8 @@ import (
 const (
 	versionNotFound       = "Version not found"
 	promptVersionNotFound = "Prompt version not found"
+
+	versionBytes = 10 << 20 // of one assistant's versions; the newest stays, however long it is
 )
 
 // Sign says why assistants are changed in this transaction: their versions tell it.
@@ -37,6 +39,13 @@ func (tx *Tx) keepVersion(ctx context.Context, a, old *parley.Assistant) error {
 		v.Changed = parley.Changed(old.Settings(), a.Settings())
 	}
 	v, err := tx.addVersion(ctx, a, last, v)
+	if err != nil {
+		return err
+	}
+	// The newest ones, as many as have room: the first that has none is as old as those that go.
+	_, err = tx.q.NewRaw(`DELETE FROM assistant_versions WHERE assistant_id = ? AND version < ? AND version <= coalesce((SELECT max(version) FROM
+		(SELECT version, sum(`+bulkVersion.bytes+`) OVER (ORDER BY version DESC) AS held FROM assistant_versions WHERE assistant_id = ?) AS v
+		WHERE held > ?), 0)`, a.ID, v.Version, a.ID, versionBytes).Exec(ctx)
 	if err != nil || v.Version <= parley.MostVersions {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -28,7 +29,8 @@ type Tx struct {
 	seen  map[thing]parley.AuditView
 	noted []parley.AuditEntry // that are added at the end
 
-	counted []counted // activity that is added at the end
+	counted []counted         // activity that is added at the end
+	weights map[int64]weighed // by account: what is added to its bytes at the end
 }
 
 func (tx *Tx) use(btx bun.Tx) { tx.sql, tx.q = btx, btx }
@@ -42,7 +44,8 @@ func (tx *Tx) AfterCommit(fn func()) { tx.after = append(tx.after, fn) }
 // of ctx bounds it all the same, and without one PostgreSQL has a minute: a host that is gone answers nothing.
 // Whether a write that ran out of time was committed is not known.
 func (db *DB) Write(ctx context.Context, fn func(context.Context, *Tx) error) error {
-	fn = counting(audited(marked(ctx, fn)))
+	fn = counting(audited(marked(ctx, weighing(fn))))
+	ctx = context.WithValue(ctx, writingKey{}, true)
 	if db.queue != nil {
 		return db.writeSQLite(ctx, fn)
 	}
@@ -104,24 +107,34 @@ func (tx *Tx) committed() {
 
 // pending is a write that waits for its turn on SQLite's one connection.
 type pending struct {
-	ctx   context.Context
-	fn    func(context.Context, *Tx) error
-	tx    *Tx
-	err   error
-	panic any
-	done  chan struct{}
+	ctx     context.Context
+	account int64 // whose write it is; 0: the server's own
+	fn      func(context.Context, *Tx) error
+	tx      *Tx
+	err     error
+	panic   any
+	done    chan struct{}
 }
 
 func (db *DB) writeSQLite(ctx context.Context, fn func(context.Context, *Tx) error) error {
-	p := &pending{ctx: ctx, fn: fn, tx: &Tx{Query: db.Query, jobs: db.jobs}, done: make(chan struct{})}
-	select {
-	case db.queue <- p:
-	case <-db.closing:
-		return ErrClosed
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	<-p.done
+	p := &pending{ctx: ctx, fn: fn, tx: &Tx{Query: db.Query, jobs: db.jobs}, done: make(chan struct{})}
+	if a := ActorOf(ctx); a != nil {
+		p.account = a.UserID
+	}
+	if !db.queue.join(p) {
+		return ErrClosed
+	}
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		if db.queue.leave(p) {
+			return ctx.Err()
+		}
+		<-p.done
+	}
 	if p.panic != nil {
 		panic(p.panic)
 	}
@@ -131,51 +144,63 @@ func (db *DB) writeSQLite(ctx context.Context, fn func(context.Context, *Tx) err
 	return p.err
 }
 
-// maxTogether bounds how long the first of a batch waits for the last.
-const maxTogether = 64
+// What is committed together is bounded, since the first of a batch waits for the last.
+const (
+	maxTogether      = 64
+	maxBytesTogether = 1 << 20 // of statements; a longer write is committed by itself, or as the last one
+)
 
 // commitTogether is the one writer: it takes the writes that wait, runs each in a savepoint of one transaction, and
 // commits them with one sync. A write that fails is rolled back alone. Without this every write would pay a sync of
 // its own and 32 clients would share 1 / sync-time writes a second.
 func (db *DB) commitTogether() {
 	defer close(db.done)
-	batch := make([]*pending, 0, maxTogether)
+	defer func() {
+		for _, p := range db.queue.close() {
+			p.err = ErrClosed
+			close(p.done)
+		}
+	}()
 	for {
 		select {
-		case first := <-db.queue:
-			batch = append(batch[:0], first)
 		case <-db.closing:
 			return
+		case <-db.queue.more:
 		}
-		db.commit(&batch)
-		for _, p := range batch {
-			close(p.done)
+		for first := db.queue.next(); first != nil; first = db.queue.next() {
+			for _, p := range db.commit(first) {
+				close(p.done)
+			}
+			select {
+			case <-db.closing:
+				return
+			default:
+			}
 		}
 	}
 }
 
-// commit runs batch, and what else comes to the queue meanwhile, in one transaction.
-func (db *DB) commit(batch *[]*pending) {
+// commit runs a write, and those that wait then, in one transaction. It returns them.
+func (db *DB) commit(first *pending) (batch []*pending) {
 	ctx := context.Background()
+	batch = append(batch, first)
 	tx, err := db.write.BeginTx(ctx, nil)
 	if err != nil {
-		(*batch)[0].err = fmt.Errorf("begin: %w", err)
-		return
+		first.err = fmt.Errorf("begin: %w", err)
+		return batch
 	}
-	for i := 0; ; i++ {
-		if err = (*batch)[i].run(tx); err != nil {
+	db.asked.Store(0)
+	for p := first; ; {
+		if err = p.run(tx); err != nil {
 			break
 		}
-		if len(*batch) == maxTogether {
+		if len(batch) == maxTogether || db.asked.Load() > maxBytesTogether {
 			break
 		}
-		select {
-		case p := <-db.queue:
-			*batch = append(*batch, p)
-			continue
-		default:
+		if p = db.queue.next(); p == nil {
+			break
 		}
-		break
+		batch = append(batch, p)
 	}
 	if err == nil {
 		err = tx.Commit()
@@ -183,13 +208,31 @@ func (db *DB) commit(batch *[]*pending) {
 		tx.Rollback()
 	}
 	if err != nil { // the transaction itself broke (disk full, I/O error): nothing in it stands
-		for _, p := range *batch {
+		for _, p := range batch {
 			if p.err == nil {
 				p.err = fmt.Errorf("commit: %w", err)
 			}
 		}
 	}
+	return batch
 }
+
+// asked counts the bytes of the statements that the one writer runs.
+type asked struct{ *atomic.Int64 }
+
+// BeforeQuery implements bun.QueryHook.
+func (a asked) BeforeQuery(ctx context.Context, e *bun.QueryEvent) context.Context {
+	a.Add(int64(len(e.Query)))
+	return ctx
+}
+
+// AfterQuery implements bun.QueryHook.
+func (asked) AfterQuery(context.Context, *bun.QueryEvent) {}
+
+type writingKey struct{}
+
+// Writing says whether a context is that of a write transaction: whoever watches statements asks it.
+func Writing(ctx context.Context) bool { return ctx.Value(writingKey{}) != nil }
 
 // run executes one write inside a savepoint. It returns an error only when the whole transaction is lost; the write's
 // own outcome is in p.err.

@@ -22,11 +22,11 @@ var Audited = strings.Fields(`alerts assistant_drafts assistant_tools assistants
 var Unaudited = map[string]string{
 	"what happens in conversations and calls, and its traces": `activity activity_left call_legs call_requests call_sip call_spend
 		conversation_notes message_calls messages sandbox_outbox sms sms_inbound sms_opt_outs webhook_attempts webhook_deliveries
-		whatsapp_messages test_results test_runs`,
+		whatsapp_messages test_results test_runs test_scripts`,
 	"money, which has its ledger":                                           "ledger public_spend reservations",
 	"made and ended by signing in and by new passwords, which have entries": "identities",
 	"the history and index of what is audited":                              "assistant_versions chunks vectors words",
-	"what the server keeps for itself, or is told":                          "audit day_counts idempotency_keys models number_offers settings vendor_clock account_voices whatsapp_templates",
+	"what the server keeps for itself, or is told":                          "audit day_counts stored_bytes idempotency_keys models number_offers settings vendor_clock account_voices whatsapp_templates",
 }
 
 // unaudited are statements on audited tables that are nobody's decision.

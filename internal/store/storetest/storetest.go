@@ -139,13 +139,18 @@ func migrate(o store.Options) error {
 func Open(t testing.TB, o store.Options) *store.DB {
 	t.Helper()
 	if o.Postgres == "" {
-		o.Watch = &auditor{t: t, also: o.Watch}
+		o.Watch = collector{&auditor{t: t, also: o.Watch}}
 	}
 	db, err := store.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { db.Close() })
+	t.Cleanup(func() {
+		db.Close()
+		if o.Postgres == "" && Explains {
+			explain(t, o.Path)
+		}
+	})
 	if _, err := db.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
