@@ -63,6 +63,9 @@ func CostlyPhone(e164 string) bool {
 	if err != nil || PhoneCountry(e164) == "" {
 		return true
 	}
+	if c := PhoneCountry(e164); (c == "US" || c == "CA") && strings.HasPrefix(e164[min(5, len(e164)):], "976") {
+		return true // premium rate in every area code (+1 NPA-976), which the tables count among the others
+	}
 	switch phonenumbers.GetNumberType(n) {
 	case phonenumbers.PREMIUM_RATE, phonenumbers.SHARED_COST, phonenumbers.PAGER, phonenumbers.PERSONAL_NUMBER,
 		phonenumbers.UAN:

@@ -84,3 +84,13 @@ func FuzzHostPort(f *testing.F) {
 		}
 	})
 }
+
+// Numbers +1 NPA-976 pay whoever has them, in every area code of the United States and Canada; the tables list them as ordinary ones.
+func TestCostlyPhone(t *testing.T) {
+	for e164, want := range map[string]bool{"+12129765550": true, "+14169761234": true, "+19005550123": true, "+12125550123": false,
+		"+12127765550": false, "+18769765555": false, "+442079769760": false, "+4930976976": false} {
+		if got := parley.CostlyPhone(e164); got != want {
+			t.Errorf("%s: %v", e164, got)
+		}
+	}
+}

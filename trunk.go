@@ -44,6 +44,19 @@ type Trunk struct {
 	Sealed []byte `bun:"sip_password" json:"-"` // the password as it is stored; empty for none
 }
 
+// For is the trunk as somebody with a role may see it: headers may hold tokens, and are for those who may change them.
+func (t *Trunk) For(role Role) *Trunk {
+	if role.Includes(RoleEditor) || len(t.SIPHeaders) == 0 {
+		return t
+	}
+	b := *t
+	b.SIPHeaders = make(map[string]string, len(t.SIPHeaders))
+	for name := range t.SIPHeaders {
+		b.SIPHeaders[name] = ""
+	}
+	return &b
+}
+
 // TrunkInput is a trunk as it is written.
 type TrunkInput struct {
 	Trunk

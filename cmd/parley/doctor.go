@@ -52,6 +52,7 @@ func (c *doctorCmd) Run(s *Settings, t *terminal) error {
 	}
 	found = append(found, checkTelephone(s)...)
 	found = append(found, checkBrowsers(s), checkDetector(ctx, s), checkMail(ctx, s), checkIssuer(ctx, s), checkPayments(ctx, s))
+	found = append(found, checkOpen(s)...)
 	failed := 0
 	for _, f := range found {
 		if f.state == "FAIL" {

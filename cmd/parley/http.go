@@ -14,13 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"parley/internal/api"
-	"parley/internal/call"
-	"parley/internal/detector"
 	"parley/internal/payment"
 	"parley/internal/store"
 	"parley/internal/web"
@@ -28,15 +22,8 @@ import (
 )
 
 // root is the whole server: the API, the console, and what watches over them.
-func (s *Settings) root(db *store.DB, rest *api.API, pages, carrierHooks, payments http.Handler, calls *call.Center,
-	judge *detector.Detector, working *atomic.Bool) http.Handler {
-	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "parley_http_request_seconds",
-		Help:    "Time to answer an HTTP request.",
-		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5}}, []string{"method", "status"})
-	metrics.MustRegister(seconds, callMetrics{calls, judge})
-
+func (s *Settings) root(db *store.DB, rest *api.API, pages, carrierHooks, payments http.Handler, m *meters,
+	working *atomic.Bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { say(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +39,7 @@ func (s *Settings) root(db *store.DB, rest *api.API, pages, carrierHooks, paymen
 		}
 		say(w, http.StatusOK, "ok")
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	mux.Handle("GET "+metricsPath, s.metricsHere(m.handler()))
 	mux.Handle("/api/", rest)
 	mux.Handle("/webhooks/twilio/", carrierHooks)
 	mux.HandleFunc("/webhooks/whatsapp", rest.WhatsAppWebhook)
@@ -76,7 +63,7 @@ func (s *Settings) root(db *store.DB, rest *api.API, pages, carrierHooks, paymen
 		} else {
 			mux.ServeHTTP(rec, r)
 		}
-		seconds.WithLabelValues(method(r.Method), strconv.Itoa(rec.status)).Observe(time.Since(began).Seconds())
+		m.seconds.WithLabelValues(method(r.Method), strconv.Itoa(rec.status)).Observe(time.Since(began).Seconds())
 	})
 }
 

@@ -32,6 +32,7 @@ import (
 	"parley/internal/channel/whatsapp"
 	"parley/internal/chat"
 	"parley/internal/console"
+	"parley/internal/crash"
 	"parley/internal/detector"
 	"parley/internal/egress"
 	"parley/internal/event"
@@ -91,9 +92,10 @@ type server struct {
 	browsers      *rtc.Server // nil: none can call
 
 	// What users meet.
-	api   *api.API
-	http  *http.Server
-	ready atomic.Bool // jobs are worked
+	api     *api.API
+	http    *http.Server
+	metrics *meters
+	ready   atomic.Bool // jobs are worked
 }
 
 // Run serves until a signal. It starts what others need first, and stops in the opposite order: it stops taking work,
@@ -115,6 +117,11 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 		return err
 	}
 	h.openFaces()
+	if own, err := s.openMetrics(h.metrics.handler()); err != nil {
+		return err
+	} else if own != nil {
+		h.closers = append(h.closers, own.Close)
+	}
 	if os.Getenv("GOGC") == "" { // it decides where it is set
 		h.closing(slacken(func() int { return h.calls.Stats().Live }))
 	}
@@ -245,6 +252,7 @@ func (h *server) openLines() (err error) {
 		config.Judge = h.judge.Over
 	}
 	h.calls = call.New(told(h.campaigns, config))
+	h.metrics = newMetrics(h.calls, h.judge)
 	return nil
 }
 
@@ -279,7 +287,7 @@ func (h *server) openFaces() {
 		look.Answer, look.Hangup, look.Attend = h.api.AnswerBrowser, h.browsers.Hangup, h.api.Attend
 	}
 	pages := console.New(look)
-	guard := &web.Guard{Handler: s.root(h.db, h.api, pages, h.carrier.webhooks(texts), h.payments, h.calls, h.judge, &h.ready)}
+	guard := &web.Guard{Handler: s.root(h.db, h.api, pages, h.carrier.webhooks(texts), h.payments, h.metrics, &h.ready)}
 	h.http = &http.Server{
 		Handler:           guard,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -306,7 +314,7 @@ func newLoops() *loops {
 
 func (l *loops) run(name string, fn func(ctx context.Context) error) {
 	l.Go(func() {
-		if err := fn(l.ctx); err != nil {
+		if err := crash.Loop(l.ctx, name, func() error { return fn(l.ctx) }); err != nil {
 			slog.Error(name+" stopped working", "error", err)
 		}
 	})

@@ -84,6 +84,9 @@ type Settings struct {
 	TrunkNetworks string   `default:"24,48" help:"Shortest prefix of the networks that a trunk may accept calls from, for IPv4 and IPv6."`
 	TrunkCallerID string   `name:"trunk-caller-id" default:"any" enum:"any,verified" help:"Calls over a trunk may show its number: any; or only once its owner has verified it: verified (Numbers, Caller ID)."`
 
+	MetricsToken  string `help:"Bearer token with which /metrics is read. Without it and PARLEY_METRICS_LISTEN, only this machine may read it, and not through a proxy."`
+	MetricsListen string `help:"Listen address of its own for /metrics, such as 10.0.0.5:9100; it is then not on the server's own port."`
+
 	ConnectionsPerAddress int `default:"500" help:"Maximum connections at once per client address (IPv6: per /64); trusted proxies have no limit. 0: no limit."`
 	StreamsPerAddress     int `default:"100" help:"Maximum live event streams at once per client address; 0: no limit."`
 

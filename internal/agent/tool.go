@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"parley"
 	"parley/internal/ai"
+	"parley/internal/crash"
 )
 
 const (
@@ -58,7 +58,7 @@ func (t *Turn) call(ctx context.Context, n int, calls []ai.ToolCall) (records []
 	}
 	for i, c := range calls {
 		room <- struct{}{}
-		wg.Go(func() {
+		crash.Go(&wg, func() {
 			defer func() { <-room }()
 			if i < maxCalls {
 				records[i].Result, ends[i] = t.run(ctx, c)
@@ -70,7 +70,7 @@ func (t *Turn) call(ctx context.Context, n int, calls []ai.ToolCall) (records []
 				slog.WarnContext(ctx, "keep the result of a tool", "tool", c.Name, "error", err)
 			}
 			tell(func(s Sink) { s.ToolFinished(records[i]) })
-		})
+		}, crash.Log("what a tool came to", "tool", c.Name))
 	}
 	wg.Wait()
 	return records, slices.Contains(ends, true), nil
@@ -78,12 +78,10 @@ func (t *Turn) call(ctx context.Context, n int, calls []ai.ToolCall) (records []
 
 // run makes one call, and reports whether it ended the turn. Whatever goes wrong becomes what the model is told.
 func (t *Turn) run(ctx context.Context, c ai.ToolCall) (result string, ends bool) {
-	defer func() {
-		if p := recover(); p != nil {
-			slog.ErrorContext(ctx, "tool panicked", "tool", c.Name, "panic", p, "stack", string(debug.Stack()))
-			result, ends = "Error: the tool failed.", false
-		}
-	}()
+	defer crash.Contain(func(err error) {
+		slog.ErrorContext(ctx, "a tool panicked", "tool", c.Name, "error", err)
+		result, ends = "Error: the tool failed.", false
+	})
 	i := slices.IndexFunc(t.Tools, func(tool Tool) bool { return tool.Name == c.Name })
 	if i < 0 {
 		return "Error: there is no tool of this name.", false

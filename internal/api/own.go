@@ -3,11 +3,14 @@ package api
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"sync"
 
 	"parley"
 	"parley/internal/auth"
+	"parley/internal/crash"
+	"parley/internal/web"
 )
 
 // As is a way to this API in a user's name, for what the server itself does for them: no network, no credential and no
@@ -44,6 +47,11 @@ func (o own) RoundTrip(r *http.Request) (*http.Response, error) {
 	done := make(chan struct{})
 	go func() { // whoever closes the answer's body waits for it
 		defer close(done)
+		defer crash.Contain(func(err error) {
+			slog.Error("a request within the server panicked", "path", web.LoggedPath(r.URL.Path), "error", err)
+			w.WriteHeader(http.StatusInternalServerError)
+			_ = write.CloseWithError(io.ErrUnexpectedEOF)
+		})
 		o.mux.ServeHTTP(w, r)
 		r.Body.Close()
 		w.WriteHeader(http.StatusOK)

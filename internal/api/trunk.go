@@ -35,14 +35,18 @@ func (a *API) listTrunks(ctx context.Context, r *request, _ *none) (*listOf[parl
 	list, err := a.DB.Trunks(ctx, r.UserID())
 	for i := range list {
 		a.Calls.Registered(&list[i])
+		list[i] = *list[i].For(r.Who.Role())
 	}
 	return &listOf[parley.Trunk]{list}, err
 }
 
 func (a *API) getTrunk(ctx context.Context, r *request, in *byID) (*dataOf[*parley.Trunk], error) {
 	t, err := a.DB.Trunk(ctx, r.UserID(), in.ID)
+	if err != nil {
+		return nil, err
+	}
 	a.Calls.Registered(t)
-	return &dataOf[*parley.Trunk]{t}, err
+	return &dataOf[*parley.Trunk]{t.For(r.Who.Role())}, nil
 }
 
 func (a *API) createTrunk(ctx context.Context, r *request, _ *none) (*messageData[*parley.Trunk], error) {

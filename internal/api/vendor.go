@@ -73,7 +73,7 @@ func (a *API) listVendors(ctx context.Context, r *request, _ *none) ([]keyring.V
 }
 
 func (a *API) getSetup(ctx context.Context, r *request, _ *none) ([]setup.Part, error) {
-	return a.Setup.Of(ctx, r.Who.User)
+	return a.Setup.Of(ctx, r.Who.User, r.Who.Role().Includes(parley.RoleOwner))
 }
 
 func (a *API) setVendorKey(ctx context.Context, r *request, in *struct {

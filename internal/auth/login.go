@@ -29,13 +29,10 @@ const knownFor = 30 * 24 * time.Hour
 // each, so that a day of trying finds a code once in three years.
 var codeRate = Rate{PerSecond: 1. / 300, Burst: 10}
 
-// NewLogins makes limits from what a pair may.
+// NewLogins makes limits from what a pair may. Codes have theirs also where passwords have none: a million of them would be tried
+// in minutes.
 func NewLogins(pair Rate) *Logins {
-	codes := codeRate
-	if pair.Burst == 0 {
-		codes = Rate{} // no limits
-	}
-	return &Logins{codes: NewLimiter(codes), pair: NewLimiter(pair), address: NewLimiter(pair.Times(6)),
+	return &Logins{codes: NewLimiter(codeRate), pair: NewLimiter(pair), address: NewLimiter(pair.Times(6)),
 		account: NewLimiter(Rate{pair.PerSecond, 6 * pair.Burst}),
 		known:   map[string]time.Time{}}
 }

@@ -331,3 +331,22 @@ func TestCredentialsForWeeks(t *testing.T) {
 		}
 	})
 }
+
+// Codes of a second factor keep their limit where passwords have none.
+func TestCodesAlwaysLimited(t *testing.T) {
+	l, now := auth.NewLogins(auth.Rate{}), time.Now()
+	for i := range 1000 {
+		if _, err := l.Try("192.0.2.1", "ann@example.com", now); err != nil {
+			t.Fatalf("the password %d was refused: %v", i, err)
+		}
+	}
+	wrong := 0
+	for range 1000 {
+		if _, err := l.TryCode("1/0", now); err == nil {
+			wrong++
+		}
+	}
+	if wrong != 10 {
+		t.Errorf("%d wrong codes were taken", wrong)
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/crash"
 	"parley/internal/lang"
 	"parley/internal/store"
 	"parley/internal/voice"
@@ -104,7 +105,10 @@ func (b *briefing) run(ctx context.Context, r Route) (voice.Line, error) {
 	defer thinking.Wait()
 	short, stop := context.WithTimeout(ctx, summaryTime+time.Duration(b.a.RingingTime)*time.Second)
 	defer stop()
-	thinking.Go(func() { b.summary <- b.summarize(short) })
+	crash.Go(&thinking, func() { b.summary <- b.summarize(short) }, func(err error) {
+		slog.Error("the summary of a call panicked", "call", b.id, "error", err)
+		b.summary <- ""
+	})
 
 	far, err := b.reach(ctx, r, func() { b.become(parley.LegRinging) })
 	if err != nil {

@@ -41,6 +41,7 @@ import (
 	"parley/internal/audio"
 	"parley/internal/billing"
 	"parley/internal/blob"
+	"parley/internal/crash"
 	"parley/internal/event"
 	"parley/internal/store"
 	"parley/internal/voice"
@@ -302,11 +303,10 @@ func reference(id int64) string { return "call:" + strconv.FormatInt(id, 10) }
 // finishes the reports under way.
 func (d *Center) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
-	loops.Go(func() { d.beat(ctx) })
-	loops.Go(func() { d.report(ctx) })
-	loops.Go(func() { d.attendRequests(ctx) })
-	loops.Go(func() { every(ctx, d.Lost/3, d.recover) })
-	loops.Go(func() { every(ctx, staleRequest, d.forgetRequests) })
+	for _, loop := range []func(){func() { d.beat(ctx) }, func() { d.report(ctx) }, func() { d.attendRequests(ctx) },
+		func() { every(ctx, d.Lost/3, d.recover) }, func() { every(ctx, staleRequest, d.forgetRequests) }} {
+		loops.Go(func() { _ = crash.Loop(ctx, "the care of calls", func() error { loop(); return nil }) })
+	}
 	loops.Wait()
 	return nil
 }
@@ -316,7 +316,7 @@ func every(ctx context.Context, pause time.Duration, fn func(context.Context) er
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {
-		if err := fn(ctx); err != nil && ctx.Err() == nil {
+		if err := crash.Run(func() error { return fn(ctx) }); err != nil && ctx.Err() == nil {
 			slog.Error("look after calls", "error", err)
 		}
 		select {

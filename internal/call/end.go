@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/crash"
 	"parley/internal/event"
 	"parley/internal/store"
 )
@@ -36,6 +37,7 @@ func (l *live) end(cause error) {
 	l.Center.mu.Lock()
 	l.ended[mine.Status]++
 	l.over++
+	l.counted = true
 	l.Center.mu.Unlock()
 	l.tellOver(closed)
 	l.Hub.Tell(Topic(l.id), event.Event{Kind: Status, Data: mine.Status})
@@ -95,7 +97,7 @@ func (l *live) settle(mine *parley.Call, cause error) (closed *parley.Call) {
 // write runs a transaction and turns a panic in it into an error: a failure to begin or end one call must not end the
 // process, and with it all the others.
 func (d *Center) write(ctx context.Context, fn func(context.Context, *store.Tx) error) error {
-	return survive(func() error { return d.DB.Write(ctx, fn) })
+	return crash.Run(func() error { return d.DB.Write(ctx, fn) })
 }
 
 // isReason reports whether an error is a regular reason why a call is over, and not a failure of ours.

@@ -13,6 +13,7 @@ import (
 
 	"parley"
 	"parley/internal/audio"
+	"parley/internal/crash"
 	"parley/internal/stage"
 	"parley/internal/store"
 )
@@ -67,7 +68,7 @@ func (d *Center) Incoming(ctx context.Context, in Arrival) {
 		return
 	}
 	var r *reception
-	err := survive(func() (err error) { r, err = d.accept(ctx, in); return err })
+	err := crash.Run(func() (err error) { r, err = d.accept(ctx, in); return err })
 	if err != nil {
 		d.wg.Done()
 		switch {
@@ -279,13 +280,13 @@ func (l *live) answer(in Arrival) error {
 	defer watch.Wait()
 	pickedUp := sync.OnceFunc(func() { close(answered) })
 	defer pickedUp()
-	watch.Go(func() {
+	crash.Go(&watch, func() {
 		select {
 		case <-in.Done():
 			l.cancel(parley.CustomerHangup)
 		case <-answered:
 		}
-	})
+	}, l.crashed)
 	if err := in.Ring(); err != nil {
 		slog.Debug("ring", "call", l.id, "error", err) // a caller who has gone is seen below
 	}

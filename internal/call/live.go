@@ -3,11 +3,9 @@ package call
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"parley/internal/ai"
 	"parley/internal/assistant"
 	"parley/internal/audio"
+	"parley/internal/crash"
 	"parley/internal/event"
 	"parley/internal/store"
 	"parley/internal/voice"
@@ -31,13 +30,14 @@ type live struct {
 	cancel context.CancelCauseFunc
 	news   chan struct{} // has a token when the row is behind
 
-	mu     sync.Mutex
-	call   parley.Call // as it stands; what is stored follows
-	gone   parley.Time // when the conversation was over; 0: there was none
-	ending bool        // its row is being ended
-	sip    signalled   // nil: nothing is known
-	sound  measured    // likewise; of an answered call
-	others others
+	mu      sync.Mutex
+	call    parley.Call // as it stands; what is stored follows
+	gone    parley.Time // when the conversation was over; 0: there was none
+	ending  bool        // its row is being ended
+	counted bool        // it is among those that are over; the center's lock guards it
+	sip     signalled   // nil: nothing is known
+	sound   measured    // likewise; of an answered call
+	others  others
 }
 
 // begin registers a call whose row exists. It is over when end has returned.
@@ -55,27 +55,29 @@ func (d *Center) begin(c *parley.Call, a *parley.Assistant) *live {
 func (l *live) run(talk func() error) {
 	defer l.wg.Done()
 	defer l.cancel(nil)
-	stop, kept := make(chan struct{}), make(chan struct{})
-	go func() { defer close(kept); l.keep(stop) }()
-	err := survive(talk)
-	l.part()
-	close(stop)
-	<-kept
-	l.end(err)
-	l.Center.mu.Lock()
-	delete(l.live, l.id)
-	l.over--
-	l.Center.mu.Unlock()
-}
-
-// survive turns a panic into an error, so that it affects only one call.
-func survive(talk func() error) (err error) {
 	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		l.Center.mu.Lock()
+		defer l.Center.mu.Unlock()
+		delete(l.live, l.id)
+		if l.counted {
+			l.over--
 		}
 	}()
-	return talk()
+	defer crash.Contain(l.crashed) // of a call that could not end: it is closed as those of a lost process are
+	stop := make(chan struct{})
+	var keeping sync.WaitGroup
+	crash.Go(&keeping, func() { l.keep(stop) }, l.crashed)
+	err := crash.Run(talk)
+	l.part()
+	close(stop)
+	keeping.Wait()
+	l.end(err)
+}
+
+// crashed ends this call alone after a panic of what works for it.
+func (l *live) crashed(err error) {
+	slog.Error("a call panicked", "call", l.id, "error", err)
+	l.cancel(parley.ProviderFailure)
 }
 
 // snapshot is the call as it stands.
@@ -290,7 +292,11 @@ func (l *live) hold(leg audio.Leg, record bool, most int64, converse func(rec io
 		}
 	}
 	if r.Err != nil {
-		slog.Warn("something went wrong in a call", "call", l.id, "error", r.Err)
+		level := slog.LevelWarn
+		if crash.Is(r.Err) {
+			level = slog.LevelError
+		}
+		slog.Log(l.ctx, level, "something went wrong in a call", "call", l.id, "error", r.Err)
 	}
 	l.change(func(c *parley.Call) {
 		c.VendorUses = l.uses(nil, ai.TallyOf(l.ctx))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"parley"
 	"parley/internal/audio"
+	"parley/internal/crash"
 	"parley/internal/voice"
 )
 
@@ -50,11 +52,19 @@ type Invitation struct {
 	Mode     parley.LegMode
 	To       string // as a transfer's target
 	NumberID *int64 // the own number that they see; nil: the call's, or the assistant's
+	Listed   bool   // only somebody whom the account lists
 }
 
 // Invite calls somebody into one of the user's live calls. When it returns, the leg has a row and the money is set
 // aside; dialling continues on its own.
 func (d *Center) Invite(ctx context.Context, userID, id int64, i Invitation) (*parley.CallLeg, error) {
+	if i.Listed {
+		if is, err := d.listed(ctx, userID, i.To); err != nil {
+			return nil, err
+		} else if !is {
+			return nil, errUnlisted
+		}
+	}
 	l, err := d.held(ctx, userID, id)
 	if err != nil {
 		leg := new(parley.CallLeg)
@@ -297,7 +307,10 @@ func (o *other) run(reach func() (audio.Leg, error)) {
 	defer o.others.wg.Done()
 	defer close(o.done)
 	defer o.cancel(nil)
-	err := survive(func() error { return o.take(reach) })
+	err := crash.Run(func() error { return o.take(reach) })
+	if crash.Is(err) {
+		slog.Error("a leg of a call panicked", "call", o.id, "leg", o.leg.ID, "error", err)
+	}
 	o.live.mu.Lock()
 	delete(o.others.at, o.leg.ID)
 	over := o.others.closed

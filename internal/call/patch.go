@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"parley/internal/audio"
+	"parley/internal/crash"
 )
 
 // patch is an answered leg that runs by itself, and whose peer can be changed: it is lent to the conversation that
@@ -28,7 +29,7 @@ func runPatch(ctx context.Context, leg audio.Leg, tape *tape) *patch {
 		defer close(p.done)
 		defer tape.end()
 		defer leg.Hangup()
-		p.err = survive(func() error { return leg.Run(ctx, p) })
+		p.err = crash.Run(func() error { return leg.Run(ctx, p) })
 	}()
 	return p
 }

@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/internal/audio"
+	"parley/internal/crash"
 	"parley/internal/store"
 	"parley/internal/voice"
 )
@@ -206,7 +207,7 @@ func (r *reception) ring() (stop func()) {
 	}
 	done := make(chan struct{})
 	var telling sync.WaitGroup
-	telling.Go(func() {
+	crash.Go(&telling, func() {
 		again := time.NewTicker(time.Minute)
 		defer again.Stop()
 		for {
@@ -220,7 +221,7 @@ func (r *reception) ring() (stop func()) {
 				return
 			}
 		}
-	})
+	}, r.crashed)
 	return func() { close(done); telling.Wait() }
 }
 
@@ -232,7 +233,7 @@ func (r *reception) watch() (stop func()) {
 	}
 	done := make(chan struct{})
 	var watching sync.WaitGroup
-	watching.Go(func() {
+	crash.Go(&watching, func() {
 		select {
 		case <-gone:
 			cause := parley.CustomerHangup
@@ -242,7 +243,7 @@ func (r *reception) watch() (stop func()) {
 			r.cancel(cause)
 		case <-done:
 		}
-	})
+	}, r.crashed)
 	return func() { close(done); watching.Wait() }
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/internal/ai"
+	"parley/internal/crash"
 	"parley/internal/event"
 	"parley/internal/store"
 )
@@ -54,8 +55,7 @@ func (d *Center) report(ctx context.Context) {
 			room <- struct{}{}
 			under.Go(func() {
 				defer func() { <-room; d.wake() }()
-				err := survive(func() error { return d.makeReport(work, c) })
-				if err != nil {
+				if err := crash.Run(func() error { return d.makeReport(work, c) }); err != nil {
 					slog.Error("report a call; it is tried again", "call", c.ID, "error", err)
 				}
 			})
@@ -172,7 +172,7 @@ func together(all ...func() error) error {
 	var under sync.WaitGroup
 	failed := make([]error, len(all))
 	for i, fn := range all {
-		under.Go(func() { failed[i] = survive(fn) })
+		under.Go(func() { failed[i] = crash.Run(fn) })
 	}
 	under.Wait()
 	return errors.Join(failed...)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/crash"
 	"parley/internal/store"
 )
 
@@ -170,7 +171,8 @@ func (d *Center) attendRequests(ctx context.Context) {
 				return err
 			}
 			if mine { // else it was withdrawn
-				begun.Go(func() { d.answer(context.WithoutCancel(ctx), q) })
+				crash.Go(&begun, func() { d.answer(context.WithoutCancel(ctx), q) },
+					crash.Log("what another node asks about a call", "call", q.CallID))
 			}
 		}
 		return nil
@@ -182,7 +184,7 @@ func (d *Center) answer(ctx context.Context, q *store.CallRequest) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	var r reply
-	err := survive(func() error {
+	err := crash.Run(func() error {
 		value, err := d.fulfil(ctx, q)
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/crash"
 	"parley/internal/voice"
 )
 
@@ -73,7 +74,7 @@ func (r *reception) reachAny(group []parley.RingTarget) (*patch, *parley.CallLeg
 	for _, t := range group {
 		r.ringing.Go(func() {
 			p, err := picked{}, errors.New("it was not called")
-			failed := survive(func() error { p, err = r.ringOne(ctx, t); return nil })
+			failed := crash.Run(func() error { p, err = r.ringOne(ctx, t); return nil })
 			if err = errors.Join(failed, err); err != nil && p.line == nil {
 				slog.Debug("a telephone was not answered", "call", r.id, "to", t.PhoneNumber, "error", err)
 			}
@@ -86,14 +87,14 @@ func (r *reception) reachAny(group []parley.RingTarget) (*patch, *parley.CallLeg
 			continue
 		}
 		stop(parley.Canceled)
-		r.ringing.Go(func() { // of the others, who may have answered at the same moment
+		crash.Go(&r.ringing, func() { // of the others, who may have answered at the same moment
 			for range left - 1 {
 				if late := <-rung; late.line != nil {
 					late.line.Close()
 					r.endLeg(late.leg, parley.Canceled)
 				}
 			}
-		})
+		}, r.crashed)
 		return first.line, first.leg
 	}
 	stop(nil)

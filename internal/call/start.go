@@ -8,6 +8,7 @@ import (
 	"parley"
 	"parley/internal/assistant"
 	"parley/internal/audio"
+	"parley/internal/crash"
 	"parley/internal/stage"
 	"parley/internal/store"
 	"parley/internal/voice"
@@ -340,7 +341,7 @@ func prepare(ctx context.Context, s *voice.Session, rates ...audio.Rate) *greeti
 	go func() {
 		defer close(g.done)
 		for _, rate := range rates {
-			if err := survive(func() error { return s.Prepare(ctx, rate) }); err != nil && ctx.Err() == nil {
+			if err := crash.Run(func() error { return s.Prepare(ctx, rate) }); err != nil && ctx.Err() == nil {
 				slog.Warn("a greeting could not be prepared", "assistant", s.Persona.Assistant.ID, "error", err)
 				return
 			}

@@ -11,6 +11,7 @@ import (
 	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/crash"
 	"parley/internal/store"
 )
 
@@ -252,6 +253,10 @@ func (x *trial) say(ctx context.Context, leg audio.Leg) error {
 	made := make(chan struct{})
 	go func() {
 		defer close(made)
+		defer crash.Contain(func(err error) {
+			slog.Error("the sentence of a test call panicked", "error", err)
+			hangUp(parley.ProviderFailure)
+		})
 		p.pcm <- x.sentence(ctx, leg.Rate())
 	}()
 	err := leg.Run(ctx, p)

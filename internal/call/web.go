@@ -5,6 +5,7 @@ import (
 
 	"parley"
 	"parley/internal/audio"
+	"parley/internal/crash"
 	"parley/internal/store"
 	"parley/internal/voice"
 )
@@ -73,7 +74,7 @@ func (d *Center) web(ctx context.Context, a *parley.Assistant, test bool, vars m
 	if err := d.room(ctx, &v.call, a.UserID); err != nil {
 		return nil, err
 	}
-	v.unready = survive(func() (err error) {
+	v.unready = crash.Run(func() (err error) {
 		v.persona, err = d.persona(a, occasion(&v.call))
 		return err
 	})

@@ -10,6 +10,7 @@ import (
 	"parley"
 	"parley/internal/ai"
 	"parley/internal/assistant"
+	"parley/internal/crash"
 	"parley/internal/voice"
 )
 
@@ -43,7 +44,7 @@ func (r *reception) say(p voice.Persona, text string) (pcm []int16) {
 	ctx, cancel := context.WithTimeout(r.ctx, speakTime)
 	defer cancel()
 	for _, rate := range r.rates() {
-		err := survive(func() (err error) { pcm, err = r.cache.Words(ctx, p, rate, text); return err })
+		err := crash.Run(func() (err error) { pcm, err = r.cache.Words(ctx, p, rate, text); return err })
 		if err != nil && r.ctx.Err() == nil {
 			slog.Warn("a caller is not told something, as it can't be spoken", "call", r.id, "text", text, "error", err)
 			return nil

@@ -15,6 +15,7 @@ import (
 
 	"parley"
 	"parley/internal/call"
+	"parley/internal/crash"
 	"parley/internal/store"
 )
 
@@ -140,7 +141,8 @@ func (d *Runner) round(ctx context.Context, users []int64, room int) (began int,
 		slot <- struct{}{}
 		todo.Go(func() {
 			defer func() { <-slot }()
-			n, err := d.do(ctx, &states[i], step)
+			n := 0
+			err := crash.Run(func() (err error) { n, err = d.do(ctx, &states[i], step); return err })
 			calls.Add(int64(n))
 			if err != nil && ctx.Err() == nil {
 				slog.Error("run a campaign", "campaign", step.ID, "user", step.User, "error", err)
@@ -182,7 +184,8 @@ func (d *Runner) do(ctx context.Context, c *store.CampaignState, step Step) (int
 	var begun atomic.Int64
 	for i := range leads {
 		calls.Go(func() {
-			ok, err := d.dial(ctx, c, &leads[i], numbers[i])
+			ok := false
+			err := crash.Run(func() (err error) { ok, err = d.dial(ctx, c, &leads[i], numbers[i]); return err })
 			if err != nil {
 				slog.Error("call a lead", "lead", leads[i].ID, "campaign", c.ID, "user", c.UserID, "error", err)
 			}

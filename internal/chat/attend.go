@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"parley"
 	"parley/internal/agent"
+	"parley/internal/crash"
 	"parley/internal/store"
 )
 
@@ -62,12 +62,10 @@ func (c *Chat) attend(id string) {
 // work takes the lease, answers what is pending and ends what has fallen silent. While another node has the lease it
 // looks on for those who wait here.
 func (c *Chat) work(id string) {
-	defer func() { // one conversation's panic is nobody else's; its lease lapses and its waiters are told
-		if p := recover(); p != nil {
-			slog.Error("conversation panicked", "conversation", id, "panic", p, "stack", string(debug.Stack()))
-			c.tellWaiters(id, errors.New("panic"))
-		}
-	}()
+	defer crash.Contain(func(err error) { // its lease lapses
+		slog.Error("a conversation panicked", "conversation", id, "error", err)
+		c.tellWaiters(id, errors.New("panic"))
+	})
 	for {
 		mine, err := c.lease(c.ctx, id)
 		switch {
@@ -104,9 +102,11 @@ var errLost = errors.New("the lease was lost")
 // node goes on.
 func (c *Chat) workLeased(id string) (lost bool) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
+	defer cancel(nil) // also when what is done below panics
 	beating := make(chan struct{})
 	go func() {
 		defer close(beating)
+		defer crash.Contain(cancel)
 		tick := time.NewTicker(c.Lease / 3)
 		defer tick.Stop()
 		for {

@@ -13,6 +13,7 @@ import (
 	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/assistant"
+	"parley/internal/crash"
 	"parley/internal/event"
 	"parley/internal/store"
 )
@@ -114,7 +115,7 @@ func (c *Chat) untilTakenOver(ctx context.Context, id string) (_ context.Context
 	ctx, stop := context.WithCancelCause(ctx)
 	c.stopWith(id, stop)
 	var looking sync.WaitGroup
-	looking.Go(func() {
+	crash.Go(&looking, func() {
 		tick := time.NewTicker(lookForTakeover)
 		defer tick.Stop()
 		for {
@@ -127,7 +128,7 @@ func (c *Chat) untilTakenOver(ctx context.Context, id string) (_ context.Context
 				stop(errTakenOver)
 			}
 		}
-	})
+	}, stop)
 	return ctx, func() {
 		c.stopWith(id, nil)
 		stop(nil)

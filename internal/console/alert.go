@@ -74,7 +74,9 @@ func (c *Console) alertForm(r *request, a *parley.Alert, kind parley.AlertKind, 
 	if a != nil {
 		f.list = behindAlert(a, time.Now(), r.zone())
 	}
-	f.endpoint = r.who.User.WebhookURL
+	if f.endpoint = r.who.User.WebhookURL; f.endpoint != "" && !r.may("GET /webhooks") {
+		f.endpoint = "the account's endpoint"
+	}
 	if c.Alerts.Mail.On() {
 		f.mailTo = r.who.User.Email
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"parley/internal/crash"
 	"parley/internal/event"
 	"parley/internal/store"
 	"parley/internal/web"
@@ -71,7 +72,7 @@ func (e *ears) listen(topics []string) {
 			continue
 		}
 		quit := make(chan struct{})
-		e.wg.Go(func() {
+		crash.Go(&e.wg, func() {
 			for {
 				var one event.Event
 				select {
@@ -88,7 +89,7 @@ func (e *ears) listen(topics []string) {
 				default: // awake already
 				}
 			}
-		})
+		}, crash.Log("the news of a page"))
 		e.stops[topic] = func() { stop(); close(quit) }
 	}
 	for topic, stop := range e.stops {

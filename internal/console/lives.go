@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/crash"
 	"parley/internal/web"
 )
 
@@ -46,7 +47,7 @@ func (c *Console) lives(r *request) (*answer, error) {
 		sub := r.Request.Clone(ctx)
 		sub.URL, sub.RequestURI, sub.Pattern = to, at, ""
 		sub.Header.Del("Accept-Encoding") // why it is refused is put into an event
-		wg.Go(func() { c.ride(shared, at, sub) })
+		crash.Go(&wg, func() { c.ride(shared, at, sub) }, crash.Log("the news of a page", "path", web.LoggedPath(sub.URL.Path)))
 	}
 	over := make(chan struct{})
 	go func() { defer close(over); wg.Wait() }()

@@ -227,6 +227,9 @@ func leastRole(pattern string) parley.Role {
 	return parley.RoleOwner
 }
 
+// may says whether the reader may use a pattern of routes.
+func (r *request) may(pattern string) bool { return r.who.Role().Includes(leastRole(pattern)) }
+
 // may says whether a role may do what a link or a form of a page leads to. Other servers, and what anybody may see, are
 // none of its business.
 func (c *Console) may(role parley.Role, method, address string) bool {

@@ -1,12 +1,13 @@
 package console
 
 import (
+	"parley"
 	"parley/internal/setup"
 )
 
 // setupPage says what the account, and the server for its operator, has and lacks. The overview fetches its card.
 func (c *Console) setupPage(r *request) (*answer, error) {
-	list, err := c.Setup.Of(r.Context(), r.who.User)
+	list, err := c.Setup.Of(r.Context(), r.who.User, r.who.Role().Includes(parley.RoleOwner))
 	if err != nil {
 		return nil, err
 	}

@@ -118,7 +118,7 @@ func (c *Console) trunkEdit(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return show(t.Name, trunkEditor(c.editTrunk(t, treeOf(t), nil))), nil
+	return show(t.Name, trunkEditor(c.editTrunk(t, treeOf(t.For(r.who.Role())), nil))), nil
 }
 
 func (c *Console) trunkSave(r *request) (*answer, error) {

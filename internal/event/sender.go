@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/crash"
 	"parley/internal/egress"
 	"parley/internal/store"
 )
@@ -100,10 +101,10 @@ func (s *Sender) round(ctx context.Context, attempts *sync.WaitGroup) (full bool
 	for i := range claimed {
 		d := &claimed[i]
 		s.count(d.Lane, 1)
-		attempts.Go(func() {
+		crash.Go(attempts, func() {
 			defer s.free(d.Lane)
 			s.deliver(context.WithoutCancel(ctx), d)
-		})
+		}, crash.Log("the delivery of a webhook", "delivery", d.ID))
 	}
 	return full, nil
 }

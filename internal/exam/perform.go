@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
 
 	"parley"
+	"parley/internal/crash"
 	"parley/internal/rehearsal"
 	"parley/internal/store"
 )
@@ -84,7 +84,7 @@ func (h *hands) take(ctx context.Context) error {
 		h.mu.Lock()
 		h.cancel[r.ID] = cancel
 		h.mu.Unlock()
-		h.busy.Go(func() {
+		crash.Go(&h.busy, func() {
 			defer func() {
 				h.mu.Lock()
 				delete(h.cancel, r.ID)
@@ -93,7 +93,7 @@ func (h *hands) take(ctx context.Context) error {
 				h.rouse() // there is room again
 			}()
 			h.perform(performing, ctx, r)
-		})
+		}, crash.Log("the performance of a test", "result", r.ID))
 	}
 	return err
 }
@@ -166,12 +166,10 @@ func (h *hands) perform(ctx, serving context.Context, r *parley.TestResult) {
 
 // survive turns a panic into an error.
 func (h *hands) survive(fn func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			slog.Error("performing a test panicked", "panic", p, "stack", string(debug.Stack()))
-			err = errors.New("the server failed to perform it; its log says why")
-		}
-	}()
+	defer crash.Contain(func(e error) {
+		slog.Error("performing a test panicked", "error", e)
+		err = errors.New("the server failed to perform it; its log says why")
+	})
 	return fn()
 }
 

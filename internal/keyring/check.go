@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/internal/ai"
+	"parley/internal/crash"
 	"parley/internal/store"
 )
 
@@ -148,7 +149,7 @@ func ask(ctx context.Context, list []Checked) {
 		if v.Vendor.Check == nil || v.Findings != nil {
 			continue
 		}
-		wg.Go(func() {
+		crash.Go(&wg, func() {
 			v.Findings = v.Vendor.Check(ctx)
 			if v.Source != Entered && v.Source != Own {
 				return
@@ -156,7 +157,7 @@ func ask(ctx context.Context, list []Checked) {
 			for n := range v.Findings {
 				v.Findings[n].Text = plain(v.Findings[n].Text, v.Key().Secret)
 			}
-		})
+		}, crash.Log("the check of a vendor", "vendor", v.Vendor.Code))
 	}
 	wg.Wait()
 }

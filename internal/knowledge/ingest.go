@@ -15,6 +15,7 @@ import (
 
 	"parley"
 	"parley/internal/ai"
+	"parley/internal/crash"
 	"parley/internal/document"
 	"parley/internal/search"
 	"parley/internal/store"
@@ -139,9 +140,10 @@ func (p *processing) run(ctx context.Context) error {
 	beating := make(chan struct{})
 	go func() {
 		defer close(beating)
+		defer crash.Contain(stop)
 		p.beat(ctx, stop)
 	}()
-	err := p.process(ctx)
+	err := crash.Run(func() error { return p.process(ctx) })
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

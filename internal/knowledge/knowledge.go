@@ -13,6 +13,7 @@ import (
 
 	"parley"
 	"parley/internal/blob"
+	"parley/internal/crash"
 	"parley/internal/document"
 	"parley/internal/search"
 	"parley/internal/store"
@@ -150,7 +151,7 @@ func (d *Library) each(ctx context.Context, what string, do func(context.Context
 	tick := time.NewTicker(d.lease() / 3)
 	defer tick.Stop()
 	for {
-		if err := do(ctx); err != nil && ctx.Err() == nil {
+		if err := crash.Run(func() error { return do(ctx) }); err != nil && ctx.Err() == nil {
 			slog.Error(what, "error", err)
 		}
 		select {

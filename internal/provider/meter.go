@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"parley/internal/ai"
+	"parley/internal/crash"
 )
 
 // What vendors are used for is noted in the ai.Tally of the conversation, by these, which stand before them. They also
@@ -94,7 +95,7 @@ func (v countedVoice) Speak(ctx context.Context, as ai.Speech, texts <-chan stri
 	ctx, cancel := context.WithCancelCause(ctx)
 	given := make(chan string)
 	var passing sync.WaitGroup
-	passing.Go(func() {
+	crash.Go(&passing, func() {
 		defer close(given)
 		for {
 			select {
@@ -113,7 +114,7 @@ func (v countedVoice) Speak(ctx context.Context, as ai.Speech, texts <-chan stri
 				return
 			}
 		}
-	})
+	}, cancel)
 	err := v.Synthesizer.Speak(ctx, as, given, yield)
 	cancel(nil)
 	passing.Wait()

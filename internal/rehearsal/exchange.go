@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/internal/crash"
 	"parley/internal/simulator/phone"
 )
 
@@ -32,7 +33,7 @@ func newExchange() (*exchange, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	e := &exchange{phone: handset, stop: stop, waiting: map[string]chan *phone.Incoming{}}
-	e.running.Go(func() {
+	crash.Go(&e.running, func() {
 		for {
 			in, err := handset.Next(ctx)
 			if err != nil {
@@ -40,7 +41,7 @@ func newExchange() (*exchange, error) {
 			}
 			e.ring(in)
 		}
-	})
+	}, crash.Log("the exchange of the tests' telephones"))
 	return e, nil
 }
 

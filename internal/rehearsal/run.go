@@ -13,6 +13,7 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/crash"
 	"parley/internal/simulator/phone"
 )
 
@@ -116,7 +117,7 @@ func (n *Runner) Run(ctx context.Context, cases []Case) []Result {
 			defer func() { <-room }()
 			began := time.Now()
 			if r.Err = context.Cause(ctx); r.Err == nil {
-				r.Err = n.perform(ctx, r)
+				r.Err = crash.Run(func() error { return n.perform(ctx, r) })
 			}
 			r.Took = time.Since(began)
 			mu.Lock()
@@ -210,7 +211,8 @@ func (n *Runner) telephone(ctx context.Context, r *Result, c *Case, a *callee, t
 			return call, nil, hangUp, err
 		}
 		l = &live{}
-		follower.Go(func() { _ = a.follow(following, id, l) }) // what it lacks is in the record
+		crash.Go(&follower, func() { _ = a.follow(following, id, l) }, // what it lacks is in the record
+			crash.Log("the following of a call", "call", id))
 		return call, l, hangUp, err
 	})
 	if err != nil && !errors.Is(err, errLimit) {

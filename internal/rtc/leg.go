@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +16,7 @@ import (
 
 	"parley"
 	"parley/internal/audio"
+	"parley/internal/crash"
 	"parley/internal/rtp"
 )
 
@@ -116,12 +115,7 @@ func describe(answer, opus string) string {
 // attend waits for the browser, tells then of it, and cleans up when the call is over.
 func (l *Leg) attend(then func(*Leg, error)) {
 	defer l.release()
-	defer func() {
-		if v := recover(); v != nil {
-			slog.Error("what was to follow a browser's call panicked", "panic", v, "stack", string(debug.Stack()))
-			l.end(parley.ProviderFailure)
-		}
-	}()
+	defer crash.Contain(l.crashed)
 	wait := time.NewTimer(l.server.Connect)
 	defer wait.Stop()
 	stop := context.AfterFunc(l.server.ctx, func() { l.end(parley.Shutdown) })
@@ -176,6 +170,9 @@ func (l *Leg) end(cause error) {
 	l.ended, l.cause = true, cause
 	close(l.done)
 }
+
+// crashed ends the call after a panic, which Run returns: its owner logs it with the call's id.
+func (l *Leg) crashed(err error) { l.end(fmt.Errorf("%w: %w", parley.ProviderFailure, err)) }
 
 // Done is closed when the call is over.
 func (l *Leg) Done() <-chan struct{} { return l.done }
@@ -241,12 +238,7 @@ type stream struct {
 // Write takes a packet. Sound from before the leg's Run or after it is heard by nobody. A packet that causes a panic
 // ends its own call.
 func (s *stream) Write(packet []byte) (int, error) {
-	defer func() {
-		if v := recover(); v != nil {
-			slog.Error("a browser's packet made the call panic", "panic", v, "stack", string(debug.Stack()))
-			s.leg.end(parley.ProviderFailure)
-		}
-	}()
+	defer crash.Contain(s.leg.crashed)
 	if m := s.leg.media.Load(); s.sound && m != nil {
 		m.packet(packet, s.leg.now(m))
 	}
@@ -275,6 +267,7 @@ func (l *Leg) clock(ctx context.Context, m *media) {
 	c := rtp.NewClock(m.begun)
 	c.Align(l.server.began, grid)
 	c.Run(l.done, func(at time.Duration, missed int) {
+		defer crash.Contain(l.crashed)
 		m.tick(at, missed)
 		if m.silence(at) > l.server.Silence {
 			l.end(parley.MediaTimeout)
@@ -318,6 +311,7 @@ func (l *Leg) attach(d *webrtc.DataChannel) {
 		l.waiting = nil
 	})
 	d.OnMessage(func(msg webrtc.DataChannelMessage) {
+		defer crash.Contain(l.crashed)
 		var in struct{ Type, Key string }
 		if len(msg.Data) > mostMessage || json.Unmarshal(msg.Data, &in) != nil || in.Type != "digit" ||
 			len(in.Key) != 1 || !audio.ValidKeys(in.Key) {

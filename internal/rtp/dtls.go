@@ -18,6 +18,8 @@ import (
 	"github.com/pion/dtls/v3/pkg/crypto/selfsign"
 	"github.com/pion/logging"
 	"github.com/pion/transport/v4/packetio"
+
+	"parley/internal/crash"
 )
 
 // DTLS is how both ends find keys by themselves (DTLS-SRTP, RFC 5763 and 5764): by a handshake on the way of the sound,
@@ -116,12 +118,12 @@ func (s *Session) shake(a *Agreement, told netip.AddrPort, control bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTime)
 	h.cancel, s.shaking[control] = cancel, h
 	h.cover().agree(unknown, unknown)
-	s.shakers.Go(func() {
+	crash.Go(&s.shakers, func() {
 		defer cancel()
 		if err := h.run(ctx); err != nil {
 			h.fail(err)
 		}
-	})
+	}, s.crashed)
 }
 
 // unshake ends a handshake, or the connection that came of it. The caller holds the lock.
@@ -147,7 +149,7 @@ func (h *handshake) fail(err error) {
 	}
 }
 
-// Failed says why the sound can't be encrypted; nil while nothing is wrong.
+// Failed says why the sound can't be encrypted, or what panic ended the session; nil while nothing is wrong.
 func (s *Session) Failed() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

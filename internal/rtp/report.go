@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/pion/rtcp"
+
+	"parley/internal/crash"
 )
 
 // Stats are a session's counts so far.
@@ -166,9 +168,13 @@ func (s *Session) reportCover() *cover {
 
 // control takes what came to RTCP's own port. Its source is judged like that of the audio.
 func (s *Session) control(data []byte, from netip.AddrPort, at time.Duration) {
+	defer crash.Contain(s.crashed)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := &s.reports
+	if crash.Is(s.failed) {
+		return
+	}
 	if isHandshake(data) {
 		s.feed(data, from, at, true)
 		return

@@ -10,6 +10,7 @@ import (
 	pion "github.com/pion/rtp"
 
 	"parley/internal/audio"
+	"parley/internal/crash"
 )
 
 // Session carries the audio of a call over a socket. It calls its peer one call at a time, under no lock.
@@ -48,7 +49,7 @@ type Session struct {
 	cover   cover
 	shaking map[bool]*handshake // false: for the sound; true: for RTCP on its own port
 	shakers sync.WaitGroup      // goroutines of these
-	failed  error               // why no keys were found for the sound
+	failed  error               // why no keys were found for the sound, or a panic: from then on nothing is taken and nothing is sent
 
 	dialled struct {
 		sync.Mutex
@@ -130,8 +131,8 @@ func (s *Session) Run(done <-chan struct{}, watch func()) {
 	}
 	s.socket.kept = nil
 	var readers sync.WaitGroup
-	readers.Go(func() { s.read(s.socket.rtp, done, s.packet) })
-	readers.Go(func() { s.read(s.socket.rtcp, done, s.control) })
+	crash.Go(&readers, func() { s.read(s.socket.rtp, done, s.packet) }, s.crashed)
+	crash.Go(&readers, func() { s.read(s.socket.rtcp, done, s.control) }, s.crashed)
 	NewClock(s.began).Run(done, func(at time.Duration, missed int) {
 		s.tick(at, missed)
 		watch()
@@ -140,12 +141,29 @@ func (s *Session) Run(done <-chan struct{}, watch func()) {
 	_ = s.socket.rtcp.SetReadDeadline(past)
 	readers.Wait()
 	s.peer.Stop()
-	s.mu.Lock()
-	s.report(s.time(), true)
-	s.unshake(false)
-	s.unshake(true)
-	s.mu.Unlock()
+	s.part()
 	s.shakers.Wait()
+}
+
+// part says goodbye.
+func (s *Session) part() {
+	defer crash.Contain(s.crashed)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.unshake(true)
+	defer s.unshake(false)
+	if !crash.Is(s.failed) {
+		s.report(s.time(), true)
+	}
+}
+
+// crashed ends the session's work after a panic. Its owner finds the panic by Failed, and ends the call.
+func (s *Session) crashed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !crash.Is(s.failed) { // the first says what is wrong
+		s.failed = err
+	}
 }
 
 // read takes packets until done is closed and the socket's deadline is set.
@@ -165,11 +183,14 @@ func (s *Session) read(conn *net.UDPConn, done <-chan struct{}, take func([]byte
 	}
 }
 
-// packet takes what came from the network.
+// packet takes what came from the network. A packet that a decoder panics on ends its own call.
 func (s *Session) packet(data []byte, from netip.AddrPort, at time.Duration) {
+	defer crash.Contain(s.crashed)
 	s.mu.Lock()
 	defer s.peer.Tell()
-	s.take(data, from, at)
+	if !crash.Is(s.failed) {
+		s.take(data, from, at)
+	}
 }
 
 func (s *Session) take(data []byte, from netip.AddrPort, at time.Duration) {
@@ -304,8 +325,11 @@ func (s *Session) takeDialled() {
 
 // tick moves 20 ms of audio in both directions.
 func (s *Session) tick(at time.Duration, missed int) {
+	defer crash.Contain(s.crashed)
 	s.mu.Lock()
-	s.peer.Tick(at, missed)
+	if !crash.Is(s.failed) {
+		s.peer.Tick(at, missed)
+	}
 	s.peer.Tell()
 }
 

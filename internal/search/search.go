@@ -14,6 +14,7 @@ import (
 
 	"parley"
 	"parley/internal/ai"
+	"parley/internal/crash"
 	"parley/internal/store"
 )
 
@@ -49,7 +50,13 @@ func (x *Index) Search(ctx context.Context, userID, knowledgebaseID int64, query
 		query = strings.ToValidUTF8(query[:queryBytes], "")
 	}
 	near := make(chan []int64, 1)
-	go func() { near <- x.near(ctx, knowledgebaseID, revision, query) }()
+	go func() {
+		defer crash.Contain(func(err error) {
+			slog.Error("the search by meaning panicked", "knowledgebase", knowledgebaseID, "error", err)
+			near <- nil
+		})
+		near <- x.near(ctx, knowledgebaseID, revision, query)
+	}()
 	rankings, chunks, err := x.byWords(ctx, knowledgebaseID, total, query)
 	byMeaning := <-near
 	if err != nil {

@@ -5,8 +5,10 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +17,7 @@ import (
 	"parley"
 	"parley/internal/ai"
 	"parley/internal/assistant"
+	"parley/internal/crash"
 	"parley/internal/keyring"
 )
 
@@ -45,16 +48,15 @@ type Check struct {
 type Setup struct {
 	Keys       *keyring.Ring
 	Assistants *assistant.Studio
-	Server     []Check // what its operator alone is shown
+	Server     []Check // what is shown to those who manage the operator's account, and to nobody else
 
 	mu   sync.Mutex
-	kept map[int64]*report // by user
+	kept map[seen]*report
 }
 
 // report is what was found for a user.
 type report struct {
 	revision keyring.Revision
-	operator bool
 	asked    time.Time
 	done     chan struct{} // closed when list is there
 	list     []Part
@@ -65,29 +67,36 @@ const (
 	checkTime = 25 * time.Second
 )
 
-// Of lists the parts of a user's setup, and of the server's for its operator. What was found less than a minute ago is
-// told again, unless keys have changed since.
-func (s *Setup) Of(ctx context.Context, u *parley.User) ([]Part, error) {
+// seen is who is told of a report: those who manage an account, or its other people.
+type seen struct {
+	user              int64
+	operator, manages bool
+}
+
+// Of lists the parts of a user's setup, and of the server's for those who manage the operator's account. What is wrong with keys is
+// told to those who may change them. What was found less than a minute ago is told again, unless keys have changed since.
+func (s *Setup) Of(ctx context.Context, u *parley.User, manages bool) ([]Part, error) {
+	as := seen{u.ID, u.Operator, manages}
 	revision := s.Keys.Revision(u.ID)
 	s.mu.Lock()
-	r := s.kept[u.ID]
-	if r == nil || r.revision != revision || r.operator != u.Operator || time.Since(r.asked) > keptFor {
-		r = &report{revision: revision, operator: u.Operator, asked: time.Now(), done: make(chan struct{})}
-		for id, old := range s.kept {
+	r := s.kept[as]
+	if r == nil || r.revision != revision || time.Since(r.asked) > keptFor {
+		r = &report{revision: revision, asked: time.Now(), done: make(chan struct{})}
+		for other, old := range s.kept {
 			if time.Since(old.asked) > keptFor {
-				delete(s.kept, id)
+				delete(s.kept, other)
 			}
 		}
 		if s.kept == nil {
-			s.kept = map[int64]*report{}
+			s.kept = map[seen]*report{}
 		}
-		s.kept[u.ID] = r
+		s.kept[as] = r
 		s.mu.Unlock()
 		// Others may wait for it too: it goes on without the one who asked first.
 		free, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTime)
 		defer cancel()
 		defer close(r.done)
-		r.list = s.look(free, u)
+		r.list = s.look(free, u, manages)
 		return r.list, context.Cause(ctx)
 	}
 	s.mu.Unlock()
@@ -100,17 +109,20 @@ func (s *Setup) Of(ctx context.Context, u *parley.User) ([]Part, error) {
 }
 
 // look looks at everything at once.
-func (s *Setup) look(ctx context.Context, u *parley.User) []Part {
+func (s *Setup) look(ctx context.Context, u *parley.User, manages bool) []Part {
 	checks := s.Server
-	if !u.Operator {
+	if !u.Operator || !manages {
 		checks = nil
 	}
 	server := make([]Part, len(checks))
 	var wg sync.WaitGroup
 	for i, c := range checks {
-		wg.Go(func() { server[i] = worst(c, c.Ask(ctx)) })
+		crash.Go(&wg, func() { server[i] = worst(c, c.Ask(ctx)) }, func(err error) {
+			slog.Error("a look at the server panicked", "part", c.Code, "error", err)
+			server[i] = Part{Code: c.Code, Name: c.Name, State: Fail, Text: "It could not be looked at: the server's log says why."}
+		})
 	}
-	list := append(s.vendors(ctx, u), s.assistants(ctx, u.ID))
+	list := append(s.vendors(ctx, u, manages), s.assistants(ctx, u.ID))
 	wg.Wait()
 	list = append(list, server...)
 	for i := range list {
@@ -201,19 +213,24 @@ func (s *Setup) assistants(ctx context.Context, userID int64) Part {
 
 // vendors says whether something thinks, speaks and listens for a user, and whether all that should does. What is wrong
 // with the server's own keys and settings is told to its operator alone.
-func (s *Setup) vendors(ctx context.Context, u *parley.User) []Part {
+func (s *Setup) vendors(ctx context.Context, u *parley.User, manages bool) []Part {
 	cat := s.Assistants.Catalog.For(u.ID)
 	model, voices, ears := wanted{part: ai.TheModel}, wanted{part: ai.TheVoice}, wanted{part: ai.TheRecognizer}
 	for _, v := range s.Keys.Check(ctx, u.ID) {
-		if !u.Operator && v.Source != keyring.Own {
-			for i := range v.Findings {
-				v.Findings[i].Text = "the server's operator is told why"
-			}
+		operator, why := u.Operator && manages, ""
+		switch {
+		case v.Source == keyring.Own && !manages:
+			why = "the account's administrators are told why"
+		case v.Source != keyring.Own && !operator:
+			why = "the server's operator is told why"
+		}
+		for i := range v.Findings {
+			v.Findings[i].Text = cmp.Or(why, v.Findings[i].Text)
 		}
 		if v.Models != nil && len(v.Models()) > 0 {
 			model.add(v, v.Name)
 		}
-		if u.Operator {
+		if operator {
 			for _, w := range []*wanted{&model, &voices, &ears} {
 				w.retires(v.Retiring)
 			}

@@ -3,6 +3,7 @@ package setup_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -51,7 +52,7 @@ func TestSetup(t *testing.T) {
 		}}}}
 	u := storetest.User(t, db, 0)
 	parts := func() map[string]setup.Part {
-		list, err := s.Of(t.Context(), u)
+		list, err := s.Of(t.Context(), u, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,10 +117,10 @@ func TestProviderThatRefuses(t *testing.T) {
 	}
 	t.Cleanup(keys.Close)
 	s := &setup.Setup{Keys: keys, Assistants: &assistant.Studio{DB: db, Catalog: keys.Catalog, Providers: keys.Providers}}
-	u := storetest.User(t, db, 0)
+	u, manages := storetest.User(t, db, 0), true
 	expect := func(why string) {
 		t.Helper()
-		list, err := s.Of(t.Context(), u)
+		list, err := s.Of(t.Context(), u, manages)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,6 +135,35 @@ func TestProviderThatRefuses(t *testing.T) {
 	expect("the server's operator is told why.")
 	u.Operator = true
 	expect("http")
+	manages = false
+	expect("the server's operator is told why.") // nor a viewer's in the operator's account
+}
+
+// Nobody but those who manage the operator's account is told of the server.
+func TestServerIsTheManagersBusiness(t *testing.T) {
+	db := storetest.SQLite(t, store.Rules{})
+	keys, err := keyring.Open(t.Context(), db, provider.All(nobody()), "", func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(keys.Close)
+	s := &setup.Setup{Keys: keys, Assistants: &assistant.Studio{DB: db, Catalog: keys.Catalog, Providers: keys.Providers},
+		Server: []setup.Check{{Code: "jobs", Name: "Job workers", Ask: func(context.Context) []parley.Finding {
+			return []parley.Finding{{State: parley.DoctorOK, Text: "running"}}
+		}}}}
+	u := storetest.User(t, db, 0)
+	for range 2 { // what was found for one is not told to another
+		for _, c := range []struct{ operator, manages, told bool }{{true, true, true}, {true, false, false}, {false, true, false}, {false, false, false}} {
+			u.Operator = c.operator
+			list, err := s.Of(t.Context(), u, c.manages)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if told := slices.ContainsFunc(list, func(p setup.Part) bool { return p.Code == "jobs" }); told != c.told {
+				t.Errorf("%+v: told of the server: %v", c, told)
+			}
+		}
+	}
 }
 
 // Its operator is told which models that the server's settings name are retired soon, or were, and the owner of assistants
@@ -170,7 +200,7 @@ func TestRetiring(t *testing.T) {
 		}
 		for _, operator := range []bool{false, true} {
 			u.Operator = operator
-			list, err := s.Of(t.Context(), u)
+			list, err := s.Of(t.Context(), u, true)
 			if err != nil {
 				t.Fatal(err)
 			}

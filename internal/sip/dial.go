@@ -231,7 +231,7 @@ func (a *attempt) wait(ctx context.Context, tx *sipgo.ClientTx, try *sipgo.Reque
 	provisional := false
 	takeBack := func() {
 		l := a.leg
-		l.server.begin(func() { l.server.takeBack(l, tx, try, h, provisional) })
+		l.begin(func() { l.server.takeBack(l, tx, try, h, provisional) })
 	}
 	var silent <-chan time.Time
 	if patience > 0 {

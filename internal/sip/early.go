@@ -2,6 +2,7 @@ package sip
 
 import (
 	"parley/internal/audio"
+	"parley/internal/crash"
 	"parley/internal/rtp"
 )
 
@@ -44,6 +45,7 @@ func (a *attempt) listen(d *description) {
 	a.heard = o
 	go func() {
 		defer close(o.over)
+		defer crash.Contain(crash.Log("the sound before an answer", "trunk", l.trunkID()))
 		m.Run(o.done, func() {})
 	}()
 }

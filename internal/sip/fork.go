@@ -90,7 +90,7 @@ func (l *leg) provisional(res *sipgo.Response) *fork {
 	f.rseq = rseq
 	req := f.request(sipgo.PRACK)
 	req.AppendHeader(sipgo.NewHeader("RAck", strconv.FormatUint(uint64(rseq), 10)+" "+res.CSeq().Value()))
-	f.server.begin(func() { f.ask(f.server.ctx, req) })
+	f.leg.begin(func() { f.ask(f.server.ctx, req) })
 	return f
 }
 
@@ -189,7 +189,7 @@ func (l *leg) lost(res *sipgo.Response) {
 		l.mu.Lock()
 		l.losers[tag] = ack
 		l.mu.Unlock()
-		l.server.begin(func() { f.ask(f.server.ctx, f.request(sipgo.BYE)) })
+		l.begin(func() { f.ask(f.server.ctx, f.request(sipgo.BYE)) })
 	}
 }
 

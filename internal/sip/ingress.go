@@ -2,6 +2,7 @@ package sip
 
 import (
 	"bytes"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -9,12 +10,18 @@ import (
 	"time"
 
 	sipgo "github.com/emiago/sipgo/sip"
+
+	"parley/internal/crash"
 )
 
 // admit reports whether a message may go on to the transactions. It runs before anything is remembered or answered: a
 // message that matches no trunk and no call leaves no trace, challenges and refusals are sent from here without any
 // state, and only as many calls begin as there is room for. stream is nil for UDP.
-func (s *Server) admit(data []byte, from netip.AddrPort, stream *connection) bool {
+func (s *Server) admit(data []byte, from netip.AddrPort, stream *connection) (in bool) {
+	defer crash.Contain(func(err error) { // a message that it panics on is dropped
+		in = false
+		slog.Error("the firewall panicked on a SIP message", "from", from, "error", err)
+	})
 	if len(bytes.TrimLeft(data, "\r\n\x00")) == 0 {
 		return false // a keep-alive
 	}
@@ -38,7 +45,7 @@ func (s *Server) admit(data []byte, from netip.AddrPort, stream *connection) boo
 		return false
 	}
 	g := ingress{s: s, req: req, from: from, stream: stream, friend: friend, local: local}
-	in := g.admit(x)
+	in = g.admit(x)
 	if !in && !g.answered && !friend {
 		s.firewall.turnAway(from)
 	}

@@ -109,7 +109,7 @@ func (in *Invite) reliably(r *reliable, res *sipgo.Response) error {
 	if err := in.respond(res); err != nil {
 		return err
 	}
-	in.server.begin(func() { in.insist(r, res) })
+	in.leg.begin(func() { in.insist(r, res) })
 	return nil
 }
 
@@ -232,7 +232,7 @@ func (in *Invite) confirmed(res *sipgo.Response, offered *ours) error {
 	if err := in.respond(res); err != nil {
 		return err
 	}
-	l.server.begin(func() { l.confirm(in.tx, res, p) })
+	l.begin(func() { l.confirm(in.tx, res, p) })
 	return nil
 }
 

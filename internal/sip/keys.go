@@ -18,7 +18,7 @@ func (l *leg) dialByInfo(keys string) bool {
 	idle := st.telling == ""
 	st.telling += keys
 	if idle {
-		l.server.begin(l.tellKeys)
+		l.begin(l.tellKeys)
 	}
 	return true
 }

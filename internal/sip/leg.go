@@ -16,6 +16,7 @@ import (
 
 	"parley"
 	"parley/internal/audio"
+	"parley/internal/crash"
 	"parley/internal/rtp"
 )
 
@@ -279,7 +280,9 @@ func (l *leg) Run(ctx context.Context, p audio.Peer) error {
 
 	defer context.AfterFunc(l.server.ctx, func() { l.end(parley.Shutdown, true) })()
 	defer context.AfterFunc(ctx, func() { l.end(context.Cause(ctx), true) })()
-	m.Run(l.done, func() { l.watch(m) })
+	if err := crash.Run(func() error { m.Run(l.done, func() { l.watch(m) }); return nil }); err != nil {
+		l.crashed(err)
+	}
 	stats := m.Stats()
 	l.last.Store(&stats)
 	l.sound.Store(nil) // timers of SIP's know the leg for another 32 s: the conversation is not theirs to keep
@@ -302,7 +305,10 @@ func (l *leg) pressed(key byte) {
 // watch refreshes the call's session, and ends a call that has fallen silent.
 func (l *leg) watch(m *rtp.Session) {
 	l.timed(time.Now())
-	if err := m.Failed(); err != nil {
+	if err := m.Failed(); crash.Is(err) {
+		l.crashed(err)
+		return
+	} else if err != nil {
 		slog.Warn("a call ends because its sound can't be encrypted", "trunk", l.trunkID(), "error", err)
 		l.end(parley.Explain(fmt.Errorf("%w: %w", parley.MediaTimeout, err), "%s", uncovered), true)
 		return
@@ -327,6 +333,17 @@ func (l *leg) watch(m *rtp.Session) {
 			"trunk", l.trunkID(), "peer", l.peer())
 	}
 	l.end(parley.MediaTimeout, true)
+}
+
+// crashed ends the call after a panic, which Run returns: its owner logs it with the call's id.
+func (l *leg) crashed(err error) { l.end(fmt.Errorf("%w: %w", parley.ProviderFailure, err), true) }
+
+// begin runs f in a goroutine that the server's Run waits for. A panic ends this call.
+func (l *leg) begin(f func()) {
+	l.server.begin(func() {
+		defer crash.Contain(l.crashed)
+		f()
+	})
 }
 
 // uncovered is what the owner is told of a handshake that failed.
@@ -370,7 +387,7 @@ func (l *leg) end(cause error, bye bool) {
 	}
 	close(l.done)
 	if bye {
-		l.server.begin(l.hangUp)
+		l.begin(l.hangUp)
 	}
 	if !running {
 		l.release()

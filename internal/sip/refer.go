@@ -63,7 +63,7 @@ func (l *leg) referred(req *sipgo.Request, tx *sipgo.ServerTx) {
 	}
 	res.AppendHeader(l.ownContact())
 	_ = tx.Respond(res)
-	l.server.begin(r.run)
+	l.begin(r.run)
 }
 
 // referral reads a REFER. A transfer without Replaces is refused: whom we call is the trunk's owner's to say, and not
@@ -173,7 +173,7 @@ func (r *referral) run() {
 	l := r.leg
 	ctx, stop := context.WithTimeoutCause(l.server.ctx, transferTime, parley.NoAnswer)
 	defer stop()
-	l.server.begin(func() {
+	l.begin(func() {
 		select {
 		case <-l.done:
 			stop()
@@ -182,7 +182,7 @@ func (r *referral) run() {
 	})
 	trying := r.notice(&l.dialog, 100, phrase(100), false)
 	r.trying = make(chan struct{})
-	l.server.begin(func() { defer close(r.trying); trying() })
+	l.begin(func() { defer close(r.trying); trying() })
 	if err := r.call(ctx); err != nil {
 		r.failed(err)
 		return

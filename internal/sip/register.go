@@ -15,6 +15,8 @@ import (
 	"time"
 
 	sipgo "github.com/emiago/sipgo/sip"
+
+	"parley/internal/crash"
 )
 
 // registration keeps us registered with a trunk: without it a trunk's calls don't find us (RFC 3261, section 10.2).
@@ -69,6 +71,7 @@ func (r *registration) holds() bool { return time.Now().Before(r.until) }
 
 // loadTrunks fetches the trunks and updates the registrations.
 func (s *Server) loadTrunks(ctx context.Context) {
+	defer crash.Contain(crash.Log("the reading of the SIP trunks"))
 	if s.config.Trunks == nil {
 		return
 	}
@@ -115,6 +118,7 @@ func (s *Server) follow(trunks []Trunk) {
 		s.work++
 		go func() {
 			defer s.leave()
+			defer crash.Contain(crash.Log("the registration of a trunk", "trunk", t.ID))
 			r.run(ctx)
 		}()
 	}
@@ -151,7 +155,7 @@ func (s *Server) reindex(trunks []Trunk) {
 func (r *registration) run(ctx context.Context) {
 	expires, failures, raised := wantExpires, 0, false
 	for ctx.Err() == nil {
-		got, err := r.ask(ctx, expires)
+		got, err := r.try(ctx, expires)
 		var tooBrief brief
 		var wait time.Duration
 		switch {
@@ -184,6 +188,15 @@ func (r *registration) run(ctx context.Context) {
 		defer cancel()
 		_, _ = r.ask(ctx, 0)
 	}
+}
+
+// try asks once. After a panic it is tried again like after any other failure.
+func (r *registration) try(ctx context.Context, expires int) (got int, err error) {
+	defer crash.Contain(func(e error) {
+		slog.Error("the registration of a trunk panicked", "trunk", r.trunk.ID, "error", e)
+		err = errors.New("the registration failed on this server: its log says why")
+	})
+	return r.ask(ctx, expires)
 }
 
 // lostConnection registers again if we had done so over a TCP connection that is gone: calls came over it.

@@ -111,8 +111,8 @@ func (in *Invite) takeOver(l *leg) {
 	p := &pending{seq: in.req.CSeq().SeqNo, offer: offered, acked: make(chan struct{})}
 	st.pending = p
 	_ = in.tx.Respond(res) // a lost one is sent again
-	l.server.begin(func() { l.confirm(in.tx, res, p) })
-	l.server.begin(func() { _, _ = former.ask(l.server.ctx, former.request(sipgo.BYE)) })
+	l.begin(func() { l.confirm(in.tx, res, p) })
+	l.begin(func() { _, _ = former.ask(l.server.ctx, former.request(sipgo.BYE)) })
 }
 
 // become makes another dialog the call's, and returns the former one.

@@ -1,11 +1,13 @@
 package sip
 
 import (
+	"log/slog"
 	"time"
 
 	sipgo "github.com/emiago/sipgo/sip"
 
 	"parley"
+	"parley/internal/crash"
 )
 
 // serve is called by the library, in its own goroutine, for every request that begins a transaction. The firewall lets
@@ -16,9 +18,18 @@ func (s *Server) serve(req *sipgo.Request, tx *sipgo.ServerTx) {
 		return
 	}
 	defer s.leave()
+	var l *leg
+	defer crash.Contain(func(err error) {
+		_ = tx.Respond(respond(req, 500))
+		if l == nil {
+			slog.Error("the handling of a SIP request panicked", "method", req.Method, "error", err)
+			return
+		}
+		l.crashed(err)
+	})
 	if tag := tagOf(req.To().Params); tag != "" {
 		s.mu.Lock()
-		l := s.legs[req.CallID().Value()+" "+tag]
+		l = s.legs[req.CallID().Value()+" "+tag]
 		s.mu.Unlock()
 		s.within(l, req, tx)
 	} else if req.Method == sipgo.INVITE {
@@ -172,7 +183,7 @@ func (l *leg) reinvite(req *sipgo.Request, tx *sipgo.ServerTx) {
 		st.pending = nil
 		return
 	}
-	l.server.begin(func() { l.confirm(tx, res, p) })
+	l.begin(func() { l.confirm(tx, res, p) })
 }
 
 // settle ends whatever is still open from their last INVITE before a new one. A far end that sends a new one has our

@@ -14,6 +14,7 @@ import (
 	sipgo "github.com/emiago/sipgo/sip"
 
 	"parley"
+	"parley/internal/crash"
 	"parley/internal/rtp"
 )
 
@@ -236,20 +237,26 @@ func (s *Server) watch(ctx context.Context) {
 			return
 		case <-s.refresh:
 		case <-poll.C:
-			s.digest.sweep(time.Now())
-			s.forgetLost(5 * time.Second)
-			s.sweepLadders()
+			s.sweep()
 		case <-look.C:
 			if busy.CompareAndSwap(false, true) {
-				looking.Go(func() {
+				crash.Go(&looking, func() {
 					defer busy.Store(false)
 					s.survey(ctx)
-				})
+				}, crash.Log("the look at the places of trunks"))
 			}
 			continue
 		}
 		s.loadTrunks(ctx)
 	}
+}
+
+// sweep forgets what is over.
+func (s *Server) sweep() {
+	defer crash.Contain(crash.Log("the sweep of the telephone"))
+	s.digest.sweep(time.Now())
+	s.forgetLost(5 * time.Second)
+	s.sweepLadders()
 }
 
 // endAll ends every call.
@@ -292,6 +299,7 @@ func (s *Server) begin(f func()) {
 	s.mu.Unlock()
 	go func() {
 		defer s.leave()
+		defer crash.Contain(crash.Log("the exchange of SIP messages"))
 		f()
 	}()
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	sipgo "github.com/emiago/sipgo/sip"
+
+	"parley/internal/crash"
 )
 
 // A trunk's domain may lead to several places. Those of trunks in use are asked now and then whether they are there
@@ -52,10 +54,10 @@ func (s *Server) survey(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			}
-			asked.Go(func() {
+			crash.Go(&asked, func() {
 				defer func() { <-places }()
 				s.look(ctx, &t, h)
-			})
+			}, crash.Log("the look at a place of a trunk", "trunk", t.ID))
 		}
 	}
 }

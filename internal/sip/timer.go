@@ -179,7 +179,7 @@ func (l *leg) timed(now time.Time) {
 		busy := *s
 		busy.next = time.Time{}
 		if l.session.CompareAndSwap(s, &busy) {
-			l.server.begin(func() { l.refresh(&busy) })
+			l.begin(func() { l.refresh(&busy) })
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/crash"
 )
 
 // Mailbox takes a caller's message: they hear a greeting and a tone, and what they say then is recorded and
@@ -67,10 +68,13 @@ func (b *Mailbox) Run(ctx context.Context, leg audio.Leg) (res Result) {
 			fail(ai.TheRecognizer.Of(err))
 		} else {
 			m.ear = ear
-			wg.Go(m.follow)
+			crash.Go(&wg, m.follow, m.crashed)
 		}
 	}
-	err := leg.Run(ctx, m)
+	err := crash.Run(func() error { return leg.Run(ctx, m) })
+	if crash.Is(err) {
+		fail(err)
+	}
 	res.Over = parley.Now()
 	if m.recording != nil {
 		fail(m.recording.Close())
@@ -242,6 +246,14 @@ func (m *message) follow() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.gone = true
+	m.tellChange()
+}
+
+// crashed notes that what was said is not followed any more.
+func (m *message) crashed(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failed, m.gone = errors.Join(m.failed, err), true
 	m.tellChange()
 }
 

@@ -2,12 +2,12 @@ package voice
 
 import (
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"time"
 
 	"parley"
 	"parley/internal/audio"
+	"parley/internal/crash"
 	"parley/internal/turn"
 )
 
@@ -45,7 +45,7 @@ func (r *run) own() {
 // guard ends the call when the current work panics. The owner goes on: it still has to report on the call.
 func (r *run) guard() {
 	if v := recover(); v != nil {
-		r.panicked(v, debug.Stack())
+		r.panicked(&crash.Error{Value: v, Stack: debug.Stack()})
 	}
 }
 
@@ -292,10 +292,9 @@ func (r *run) fail(err error) {
 	})
 }
 
-// panicked ends this call, and this call alone.
-func (r *run) panicked(v any, stack []byte) {
-	slog.ErrorContext(r.ctx, "call panicked", "panic", v, "stack", string(stack))
-	r.noted(fmt.Errorf("%w: %v", errPanic, v))
+// panicked ends this call, and this call alone. Its owner logs what happened (Result.Err).
+func (r *run) panicked(err error) {
+	r.noted(fmt.Errorf("%w: %w", errPanic, err))
 	if !r.over {
 		r.over = true
 		r.reason = parley.ProviderFailure
@@ -306,8 +305,8 @@ func (r *run) panicked(v any, stack []byte) {
 // escaped is deferred by code that doesn't run on the owner's goroutine: its panic ends the call too.
 func (r *run) escaped() {
 	if v := recover(); v != nil {
-		stack := debug.Stack()
-		r.inbox.post(func() { r.panicked(v, stack) })
+		err := &crash.Error{Value: v, Stack: debug.Stack()}
+		r.inbox.post(func() { r.panicked(err) })
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"parley/internal/audio"
+	"parley/internal/crash"
 )
 
 // Recording writes both sides of a call, or of one of its legs. The disk may be slow and the leg must not wait, so audio
@@ -87,6 +88,7 @@ func pad(dst []int16, f audio.Frame, n int) []int16 {
 
 func (r *Recording) write() {
 	defer close(r.done)
+	defer crash.Contain(r.keep)
 	silence := make(audio.Frame, r.size)
 	for p := range r.queue {
 		for range p.lost {

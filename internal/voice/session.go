@@ -11,6 +11,7 @@ import (
 	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/crash"
 	"parley/internal/turn"
 )
 
@@ -257,6 +258,9 @@ func (r *run) converse(p Persona) (err error) {
 func (r *run) endReason(ctx context.Context, legErr error) parley.EndedReason {
 	if reason, ok := errors.AsType[parley.EndedReason](context.Cause(ctx)); ok {
 		return reason
+	}
+	if crash.Is(legErr) {
+		r.noted(fmt.Errorf("the leg: %w", legErr))
 	}
 	if reason, ok := errors.AsType[parley.EndedReason](legErr); ok {
 		if reason == parley.CustomerHangup {

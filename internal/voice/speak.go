@@ -9,6 +9,7 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/crash"
 	"parley/internal/lang"
 )
 
@@ -219,7 +220,7 @@ func (t *stream) run() error {
 	t.stall.Stop()
 	defer t.stall.Stop()
 	texts := make(chan string)
-	feeding.Go(func() { t.feed(ctx, texts) })
+	crash.Go(&feeding, func() { t.feed(ctx, texts) }, cancel)
 	t.begin()
 	vendor := t.m.Synthesizer
 	if t.flight != nil {

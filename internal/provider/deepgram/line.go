@@ -9,6 +9,7 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/crash"
 	"parley/internal/provider/wire"
 )
 
@@ -149,7 +150,7 @@ func (p *pool) get(ctx context.Context, as ai.Speech, fresh bool) (*line, error)
 		conn.Close()
 		return nil, &ai.Error{Kind: ai.Unreachable, Err: wire.ErrClosed}
 	}
-	p.running.Go(func() { l.receive(p) })
+	crash.Go(&p.running, func() { l.receive(p) }, crash.Log("the reading of a voice of Deepgram's"))
 	return l, nil
 }
 
@@ -200,14 +201,14 @@ func (p *pool) clear(l *line, flushes int) {
 	p.mu.Lock()
 	closed := p.closed
 	if !closed {
-		p.running.Go(func() {
+		crash.Go(&p.running, func() {
 			if l.clear() {
 				l.stale += flushes
 				p.put(l)
 			} else {
 				p.drop(l)
 			}
-		})
+		}, crash.Log("the clearing of a voice of Deepgram's"))
 	}
 	p.mu.Unlock()
 	if closed {

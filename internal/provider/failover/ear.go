@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley/internal/ai"
+	"parley/internal/crash"
 )
 
 // EarBudget is how long after the end of an utterance an ear may take for its text, if no setting says otherwise.
@@ -41,7 +42,7 @@ func (r *Recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	e.present, e.continuous = l, l.Continuous()
 	e.timer = time.NewTimer(time.Hour)
 	e.timer.Stop()
-	e.wg.Go(func() { e.run(l) })
+	crash.Go(&e.wg, func() { e.run(l) }, crash.Log("the listening of several vendors"))
 	return e, nil
 }
 
@@ -269,6 +270,6 @@ func (e *ear) replace(l *listener, failed error) *listener {
 	}
 	e.await()
 	e.mu.Unlock()
-	e.wg.Go(l.Close)
+	crash.Go(&e.wg, l.Close, crash.Log("the end of a vendor's listening", "vendor", l.link.Name))
 	return next
 }

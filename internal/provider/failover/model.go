@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley/internal/ai"
+	"parley/internal/crash"
 )
 
 // ModelBudget is how long a model may take until its first word, if no setting says otherwise.
@@ -115,13 +116,16 @@ func (r *reply) ask() bool {
 	req := r.continued()
 	r.wg.Go(func() {
 		defer cancel(nil)
-		a.reply, a.err = link.Do.Generate(ctx, req, func(d ai.Delta) error {
-			select {
-			case r.news <- news{a, d}:
-				return nil
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
+		a.err = crash.Run(func() (err error) {
+			a.reply, err = link.Do.Generate(ctx, req, func(d ai.Delta) error {
+				select {
+				case r.news <- news{a, d}:
+					return nil
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			})
+			return err
 		})
 		r.ends <- a
 	})

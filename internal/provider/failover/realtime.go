@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/internal/ai"
+	"parley/internal/crash"
 )
 
 // Speaking is a realtime model with the voice in which it speaks, "" where it writes.
@@ -238,6 +239,7 @@ func (t *turns) Close() {
 // run passes the session's events on until it ends, or has failed.
 func (t *turns) run() {
 	defer close(t.out)
+	defer crash.Contain(func(err error) { t.tell(ai.RealtimeEvent{Kind: ai.RealtimeLost, Err: ai.TheModel.Of(err)}) })
 	defer t.timer.Stop()
 	defer t.pass.void()
 	defer t.RealtimeSession.Close()

@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"parley/internal/ai"
+	"parley/internal/crash"
 )
 
 // VoiceBudget is how long a voice may take until its first audio, if no setting says otherwise. In the middle of its
@@ -55,7 +56,7 @@ func (s Synthesizer) Speak(ctx context.Context, as ai.Speech, texts <-chan strin
 	}
 	defer r.settle()
 	defer cancel(nil) // before that
-	r.wg.Go(func() { r.script.fill(ctx, texts) })
+	crash.Go(&r.wg, func() { r.script.fill(ctx, texts) }, cancel)
 	return r.run()
 }
 
@@ -178,16 +179,18 @@ func (r *speech) ask() bool {
 	r.wait()
 	as, texts := r.as, make(chan string)
 	as.Voice = link.Do.Voice
-	r.wg.Go(func() { r.script.feed(ctx, u.text, u.from, texts) })
+	crash.Go(&r.wg, func() { r.script.feed(ctx, u.text, u.from, texts) }, cancel)
 	r.wg.Go(func() {
 		defer cancel(nil)
-		u.err = link.Do.Synthesizer.Speak(ctx, as, texts, func(s ai.Sound) error {
-			select {
-			case r.news <- sound{u, s}:
-				return <-u.taken
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
+		u.err = crash.Run(func() error {
+			return link.Do.Synthesizer.Speak(ctx, as, texts, func(s ai.Sound) error {
+				select {
+				case r.news <- sound{u, s}:
+					return <-u.taken
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			})
 		})
 		r.ends <- u
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/crash"
 	"parley/internal/provider/rest"
 	"parley/internal/provider/wire"
 )
@@ -291,11 +293,11 @@ func (s *live) run(conn *wire.Conn) {
 		}
 	})
 	var wg sync.WaitGroup
-	wg.Go(func() { s.box.Run(s.ctx) })
-	wg.Go(s.watch)
+	crash.Go(&wg, func() { s.box.Run(s.ctx) }, s.crashed)
+	crash.Go(&wg, s.watch, s.crashed)
 	var err error
 	for conn != nil {
-		err = s.read(conn)
+		err = crash.Run(func() error { return s.read(conn) })
 		conn.Close()
 		conn = s.moved()
 	}
@@ -312,6 +314,14 @@ func (s *live) tell(e ai.RealtimeEvent) {
 	select {
 	case s.out <- e:
 	case <-s.ctx.Done():
+	}
+}
+
+// crashed ends the session after a panic, as if the vendor had.
+func (s *live) crashed(err error) {
+	slog.Error("a session with a realtime model panicked", "error", err)
+	for _, c := range s.conns() {
+		c.Close()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/crash"
 )
 
 const (
@@ -66,7 +67,8 @@ func (e *sphinxEar) run(ctx context.Context) {
 		_ = n.wait(ctx) // the first utterance will find it ready, or ask again
 	}
 	for number := 0; ctx.Err() == nil; number++ {
-		text, err := e.utterance(ctx, number)
+		var text string
+		err := crash.Run(func() (err error) { text, err = e.utterance(ctx, number); return err })
 		if ctx.Err() != nil {
 			return
 		}

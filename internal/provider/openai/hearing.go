@@ -9,6 +9,7 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/crash"
 )
 
 const (
@@ -141,10 +142,13 @@ func (e *ear) ask() {
 				maxWaiting)}
 		} else {
 			partial := func(text string) error { return e.tell(ai.Transcript{Utterance: u.number, Text: text}) }
-			said, err := e.r.transcribe(e.ctx, e.h, &u.sound, partial)
-			if t.Err = err; err == nil {
-				t.Text, t.Language = said.text, oneOf(e.h.Language, e.h.Others, said.languages)
-			}
+			t.Err = crash.Run(func() error {
+				said, err := e.r.transcribe(e.ctx, e.h, &u.sound, partial)
+				if err == nil {
+					t.Text, t.Language = said.text, oneOf(e.h.Language, e.h.Others, said.languages)
+				}
+				return err
+			})
 			u.sound.drop()
 		}
 		_ = e.tell(t) // when nobody wants it any more the others fail at once

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/crash"
 	"parley/internal/provider/rest"
 	"parley/internal/provider/wire"
 )
@@ -261,9 +263,9 @@ func (s *session) run() {
 	defer close(s.out)
 	stop := context.AfterFunc(s.ctx, s.conn.Close)
 	var wg sync.WaitGroup
-	wg.Go(func() { s.box.Run(s.ctx) })
-	wg.Go(s.watch)
-	err := s.read()
+	crash.Go(&wg, func() { s.box.Run(s.ctx) }, s.crashed)
+	crash.Go(&wg, s.watch, s.crashed)
+	err := crash.Run(s.read)
 	ended := s.ctx.Err() != nil
 	s.cancel()
 	if stop() {
@@ -295,6 +297,12 @@ func (s *session) tell(e ai.RealtimeEvent) {
 	case s.out <- e:
 	case <-s.ctx.Done():
 	}
+}
+
+// crashed ends the session after a panic, as if the vendor had.
+func (s *session) crashed(err error) {
+	slog.Error("a session with a realtime model panicked", "error", err)
+	s.conn.Close()
 }
 
 // Events implements ai.RealtimeSession.

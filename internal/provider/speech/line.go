@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley/internal/ai"
+	"parley/internal/crash"
 	"parley/internal/provider/wire"
 )
 
@@ -91,8 +92,9 @@ func (p *pool) open(ctx context.Context, as ai.Speech) (c *channel, warm bool, e
 	}
 	l.add(c)
 	p.lines[sort] = append(p.lines[sort], l)
-	p.wg.Go(l.read)
-	p.wg.Go(l.watch)
+	crashed := func(err error) { l.fail(&ai.Error{Kind: ai.Malformed, Err: err}) }
+	crash.Go(&p.wg, l.read, crashed)
+	crash.Go(&p.wg, l.watch, crashed)
 	return c, false, nil
 }
 

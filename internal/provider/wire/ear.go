@@ -10,6 +10,7 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/crash"
 )
 
 // Protocol is a vendor's listening protocol on one Conn. Its methods are called by one goroutine, the Ear's. An error
@@ -120,8 +121,13 @@ func (e *Ear) run() {
 	defer close(e.out)
 	in, taken := make(chan message), make(chan struct{})
 	var reading sync.WaitGroup
-	reading.Go(func() { e.receive(in, taken) })
-	err := e.follow(in, taken)
+	crash.Go(&reading, func() { e.receive(in, taken) }, func(err error) {
+		select {
+		case in <- message{err: err}:
+		case <-e.ctx.Done():
+		}
+	})
+	err := crash.Run(func() error { return e.follow(in, taken) })
 	if e.ctx.Err() != nil {
 		e.protocol.Bye()
 	} else if err != nil && !errors.Is(err, ErrClosed) {

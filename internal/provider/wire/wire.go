@@ -18,6 +18,7 @@ import (
 	"github.com/coder/websocket"
 
 	"parley/internal/ai"
+	"parley/internal/crash"
 )
 
 const (
@@ -75,7 +76,7 @@ func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
 	c := &Conn{ws: ws}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	if o.Ping > 0 {
-		c.pings.Go(func() { c.ping(o.Ping) })
+		crash.Go(&c.pings, func() { c.ping(o.Ping) }, c.cancel)
 	}
 	return c, nil
 }
