@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"mime/multipart"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -23,6 +22,7 @@ import (
 	"parley/internal/simulator/phone"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
+	"parley/internal/testenv"
 )
 
 // benchCampaign measures campaigns: claims among 1,000,000 leads and what it costs to look at 1,000 campaigns, on
@@ -244,12 +244,11 @@ func (b *bench) dialling() error {
 		return err
 	}
 	b.undo = append(b.undo, exchange.Close)
-	probe, err := net.ListenPacket("udp", "127.0.0.1:0")
+	port, release, err := testenv.Reserve(1)
 	if err != nil {
 		return err
 	}
-	port := probe.LocalAddr().(*net.UDPAddr).Port
-	probe.Close()
+	b.undo = append(b.undo, release)
 	p, err := b.serve(nil, "PARLEY_SIP_LISTEN=127.0.0.1:"+strconv.Itoa(port), "PARLEY_CALL_DAILY_SPEND=0",
 		"PARLEY_DRAIN=1s")
 	if err != nil {

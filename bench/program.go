@@ -20,6 +20,7 @@ import (
 
 	"parley"
 	"parley/internal/store"
+	"parley/internal/testenv"
 )
 
 // bench is one group's run: the program under test and what must be cleaned up.
@@ -84,12 +85,12 @@ func (b *bench) serve(seed func(ctx context.Context, db *store.DB, u *parley.Use
 	if err := b.seed(data, seed); err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, release, err := testenv.Reserve(1)
 	if err != nil {
 		return nil, err
 	}
-	p.addr = l.Addr().String()
-	l.Close()
+	b.undo = append(b.undo, release)
+	p.addr = fmt.Sprintf("127.0.0.1:%d", port)
 	cmd := exec.Command(b.binary, "serve")
 	cmd.Env = append(append(os.Environ(), "PARLEY_DATA="+data, "PARLEY_SECRET_KEY="+secret, "PARLEY_LISTEN="+p.addr,
 		"PARLEY_RATE_API=off", "PARLEY_PRICES="+plans,

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -24,6 +23,7 @@ import (
 	"parley/internal/provider/openai"
 	"parley/internal/simulator/phone"
 	"parley/internal/store"
+	"parley/internal/testenv"
 )
 
 // benchVoice measures calls: telephones of this process speak with the program over real RTP on loopback, with a
@@ -324,12 +324,12 @@ func (p *program) waterfalls(n int) (steps [6]int64, err error) {
 func (b *bench) telephone(v *vendor, env ...string) (p *program, at netip.AddrPort, assistant int64, err error) {
 	cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "bench", TTSModel: "bench",
 		STTModel: "bench"})))
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	port, release, err := testenv.Reserve(1)
 	if err != nil {
 		return nil, at, 0, err
 	}
-	at = conn.LocalAddr().(*net.UDPAddr).AddrPort()
-	conn.Close()
+	b.undo = append(b.undo, release)
+	at = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))
 	p, err = b.serve(func(ctx context.Context, db *store.DB, u *parley.User, _ string) error {
 		a := &parley.Assistant{}
 		form.Defaults(a)

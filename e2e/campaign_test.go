@@ -22,6 +22,7 @@ import (
 	"parley/internal/audio"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
+	"parley/internal/testenv"
 )
 
 // campaign makes a campaign of the first assistant, which must be outbound.
@@ -237,7 +238,7 @@ func (c *crowd) total(t *testing.T) (n int) {
 // joinLine runs one more node, with its own telephone line, on another node's database.
 func (l *line) joinLine(t *testing.T) *program {
 	t.Helper()
-	first := block(t)
+	first := testenv.Ports(t, 800)
 	own := *l.program
 	own.env = append(append([]string{}, l.env...), fmt.Sprintf("PARLEY_SIP_LISTEN=127.0.0.1:%d", first),
 		fmt.Sprintf("PARLEY_RTP_PORTS=%d-%d", first+2, first+501))

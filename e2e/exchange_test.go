@@ -20,6 +20,7 @@ import (
 	"parley"
 	"parley/internal/simulator/phone"
 	"parley/internal/store/storetest"
+	"parley/internal/testenv"
 )
 
 // goroutines counts the program's goroutines, from /metrics.
@@ -236,7 +237,7 @@ func TestPhoneTrunk(t *testing.T) {
 func TestPhoneNodes(t *testing.T) {
 	t.Parallel()
 	one := telephone(t, "PARLEY_DATABASE="+storetest.Postgres(t), "PARLEY_SECRET_KEY=the same on all nodes")
-	at := block(t)
+	at := testenv.Ports(t, 800)
 	// for the nodes that join
 	one.env = append(one.env, fmt.Sprintf("PARLEY_SIP_LISTEN=127.0.0.1:%d", at),
 		fmt.Sprintf("PARLEY_RTP_PORTS=%d-%d", at+2, at+501))

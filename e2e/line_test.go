@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -22,6 +21,7 @@ import (
 	"parley"
 	"parley/internal/carrier/carriertest"
 	"parley/internal/store"
+	"parley/internal/testenv"
 )
 
 const secretKey = "0123456789abcdef0123456789abcdef"
@@ -246,12 +246,7 @@ func TestLineKilled(t *testing.T) {
 
 // An incoming message through Twilio is answered by the number's assistant, and the answer's delivery status is known.
 func TestTwilioWebhooks(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := l.Addr().String()
-	l.Close()
+	at := fmt.Sprintf("127.0.0.1:%d", testenv.Ports(t, 1))
 	public := "http://" + at
 	carrier := carriertest.NewServer(t)
 	p := start(t, append(twilio(carrier), "PARLEY_LISTEN="+at, "PARLEY_PUBLIC_URL="+public)...)

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -10,17 +9,13 @@ import (
 
 	"parley/internal/ai/aitest"
 	"parley/internal/store/storetest"
+	"parley/internal/testenv"
 )
 
 // join runs one more node on another node's database until the test ends.
 func (p *program) join(t *testing.T) *program {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := l.Addr().String()
-	l.Close()
+	at := fmt.Sprintf("127.0.0.1:%d", testenv.Ports(t, 1))
 	node := &program{URL: "http://" + at, Email: p.Email, Password: p.Password, Key: p.Key, Assistant: p.Assistant,
 		AssistantUUID: p.AssistantUUID,
 		log:           &logBuffer{}, env: append(append([]string{}, p.env...), "PARLEY_DATA="+t.TempDir(),

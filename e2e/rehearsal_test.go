@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"testing"
 
 	"parley/internal/ai/aitest"
+	"parley/internal/testenv"
 )
 
 // rehearse runs parley test, and returns what it printed and its exit status.
@@ -144,15 +144,8 @@ func TestRehearsalStranger(t *testing.T) {
 	t.Parallel()
 	need(t, "flite")
 	need(t, "sipp")
-	var ports [2]int
-	for i := range ports {
-		l, err := net.ListenPacket("udp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports[i] = l.LocalAddr().(*net.UDPAddr).Port
-		l.Close()
-	}
+	first := testenv.Ports(t, 12)
+	ports := [2]int{first, first + 10} // sipp takes some above the second for sound
 	echo := exec.CommandContext(t.Context(), "sipp", "-sn", "uas", "-i", "127.0.0.1", "-p", strconv.Itoa(ports[0]), "-mi", "127.0.0.1",
 		"-mp", strconv.Itoa(ports[1]), "-rtp_echo", "-nostdin")
 	if err := echo.Start(); err != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -17,7 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,28 +36,10 @@ type line struct {
 	ports int // those from 400 up are for other telephones
 }
 
-// blocks counts the blocks of 1,000 ports that programs under test have for themselves, below the range from which the
-// system assigns ports.
-var blocks atomic.Int32
-
-// block returns the first of 1,000 ports that only this test uses.
-func block(t *testing.T) int {
-	t.Helper()
-	for {
-		first := 12000 + 1000*int((blocks.Add(1)-1)%20)
-		conn, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", first))
-		if err != nil {
-			continue // in use
-		}
-		conn.Close()
-		return first
-	}
-}
-
 // telephone starts the program with a telephone line.
 func telephone(t *testing.T, env ...string) *line {
 	t.Helper()
-	first := block(t)
+	first := needs.Ports(t, 800)
 	l := &line{sip: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(first)), ports: first + 600}
 	l.program = start(t, append([]string{"PARLEY_SIP_LISTEN=" + l.sip.String(),
 		fmt.Sprintf("PARLEY_RTP_PORTS=%d-%d", first+2, first+501), "PARLEY_RATE_API=off",

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -19,7 +17,6 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -56,7 +53,6 @@ type testCmd struct {
 const (
 	testsFailed    exitStatus = 1
 	testsNotDone   exitStatus = 2
-	serverPorts               = 1000
 	serverPatience            = 30 * time.Second
 )
 
@@ -328,27 +324,11 @@ type ownServer struct {
 	accounts int
 }
 
-var introduction = regexp.MustCompile(`(?s)Console +(\S+).*API key +(\S+).*Assistant`)
+var introduction = regexp.MustCompile(`(?s)Console +(\S+).*API key +(\S+).*Softphone +sip:\d+@(\S+)`)
 
-// start starts a server for the tests. Another program may take a port between the moment when it was seen free and the
-// server's start: then others are tried.
-func (c *testCmd) start(ctx context.Context) (o *ownServer, err error) {
-	for range 10 {
-		if o, err = c.startOnce(ctx); !errors.Is(err, errPortTaken) {
-			break
-		}
-	}
-	return o, err
-}
-
-// portTaken is what a server says of a port that it can't have (sip.Server).
-const portTaken = "another program has that port"
-
-var errPortTaken = errors.New("the server for the tests did not start")
-
-// startOnce starts this program as a server with an empty database in a folder of its own. It knows no settings of this
+// start starts this program as a server with an empty database in a folder of its own. It knows no settings of this
 // environment, so that nothing leaves the machine, unless that is asked for.
-func (c *testCmd) startOnce(ctx context.Context) (o *ownServer, err error) {
+func (c *testCmd) start(ctx context.Context) (o *ownServer, err error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -367,11 +347,6 @@ func (c *testCmd) startOnce(ctx context.Context) (o *ownServer, err error) {
 	if err := os.WriteFile(prices, []byte("plans:\n  default: {parallel_calls: 1000, tools: 10000, assistants: 10000, test_conversations: 100000, test_messages: 1000000, test_calls: 1000000}\n"), 0o600); err != nil {
 		return nil, err
 	}
-	first, err := freePorts()
-	if err != nil {
-		return nil, err
-	}
-	o.sip = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(first))
 	o.cmd = exec.Command(program, "serve")
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "PARLEY_") || c.Vendors && !ownSetting(v) {
@@ -379,7 +354,7 @@ func (c *testCmd) startOnce(ctx context.Context) (o *ownServer, err error) {
 		}
 	}
 	o.cmd.Env = append(o.cmd.Env, "PARLEY_DATA="+o.dir, "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_PRICES="+prices,
-		"PARLEY_SIP_LISTEN="+o.sip.String(), fmt.Sprintf("PARLEY_RTP_PORTS=%d-%d", first+2, first+serverPorts-1),
+		"PARLEY_SIP_LISTEN=127.0.0.1:0", "PARLEY_RTP_PORTS=20000-29999",
 		"PARLEY_WEBRTC_LISTEN=off", "PARLEY_RATE_API=off", "PARLEY_RATE_PUBLIC=off",
 		"PARLEY_CALL_PREFIXES=+", "PARLEY_TRUNKS=all", "PARLEY_TRUNK_PRIVATE=on", "PARLEY_TRUNK_CALLER_ID=any")
 	o.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal from the keyboard is ours, and we stop it
@@ -424,12 +399,12 @@ func (c *testCmd) startOnce(ctx context.Context) (o *ownServer, err error) {
 				raw, _ := os.ReadFile(c.Log)
 				told = string(raw)
 			}
-			if strings.Contains(told, portTaken) {
-				return nil, fmt.Errorf("%w: %v\n%s", errPortTaken, err, told)
-			}
 			return nil, fmt.Errorf("the server for the tests did not start: %v\n%s", err, told)
 		}
 		o.url, o.key = m[1], m[2]
+		if o.sip, err = netip.ParseAddrPort(m[3]); err != nil {
+			return nil, fmt.Errorf("the server for the tests says where its telephone is: %w", err)
+		}
 		return o, o.ready(ctx)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
@@ -500,35 +475,10 @@ func (o *ownServer) stop() {
 func ownSetting(v string) bool {
 	name, _, _ := strings.Cut(strings.TrimPrefix(v, "PARLEY_"), "=")
 	for _, own := range []string{"DATA", "DATABASE", "BLOB", "PRICES", "LISTEN", "PUBLIC_", "TLS_", "SIP_", "RTP_",
-		"WEBRTC_", "CARRIER_", "TWILIO_", "WHATSAPP_", "SECRET_KEY", "TRUSTED_", "CONNECTIONS_", "LOG_", "RATE_", "CALL_PREFIXES", "TRUNK"} {
+		"WEBRTC_", "SOFTPHONE", "CARRIER_", "TWILIO_", "WHATSAPP_", "SECRET_KEY", "TRUSTED_", "CONNECTIONS_", "LOG_", "RATE_", "CALL_PREFIXES", "TRUNK"} {
 		if strings.HasPrefix(name, own) {
 			return true
 		}
 	}
 	return false
-}
-
-// freePorts is the first of serverPorts UDP ports that nobody seems to have.
-func freePorts() (int, error) {
-	for range 50 {
-		first := 10_000 + serverPorts*rand.IntN(20)
-		free := true
-		for _, port := range []int{first, first + 2, first + 3, first + 4, first + 10} {
-			l, err := net.ListenPacket("udp", "127.0.0.1:"+strconv.Itoa(port))
-			if err != nil {
-				free = false
-				break
-			}
-			l.Close()
-		}
-		if l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(first)); err != nil {
-			free = false
-		} else {
-			l.Close()
-		}
-		if free {
-			return first, nil
-		}
-	}
-	return 0, errors.New("there are no free ports for the telephone of the tests")
 }

@@ -162,6 +162,7 @@ func TestHostileCallers(t *testing.T) {
 			}
 			_, ended := b.talk(s, theirs)
 			is(t, b.open, true)
+			began := time.Now()
 			c.do(t, b)
 			if c.ends {
 				is(t, ended, error(parley.CustomerHangup))
@@ -171,8 +172,9 @@ func TestHostileCallers(t *testing.T) {
 			p.goesOn(t)
 			theirs.mu.Lock()
 			defer theirs.mu.Unlock()
-			if n := len(theirs.digits); n > 100 {
-				t.Errorf("%d keys were heard", n)
+			// as many as come at once, and then as many as fingers press: a busy machine takes longer to send them
+			if n, most := len(theirs.digits), mostKeys+int(time.Since(began)/keyTime)+1; n > most {
+				t.Errorf("%d keys were heard, and %d may be pressed in that time", n, most)
 			}
 		})
 	}

@@ -2,7 +2,6 @@ package sip
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -76,7 +75,7 @@ func TestBaresipAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ca := newAuthority(t)
-			port := quietPort(t)
+			port := uint16(testenv.Ports(t, 2))
 			b := newBaresip(t, ca, "<sip:+15550001111@127.0.0.1>;regint=0;answermode=auto"+c.account+"\n",
 				fmt.Sprintf("127.0.0.1:%d", port), "-t", "4")
 			s := start(t, Config{})
@@ -108,32 +107,6 @@ func TestBaresipAnswers(t *testing.T) {
 			b.heard(t, 1000)
 		})
 	}
-}
-
-// quietPort returns a port that is free for UDP and TCP, as is the next one. It is below the range that the kernel
-// uses for connections (32768 and up), so that none of them takes it before it is listened on.
-func quietPort(t *testing.T) uint16 {
-	t.Helper()
-	free := func(port int) bool {
-		at := fmt.Sprintf("127.0.0.1:%d", port)
-		u, err := net.ListenPacket("udp", at)
-		if err != nil {
-			return false
-		}
-		defer u.Close()
-		l, err := net.Listen("tcp", at)
-		if err != nil {
-			return false
-		}
-		return l.Close() == nil
-	}
-	for range 1000 {
-		if port := 22_000 + 2*rand.IntN(5000); free(port) && free(port+1) {
-			return uint16(port)
-		}
-	}
-	t.Fatal("no port is free")
-	return 0
 }
 
 // baresip is a running baresip: it plays a tone of 440 Hz.

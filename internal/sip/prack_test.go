@@ -202,7 +202,11 @@ func TestPrackIn(t *testing.T) {
 	if res := c.ask("PRACK", "", "RAck: "+rseq+"  1 INVITE"); !strings.HasPrefix(res, "SIP/2.0 200") {
 		t.Errorf("PRACK: %s", res)
 	}
-	if m := c.receive(300 * time.Millisecond); m != "" {
+	m := c.receive(300 * time.Millisecond)
+	if m == ring { // that was on its way
+		m = c.receive(300 * time.Millisecond)
+	}
+	if m != "" {
 		t.Errorf("after PRACK came\n%s", m)
 	}
 	close(a.ring)

@@ -102,13 +102,23 @@ func (c *call) proves(t *testing.T, r *running, hz float64) {
 		}
 	}()
 	r.phone.hears(t, hz)
-	before := r.own().Stats()
-	r.phone.mu.Lock()
-	since := r.phone.ticks
-	r.phone.mu.Unlock()
-	now := since
-	r.phone.await(t, "a second is heard", func() bool { now = r.phone.ticks; return now >= since+50 })
-	got := r.own().Stats()
+	// A busy machine sends and takes packets in fits: within some seconds there is one with as many as there should be.
+	var before, got rtp.Stats
+	since, now := 0, 0
+	counted := func() bool {
+		before = r.own().Stats()
+		r.phone.mu.Lock()
+		since = r.phone.ticks
+		r.phone.mu.Unlock()
+		r.phone.await(t, "a second is heard", func() bool { now = r.phone.ticks; return now >= since+50 })
+		got = r.own().Stats()
+		came, went := c.lasting(got.Received-before.Received, now-since), c.lasting(got.Sent-before.Sent, now-since)
+		return came && went || c.packet != 0 && (came || went) // some only send such packets, and some only want them
+	}
+	right := counted()
+	for tries := 0; !right && tries < 10; tries++ {
+		right = counted()
+	}
 	if c.suite == rtp.AESGCM && !strings.Contains(r.said(), string(rtp.AESGCM)) {
 		t.Skip("it was built without it")
 	}
@@ -118,8 +128,7 @@ func (c *call) proves(t *testing.T, r *running, hz float64) {
 	if codec := r.own().Media().Codec; codec != cmp.Or(c.codec, audio.PCMU).String() {
 		t.Errorf("they speak %s", codec)
 	}
-	came, went := c.lasting(got.Received-before.Received, now-since), c.lasting(got.Sent-before.Sent, now-since)
-	if !came && !went || c.packet == 0 && !(came && went) { // some only send such packets, and some only want them
+	if !right {
 		t.Errorf("in %d ms there came %d packets, and %d went", 20*(now-since), got.Received-before.Received, got.Sent-before.Sent)
 	}
 	switch c.row {
