@@ -74,6 +74,13 @@ func (a *API) beginRehearsal(ctx context.Context, r *request, in *newRehearsal) 
 		set.Mocks[m.Tool] = stage.Mock{Real: m.Real, Reply: m.Reply, Fails: m.Fails,
 			After: time.Duration(m.AfterMS) * time.Millisecond}
 	}
+	plays := s
+	if set.As != nil {
+		plays = set.As
+	}
+	if err := a.Assistants.CheckStage(s, plays.With(set.Draft), &set); err != nil {
+		return nil, err
+	}
 	out := &begunRehearsal{Message: "Test prepared successfully"}
 	out.Data.Token, err = a.Assistants.Stages.Begin(r.UserID(), s.ID, set, time.Now())
 	return out, err

@@ -7,7 +7,7 @@ import (
 
 func TestRehearsals(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		desk := h.assistant(nil)
+		desk := h.assistant(map[string]any{"system_prompt": "You talk with {{who}}.", "tool_ids": []int64{h.tool(map[string]any{"name": "book"})}})
 		made := h.post("/user/rehearsals", map[string]any{"assistant_id": desk, "now": "2026-06-12T09:00:00+02:00", "words": "told",
 			"variables": map[string]any{"who": "Ana"}, "tools": []any{map[string]any{"tool": "book", "reply": "booked", "after_ms": 10}}},
 			status(201)).json()
@@ -22,6 +22,13 @@ func TestRehearsals(t *testing.T) {
 		h.delete(at, status(200))
 		h.get(at, status(404))
 		h.stranger().post("/user/rehearsals", map[string]any{"assistant_id": desk}, status(404))
+		// What the assistant has not is refused, with what it has.
+		h.post("/user/rehearsals", map[string]any{"assistant_id": desk, "variables": map[string]any{"whom": "Ana"}},
+			status(422)).says("variables", "The assistant uses no variable whom: it has who.")
+		h.post("/user/rehearsals", map[string]any{"assistant_id": desk, "tools": []any{map[string]any{"tool": "bok", "reply": "x"}}},
+			status(422)).says("tools", "The assistant has no tool bok to answer for: it has book.")
+		h.post("/user/rehearsals", map[string]any{"assistant_id": desk, "draft": map[string]any{"system_prompt": "For {{whom}}."},
+			"variables": map[string]any{"whom": "Ana", "who": "Ana"}}, status(201))
 		for name, body := range map[string]map[string]any{
 			"no assistant": {}, "no time": {"assistant_id": desk, "now": "nine"}, "words": {"assistant_id": desk, "words": "sung"},
 			"tool": {"assistant_id": desk, "tools": []any{map[string]any{"reply": "x"}}},

@@ -4,9 +4,12 @@ package assistant
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"parley"
 	"parley/internal/catalog"
@@ -211,6 +214,42 @@ func model(c *catalog.Catalog, id, old *int64, kinds ...parley.ModelKind) *parle
 }
 
 func same(a, b *int64) bool { return a != nil && b != nil && *a == *b }
+
+// CheckStage refuses what a test says of an assistant that has no such thing: answers of tools and values of variables. plays
+// is the assistant as it plays in the test.
+func (d *Studio) CheckStage(live, plays *parley.Assistant, set *stage.Set) error {
+	var wrong parley.Fields
+	var tools, variables []string
+	for _, a := range []*parley.Assistant{live, plays} {
+		for _, t := range a.MidCallTools {
+			if !slices.Contains(tools, t.Name) {
+				tools = append(tools, t.Name)
+			}
+		}
+		variables = append(append(variables, parley.VariableNames(a.Texts()...)...), slices.Collect(maps.Keys(a.Variables))...)
+	}
+	variables = append(variables, parley.BuiltinVariables...)
+	for _, name := range slices.Sorted(maps.Keys(set.Mocks)) {
+		if !slices.Contains(tools, name) {
+			wrong.AddText("tools", fmt.Sprintf("The assistant has no tool %s to answer for: %s.", name, has(tools)))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(set.Variables)) {
+		if !slices.Contains(variables, name) {
+			wrong.AddText("variables", fmt.Sprintf("The assistant uses no variable %s: %s.", name,
+				has(parley.VariableNames(plays.Texts()...))))
+		}
+	}
+	return wrong.Err()
+}
+
+// has says what there is instead.
+func has(names []string) string {
+	if len(names) == 0 {
+		return "it has none"
+	}
+	return "it has " + strings.Join(names, ", ")
+}
 
 // CheckDraft refuses changes that an assistant can't have.
 func (d *Studio) CheckDraft(a *parley.Assistant, draft *parley.Draft) error {

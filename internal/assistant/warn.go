@@ -96,7 +96,17 @@ func (d *Studio) foreign(a *parley.Assistant, s *Speech) (list []string) {
 }
 
 // Speech finds what an assistant speaks and hears with. The error tells its owner why a call can't be held.
-func (d *Studio) Speech(a *parley.Assistant) (s Speech, err error) {
+func (d *Studio) Speech(a *parley.Assistant) (Speech, error) {
+	s, err := d.SpeechTold(a)
+	if err == nil && s.Model == "" && s.Recognizer == "" {
+		err = parley.Explain(nil, "Nothing on this server understands %s: choose another language, or ask its operator to configure a transcriber that does.",
+			d.Catalog.For(a.UserID).Language(a.LanguageID).Name)
+	}
+	return s, err
+}
+
+// SpeechTold is Speech for a test whose words are told: nothing needs to understand the language.
+func (d *Studio) SpeechTold(a *parley.Assistant) (s Speech, err error) {
 	missing := func(format string, args ...any) (Speech, error) { return s, parley.Explain(nil, format, args...) }
 	if a.Mode != "pipeline" {
 		return d.realtime(a)
@@ -119,9 +129,6 @@ func (d *Studio) Speech(a *parley.Assistant) (s Speech, err error) {
 		if p := c.Transcriber(*id); p != nil {
 			s.Recognizer = p.Code
 		}
-	}
-	if s.Recognizer == "" {
-		return missing("Nothing on this server understands %s: choose another language, or ask its operator to configure a transcriber that does.", language.Name)
 	}
 	s.voice, s.user = v, a.UserID
 	s.voices, s.recognizers = d.standIns(a, v), d.listenersAfter(a, s.Recognizer)

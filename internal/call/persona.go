@@ -11,7 +11,13 @@ import (
 
 // persona prepares an assistant to speak and to hear. Errors tell its owner what is missing on this server.
 func (d *Center) persona(a *parley.Assistant, o assistant.Occasion) (voice.Persona, error) {
-	speech, err := d.Assistants.Speech(a)
+	staged := d.Assistants.Stages.Find(o.Test)
+	told := staged != nil && staged.Told
+	find := d.Assistants.Speech
+	if told {
+		find = d.Assistants.SpeechTold
+	}
+	speech, err := find(a)
 	if err != nil {
 		return voice.Persona{}, err
 	}
@@ -49,8 +55,8 @@ func (d *Center) persona(a *parley.Assistant, o assistant.Occasion) (voice.Perso
 		}
 		return p, ai.TheModel.Of(err)
 	}
-	if s := d.Assistants.Stages.Find(o.Test); s != nil && s.Told {
-		p.Recognizer = s.Recognizer()
+	if told {
+		p.Recognizer = staged.Recognizer()
 		return p, nil
 	}
 	p.Recognizer, err = d.Assistants.Listener(speech, vendors.Recognizer)

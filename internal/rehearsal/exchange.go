@@ -87,31 +87,36 @@ func (e *exchange) number() (number string, calls <-chan *phone.Incoming, leave 
 var errUncalled = errors.New("the assistant did not call")
 
 // answered lets a call ring, and takes it or turns it away as the case wants. No call and no error: it was not answered.
-func (c *Case) answered(ctx context.Context, calls <-chan *phone.Incoming, o phone.Options) (*phone.Call, error) {
+// rang is how long it rang.
+func (c *Case) answered(ctx context.Context, calls <-chan *phone.Incoming, o phone.Options) (call *phone.Call,
+	rang time.Duration, err error) {
 	patient, cancel := context.WithTimeoutCause(ctx, ending, errUncalled)
 	defer cancel()
 	var in *phone.Incoming
 	select {
 	case in = <-calls:
 	case <-patient.Done():
-		return nil, context.Cause(patient)
+		return nil, 0, context.Cause(patient)
 	}
 	if c.Pickup.Refuse != 0 {
 		in.Refuse(c.Pickup.Refuse)
-		return nil, nil
+		return nil, 0, nil
 	}
 	in.Ring()
+	began := time.Now()
+	defer func() { rang = time.Since(began) }()
 	var pickup <-chan time.Time
 	if !c.Pickup.Never {
 		pickup = time.After(c.Pickup.After)
 	}
 	select {
 	case <-pickup:
-		return in.AnswerOn(o)
+		call, err = in.AnswerOn(o)
+		return call, 0, err
 	case <-in.Cancel:
-		return nil, nil
+		return nil, 0, nil
 	case <-ctx.Done():
 		in.Refuse(480)
-		return nil, context.Cause(ctx)
+		return nil, 0, context.Cause(ctx)
 	}
 }

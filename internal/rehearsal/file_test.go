@@ -93,6 +93,35 @@ func TestReadCalled(t *testing.T) {
 	}
 }
 
+// Dates and numbers are compared as they are written.
+func TestWritten(t *testing.T) {
+	list, err := Read("a.yaml", []byte("call: desk\nmock: {day: {reply: {date: 2026-06-12, zip: 01234, n: 2.50, ok: true, list: [1, 2026-01-02]}}}\n"+
+		"steps:\n  - say: hello\n  - expect: {tool: \"book{date: 2026-06-12, zip: 01234, at: 2026-06-12T09:00:00Z, phone: +49301234, n: 2}\"}\n"+
+		"end: {variables: {day: 2026-06-12, code: 007}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := list[0].Mocks[0].Reply; got != `{"date":"2026-06-12","list":[1,"2026-01-02"],"n":2.5,"ok":true,"zip":"01234"}` {
+		t.Errorf("the mock answers %s", got)
+	}
+	tool := list[0].Steps[1].Expect.Tools[0]
+	for arguments, want := range map[string]bool{
+		`{"date":"2026-06-12","zip":"01234","at":"2026-06-12T09:00:00Z","phone":"+49301234","n":2}`:   true,
+		`{"date":"2026-06-12","zip":"01234","at":"2026-06-12T09:00:00Z","phone":"+49301234","n":"2"}`: true,
+		`{"date":"2026-06-13","zip":"01234","at":"2026-06-12T09:00:00Z","phone":"+49301234","n":2}`:   false,
+		`{"date":"2026-06-12","zip":"1234","at":"2026-06-12T09:00:00Z","phone":"+49301234","n":2}`:    false,
+		`{"date":"2026-06-12","zip":668,"at":"2026-06-12T09:00:00Z","phone":"+49301234","n":2}`:       false,
+		`{"date":"2026-06-12","zip":"01234","at":"2026-06-12T10:00:00Z","phone":"+49301234","n":2}`:   false,
+	} {
+		if tool.Matches("book", []byte(arguments)) != want {
+			t.Errorf("%s: %t", arguments, !want)
+		}
+	}
+	if v := list[0].End.Variables; !same("2026-06-12", v["day"]) || !same("007", v["code"]) || same("7", v["code"]) {
+		t.Errorf("variables %v", v)
+	}
+}
+
 // least returns a minimal case with one more line.
 func least(line string) string { return "call: desk\nsteps:\n  - say: hello\n" + line }
 
@@ -127,6 +156,8 @@ func TestMistakes(t *testing.T) {
 		"no keys":             {least("  - press: hello"), 4, `"hello" are no keys`},
 		"unknown expect":      {least("  - expect: {tol: book}"), 4, `expect has no "tol": allowed are tool, no_tool`},
 		"tool":                {least("  - expect: {tool: \"book party\"}"), 4, "is not a call of a tool such as book{party: 2}"},
+		"nothing expected":    {least("  - expect: {}"), 4, "expect checks nothing"},
+		"no_tool false":       {least("  - expect: {no_tool: false}"), 4, `no_tool is true, the name of a tool or a list of names, not "false"`},
 		"expect first":        {"call: desk\nsteps:\n  - expect: {says: hello}", 3, "this is the first one"},
 		"press in a chat":     {"call: desk\nchannel: chat\nsteps:\n  - press: \"1\"", 4, "press needs a call, and this is a chat"},
 		"after hang_up":       {least("  - hang_up: true\n  - say: hello"), 5, "nothing but expect can follow hang_up"},

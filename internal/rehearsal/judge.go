@@ -66,6 +66,9 @@ func (c *Case) Judge(t *Timeline, r *Record) []Verdict {
 		}
 		j.fail(c.Line, t.Ended, "it ended with provider_failure"+detail, "a call without a failure")
 	}
+	if t.By == "limit" && len(t.Missed) == 0 {
+		j.fail(c.Line, t.Ended, "it was still going on", "the whole case within %s (limit)", show(c.Limit))
+	}
 	j.end()
 	j.budget()
 	return j.out
@@ -211,11 +214,11 @@ func (j *judge) expect(i int) {
 		j.timing(e, line, act)
 	}
 	for _, tool := range e.Tools {
-		k := slices.IndexFunc(j.r.FunctionCalls, func(f ToolCall) bool {
-			return tool.Matches(f.Name, f.Arguments) && j.after(f, w, act)
-		})
+		k := slices.IndexFunc(j.r.FunctionCalls, func(f ToolCall) bool { return tool.Matches(f.Name, f.Arguments) && j.within(f, w, act) })
 		for k >= 0 && j.used[k] {
-			next := slices.IndexFunc(j.r.FunctionCalls[k+1:], func(f ToolCall) bool { return tool.Matches(f.Name, f.Arguments) })
+			next := slices.IndexFunc(j.r.FunctionCalls[k+1:], func(f ToolCall) bool {
+				return tool.Matches(f.Name, f.Arguments) && j.within(f, w, act)
+			})
 			if next < 0 {
 				k = -1
 				break
@@ -230,7 +233,7 @@ func (j *judge) expect(i int) {
 	}
 	for _, name := range e.NoTools {
 		hit := slices.ContainsFunc(j.r.FunctionCalls, func(f ToolCall) bool {
-			return (name == "*" || f.Name == name) && j.after(f, w, act) && (j.Channel == Chat || ms(f.AtMS) < w.To)
+			return (name == "*" || f.Name == name) && j.within(f, w, act)
 		})
 		what := "no tool"
 		if name != "*" {
@@ -259,26 +262,31 @@ func (j *judge) expect(i int) {
 	}
 }
 
-// after says whether a tool was called after an act had begun.
-func (j *judge) after(f ToolCall, w Span, act int) bool {
+// within says whether a tool was called between an act and the caller's next one.
+func (j *judge) within(f ToolCall, w Span, act int) bool {
 	if j.Channel == Chat {
 		return act >= 0 && f.Step == j.t.Acts[act].Step
 	}
-	return ms(f.AtMS) >= w.From
+	return ms(f.AtMS) >= w.From && ms(f.AtMS) < w.To
 }
 
-// tools lists what was called in a window.
+// tools lists what was called in a window, and where that is nothing, what was called at other times.
 func (j *judge) tools(w Span, act int) string {
-	var all []string
+	var all, others []string
 	for _, f := range j.r.FunctionCalls {
-		if j.after(f, w, act) {
+		if j.within(f, w, act) {
 			all = append(all, f.Name+string(f.Arguments))
+		} else {
+			others = append(others, fmt.Sprintf("%s%s at %s", f.Name, f.Arguments, show(ms(f.AtMS))))
 		}
 	}
-	if len(all) == 0 {
-		return "no tool was called"
+	switch {
+	case len(all) > 0:
+		return "called " + strings.Join(all, ", ")
+	case len(others) > 0 && j.Channel == Call:
+		return "no tool was called then; in other turns " + strings.Join(others, ", ")
 	}
-	return "called " + strings.Join(all, ", ")
+	return "no tool was called"
 }
 
 // timing judges what depends on when sound came.
@@ -356,6 +364,29 @@ func (j *judge) end() {
 	if e.Longest != nil {
 		j.add(j.t.Ended <= *e.Longest, e.Line, j.t.Ended, show(j.t.Ended), "lasts at most %s", show(*e.Longest))
 	}
+	if e.Shortest != nil {
+		j.add(j.t.Ended >= *e.Shortest, e.Line, j.t.Ended, show(j.t.Ended), "lasts at least %s", show(*e.Shortest))
+	}
+	if e.Recorded != nil {
+		got, what := "there is no recording", "it is recorded"
+		if j.r.RecordingURL != "" {
+			got = "there is a recording"
+		}
+		if !*e.Recorded {
+			what = "it is not recorded"
+		}
+		j.add((j.r.RecordingURL != "") == *e.Recorded, e.Line, j.t.Ended, got, "%s", what)
+	}
+	if e.Rings != nil {
+		j.add(j.t.Rang <= *e.Rings, e.Line, 0, show(j.t.Rang), "rings at most %s", show(*e.Rings))
+	}
+	if e.Detail != nil {
+		got := ""
+		if j.r.EndedDetail != nil {
+			got = *j.r.EndedDetail
+		}
+		j.add(e.Detail.In(got), e.Line, j.t.Ended, fmt.Sprintf("%q", got), "the end's detail has %q", e.Detail.Text)
+	}
 	if e.exact {
 		ok := len(e.Tools) == len(j.r.FunctionCalls)
 		for i := range e.Tools {
@@ -369,11 +400,21 @@ func (j *judge) end() {
 		if what == "" {
 			what = "none"
 		}
-		j.add(ok, e.Line, j.t.Ended, j.tools(Span{}, j.lastSay()), "tools called: %s", what)
+		j.add(ok, e.Line, j.t.Ended, j.called(), "tools called: %s", what)
 	}
 }
 
-func (j *judge) lastSay() int { return len(j.t.Acts) - 1 }
+// called lists all calls of tools.
+func (j *judge) called() string {
+	var all []string
+	for _, f := range j.r.FunctionCalls {
+		all = append(all, f.Name+string(f.Arguments))
+	}
+	if len(all) == 0 {
+		return "no tool was called"
+	}
+	return "called " + strings.Join(all, ", ")
+}
 
 func (j *judge) budget() {
 	b, f := &j.Budget, j.Figures(j.t, j.r)
@@ -390,11 +431,32 @@ func (j *judge) budget() {
 	if b.FalseCutoffs != nil {
 		j.add(f.Cutoffs <= *b.FalseCutoffs, b.Line, j.t.Ended, fmt.Sprint(f.Cutoffs), "at most %d false cut-offs", *b.FalseCutoffs)
 	}
+	if b.Pace != nil {
+		got := j.pace()
+		j.add(got >= b.Pace.From && got <= b.Pace.To, b.Line, j.t.Ended, fmt.Sprint(got), "%d to %d words a minute", b.Pace.From, b.Pace.To)
+	}
 	if b.Misheard != nil {
 		share := f.misheard()
 		j.add(share <= *b.Misheard, b.Line, j.t.Ended, fmt.Sprintf("%.0f %%", 100*share), "at most %.0f %% of words misheard",
 			100**b.Misheard)
 	}
+}
+
+// pace is how many words a minute the assistant speaks, its pauses between sentences not counted.
+func (j *judge) pace() int {
+	words, speaking := 0, time.Duration(0)
+	for _, turn := range j.r.Turns {
+		if turn.Speaker == "assistant" {
+			words += len(strings.Fields(plain(turn.Text)))
+		}
+	}
+	for _, u := range j.t.utterances(breath) {
+		speaking += u.To - u.From
+	}
+	if speaking == 0 {
+		return 0
+	}
+	return int(float64(words)/speaking.Minutes() + 0.5)
 }
 
 func show(d time.Duration) string {

@@ -146,47 +146,52 @@ func TestJudge(t *testing.T) {
 		record  func(*Record)
 		fails   string // "" if it passes
 	}{
-		"tool":               {step: `expect: {tool: "book{party: 2}"}`},
-		"other arguments":    {step: `expect: {tool: "book{party: 3}"}`, fails: `tool book{party: 3}; called book{"party":2}`},
-		"other tool":         {step: `expect: {tool: cancel}`, fails: "tool cancel; called book"},
-		"twice":              {step: `expect: {tool: [book, book]}`, fails: "tool book; called book"},
-		"no tool":            {step: `expect: {no_tool: cancel}`},
-		"a tool":             {step: `expect: {no_tool: true}`, fails: "no tool; called book"},
-		"once in all":        {step: `expect: {says: booked}`, more: "end: {tools: [book]}"},
-		"called twice":       {step: `expect: {says: booked}`, more: "end: {tools: [book]}", record: func(r *Record) { r.FunctionCalls = append(r.FunctionCalls, r.FunctionCalls[0]) }, fails: "tools called: book"},
-		"says":               {step: `expect: {says: your table}`},
-		"says something":     {step: `expect: {says: goodbye}`, fails: `says "goodbye"; "Your table is booked."`},
-		"says not":           {step: `expect: {says_not: /gluten/}`},
-		"says it":            {step: `expect: {says_not: booked}`, fails: `says not "booked"`},
-		"understood":         {step: `expect: {heard: one two}`},
-		"misunderstood":      {step: `expect: {heard: three}`, fails: `understood "three"; "one two tree"`},
-		"in time":            {step: `expect: {reply_within: 400ms}`},
-		"late":               {step: `expect: {reply_within: 300ms}`, fails: "reply within 300 ms; it took 400 ms"},
-		"heard in time":      {step: `hear: your table within 400ms`},
-		"heard late":         {step: `hear: your table within 350ms`, fails: `within 350 ms of the caller's last word; it took 400 ms`},
-		"not heard":          {step: `hear: goodbye`, fails: `hear "goodbye"; "Your table is booked."`},
-		"variables":          {step: `hear: reply`, more: `end: {variables: {party: 3, name: ana}}`},
-		"wrong variable":     {step: `hear: reply`, more: `end: {variables: {party: 4}}`, fails: "party is 4; 3"},
-		"missing variable":   {step: `hear: reply`, more: `end: {variables: {phone: /1/}}`, fails: "phone is /1/; <nil>"},
-		"cheap":              {step: `hear: reply`, more: `end: {cost_below: 0.03}`},
-		"dear":               {step: `hear: reply`, more: `end: {cost_below: 0.02}`, fails: "costs less than 0.02; 0.0200"},
-		"reason":             {step: `hear: reply`, more: `end: {reason: customer_hangup}`},
-		"other reason":       {step: `hear: reply`, more: `end: {reason: assistant_hangup}`, fails: "ends with assistant_hangup; customer_hangup"},
-		"broken":             {step: `hear: reply`, record: func(r *Record) { r.EndedReason = "provider_failure" }, fails: "a call without a failure"},
-		"budget":             {step: `hear: reply`, more: `budget: {reply_p95: 400ms, false_cutoffs: 0, dead_air: 1s, greeting: 100ms, misheard: 40%}`},
-		"budget passed":      {step: `hear: reply`, more: `budget: {reply_p95: 399ms}`, fails: "replies' p95 at most 399 ms; 400 ms"},
-		"misheard":           {step: `hear: reply`, more: `budget: {misheard: 30%}`, fails: "at most 30 % of words misheard; 33 %"},
-		"silent":             {drawing: "AAAAAABCCC----AAAA------", kinds: []Kind{Interrupt}, step: `expect: {silent_within: 150ms, stale_packets: 0}`, record: func(r *Record) { r.Turns[0].Interrupted = true }},
-		"silent for a while": {drawing: "AAAAAABCCC----AAAA------", kinds: []Kind{Interrupt}, step: `expect: {silent_within: 150ms}`, fails: "silent within 150 ms; it fell silent and then went on"},
-		"silent late":        {drawing: "AAAAAABBBC----AAAA------", kinds: []Kind{Interrupt}, step: `expect: {silent_within: 150ms}`, record: func(r *Record) { r.Turns[0].Interrupted = true }, fails: "silent within 150 ms; it took 300 ms"},
-		"not silent":         {drawing: "AAAAAABBBBAAAAAAA--------", kinds: []Kind{Interrupt}, step: `expect: {silent_within: 150ms}`, fails: "silent within 150 ms; it went on"},
-		"stale":              {drawing: "AAAAAABCCCB---AAAA------", kinds: []Kind{Interrupt}, step: `expect: {stale_packets: 0}`, fails: "at most 0 stale packets; 5"},
-		"resumes":            {drawing: "AAAAAABCC---AAAA------", kinds: []Kind{Backchannel}, step: `expect: {resumes_within: 400ms}`},
-		"never stops":        {drawing: "AAAAAABBBAAAAAAA------", kinds: []Kind{Backchannel}, step: `expect: {resumes_within: 400ms}`},
-		"resumes late":       {drawing: "AAAAAABCC------AAAA------", kinds: []Kind{Backchannel}, step: `expect: {resumes_within: 400ms}`, fails: "resumes within 400 ms; it took 600 ms"},
-		"doesn't resume":     {drawing: "AAAAAABCC----------------", kinds: []Kind{Backchannel}, step: `expect: {resumes_within: 400ms}`, fails: "it did not go on"},
-		"reply in the pause": {drawing: "AAAA----CCcAcCC----AAAA----", step: `expect: {no_reply_during: pause}`, fails: "no reply during the pause"},
-		"quiet in the pause": {drawing: "AAAA----CCcccCC----AAAA----", step: `expect: {no_reply_during: pause}`},
+		"tool":                  {step: `expect: {tool: "book{party: 2}"}`},
+		"other arguments":       {step: `expect: {tool: "book{party: 3}"}`, fails: `tool book{party: 3}; called book{"party":2}`},
+		"other tool":            {step: `expect: {tool: cancel}`, fails: "tool cancel; called book"},
+		"twice":                 {step: `expect: {tool: [book, book]}`, fails: "tool book; called book"},
+		"tool of a later turn":  {drawing: "AAAA----CCCC----AAAA----CCCC------", step: `expect: {tool: book}`, more: "", record: func(r *Record) { r.FunctionCalls[0].AtMS = 2900 }, fails: "tool book; no tool was called then; in other turns book{\"party\":2} at 2900 ms"},
+		"no tool":               {step: `expect: {no_tool: cancel}`},
+		"a tool":                {step: `expect: {no_tool: true}`, fails: "no tool; called book"},
+		"once in all":           {step: `expect: {says: booked}`, more: "end: {tools: [book]}"},
+		"called twice":          {step: `expect: {says: booked}`, more: "end: {tools: [book]}", record: func(r *Record) { r.FunctionCalls = append(r.FunctionCalls, r.FunctionCalls[0]) }, fails: "tools called: book"},
+		"says":                  {step: `expect: {says: your table}`},
+		"says something":        {step: `expect: {says: goodbye}`, fails: `says "goodbye"; "Your table is booked."`},
+		"says not":              {step: `expect: {says_not: /gluten/}`},
+		"says it":               {step: `expect: {says_not: booked}`, fails: `says not "booked"`},
+		"understood":            {step: `expect: {heard: one two}`},
+		"misunderstood":         {step: `expect: {heard: three}`, fails: `understood "three"; "one two tree"`},
+		"in time":               {step: `expect: {reply_within: 400ms}`},
+		"late":                  {step: `expect: {reply_within: 300ms}`, fails: "reply within 300 ms; it took 400 ms"},
+		"heard in time":         {step: `hear: your table within 400ms`},
+		"heard late":            {step: `hear: your table within 350ms`, fails: `within 350 ms of the caller's last word; it took 400 ms`},
+		"not heard":             {step: `hear: goodbye`, fails: `hear "goodbye"; "Your table is booked."`},
+		"variables":             {step: `hear: reply`, more: `end: {variables: {party: 3, name: ana}}`},
+		"wrong variable":        {step: `hear: reply`, more: `end: {variables: {party: 4}}`, fails: "party is 4; 3"},
+		"missing variable":      {step: `hear: reply`, more: `end: {variables: {phone: /1/}}`, fails: "phone is /1/; <nil>"},
+		"cheap":                 {step: `hear: reply`, more: `end: {cost_below: 0.03}`},
+		"dear":                  {step: `hear: reply`, more: `end: {cost_below: 0.02}`, fails: "costs less than 0.02; 0.0200"},
+		"reason":                {step: `hear: reply`, more: `end: {reason: customer_hangup}`},
+		"other reason":          {step: `hear: reply`, more: `end: {reason: assistant_hangup}`, fails: "ends with assistant_hangup; customer_hangup"},
+		"broken":                {step: `hear: reply`, record: func(r *Record) { r.EndedReason = "provider_failure" }, fails: "a call without a failure"},
+		"budget":                {step: `hear: reply`, more: `budget: {reply_p95: 400ms, false_cutoffs: 0, dead_air: 1s, greeting: 100ms, misheard: 40%}`},
+		"budget passed":         {step: `hear: reply`, more: `budget: {reply_p95: 399ms}`, fails: "replies' p95 at most 399 ms; 400 ms"},
+		"misheard":              {step: `hear: reply`, more: `budget: {misheard: 30%}`, fails: "at most 30 % of words misheard; 33 %"},
+		"silent":                {drawing: "AAAAAABCCC----AAAA------", kinds: []Kind{Interrupt}, step: `expect: {silent_within: 150ms, stale_packets: 0}`, record: func(r *Record) { r.Turns[0].Interrupted = true }},
+		"silent for a while":    {drawing: "AAAAAABCCC----AAAA------", kinds: []Kind{Interrupt}, step: `expect: {silent_within: 150ms}`, fails: "silent within 150 ms; it fell silent and then went on"},
+		"silent late":           {drawing: "AAAAAABBBC----AAAA------", kinds: []Kind{Interrupt}, step: `expect: {silent_within: 150ms}`, record: func(r *Record) { r.Turns[0].Interrupted = true }, fails: "silent within 150 ms; it took 300 ms"},
+		"not silent":            {drawing: "AAAAAABBBBAAAAAAA--------", kinds: []Kind{Interrupt}, step: `expect: {silent_within: 150ms}`, fails: "silent within 150 ms; it went on"},
+		"stale":                 {drawing: "AAAAAABCCCB---AAAA------", kinds: []Kind{Interrupt}, step: `expect: {stale_packets: 0}`, fails: "at most 0 stale packets; 5"},
+		"resumes":               {drawing: "AAAAAABCC---AAAA------", kinds: []Kind{Backchannel}, step: `expect: {resumes_within: 400ms}`},
+		"never stops":           {drawing: "AAAAAABBBAAAAAAA------", kinds: []Kind{Backchannel}, step: `expect: {resumes_within: 400ms}`},
+		"resumes late":          {drawing: "AAAAAABCC------AAAA------", kinds: []Kind{Backchannel}, step: `expect: {resumes_within: 400ms}`, fails: "resumes within 400 ms; it took 600 ms"},
+		"doesn't resume":        {drawing: "AAAAAABCC----------------", kinds: []Kind{Backchannel}, step: `expect: {resumes_within: 400ms}`, fails: "it did not go on"},
+		"endless voice":         {drawing: "AAAAAABBBBAAAAAAA", kinds: []Kind{Interrupt}, step: `expect: {silent_within: 900ms}`, record: func(r *Record) { r.Turns[0].Interrupted = true }, fails: "it went on"},
+		"voice until the end":   {drawing: "AAAAAABBB", kinds: []Kind{Interrupt}, step: `expect: {silent_within: 900ms}`, record: func(r *Record) { r.Turns[0].Interrupted = true }, fails: "it went on"},
+		"between sentences":     {drawing: "AAAAAABCBBBBBAAAAAAA", kinds: []Kind{Interrupt}, step: `expect: {silent_within: 900ms}`, record: func(r *Record) { r.Turns[0].Interrupted = true }, fails: "it went on"},
+		"reply after the pause": {drawing: "AAAA----CCccCBCC----AAAA----", step: `expect: {no_reply_during: pause}`},
+		"reply in the pause":    {drawing: "AAAA----CCcAcCC----AAAA----", step: `expect: {no_reply_during: pause}`, fails: "no reply during the pause"},
+		"quiet in the pause":    {drawing: "AAAA----CCcccCC----AAAA----", step: `expect: {no_reply_during: pause}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list, err := Read("a.yaml", []byte("call: desk\nsteps:\n  - say: one two three\n  - "+tt.step+"\n"+tt.more))
@@ -208,6 +213,20 @@ func TestJudge(t *testing.T) {
 				t.Errorf("failed %q, want %q", got, tt.fails)
 			}
 		})
+	}
+}
+
+// A case that takes longer than its limit has failed, also when nothing was missed.
+func TestLimitPassed(t *testing.T) {
+	list, err := Read("a.yaml", []byte("call: desk\nlimit: 2s\nsteps:\n  - say: hello\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := tape("AAAA----CCCC--------AAAA")
+	line.By = "limit"
+	failed := (&Result{Verdicts: list[0].Judge(line, &Record{})}).Failed()
+	if got := fmt.Sprint(failed); len(failed) != 1 || !strings.Contains(got, "the whole case within 2000 ms (limit)") {
+		t.Errorf("%s", got)
 	}
 }
 

@@ -40,7 +40,8 @@ type performer struct {
 	t     Timeline
 	h     hearing
 	read  int           // packets
-	since time.Duration // the end of what is to be answered
+	began time.Duration // of what is to be answered
+	since time.Duration // its end
 	reply time.Duration // the first sound after it
 	heard bool          // there was some
 	acted bool          // and it is to be waited for
@@ -99,7 +100,10 @@ func (p *performer) perform(connect func(phone.Options) (call *phone.Call, l *li
 	if p.broken != nil {
 		return p.broken
 	}
-	return p.ctx.Err()
+	if p.ctx.Err() != nil {
+		p.t.By = "limit"
+	}
+	return context.Cause(p.ctx)
 }
 
 func (p *performer) now() time.Duration { return time.Since(p.zero) }
@@ -176,7 +180,7 @@ func (p *performer) settle(i int) error {
 		_, err := p.until(patience, p.quiet)
 		return err
 	}
-	began := p.since
+	began := p.began
 	for ; i >= 0; i-- {
 		if !p.Steps[i].acts() {
 			continue
@@ -305,7 +309,7 @@ func (p *performer) act(i int) error {
 	}
 	p.t.Acts = append(p.t.Acts, a)
 	if s.Kind != Backchannel {
-		p.since, p.heard, p.acted = a.To, false, s.Kind != Music
+		p.began, p.since, p.heard, p.acted = a.From, a.To, false, s.Kind != Music
 		for _, h := range p.t.Heard { // what came while we listened to ourselves
 			if h.At >= p.since && h.Level >= loud {
 				p.heard, p.reply = true, h.At

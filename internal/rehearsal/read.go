@@ -1,7 +1,6 @@
 package rehearsal
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -95,6 +94,10 @@ func (c *Case) check() error {
 		return at(c.Line, "called_by needs a call, and this is a chat")
 	case !c.Outbound && c.Pickup != (Pickup{}):
 		return at(c.Line, "pickup is for who is called: it goes with called_by")
+	case c.End != nil && c.End.Rings != nil && !c.Outbound:
+		return at(c.End.Line, "rings_at_most is for who is called: it goes with called_by")
+	case c.Channel == Chat && (c.Budget.Pace != nil || c.End != nil && (c.End.Recorded != nil || c.End.Shortest != nil || c.End.Detail != nil)):
+		return at(c.Line, "recorded, detail, lasts_at_least and words_per_minute need a call, and this is a chat")
 	case !c.Pickup.answers() && (len(c.Steps) > 0 || c.Caller.Persona != ""):
 		return at(c.Line, "nobody answers this call, so it has no steps and no persona")
 	}
@@ -142,6 +145,12 @@ func sipAddress(s string) (user string, at netip.AddrPort, err error) {
 func (c *Case) checkStranger() error {
 	at := func(line int, what string) error {
 		return &Mistake{Line: line, Text: what + " needs an assistant of a Parley server: of a sip: address only the sound is known"}
+	}
+	if e := c.End; e != nil && (e.Recorded != nil || e.Detail != nil || e.Rings != nil) {
+		return at(e.Line, "recorded, detail or rings_at_most")
+	}
+	if c.Budget.Pace != nil {
+		return at(c.Budget.Line, "words_per_minute")
 	}
 	switch e := c.End; {
 	case c.Outbound || c.Channel == Chat:
@@ -246,19 +255,6 @@ func (c *Case) readMocks(n *yaml.Node) error {
 		c.Mocks = append(c.Mocks, m)
 	}
 	return nil
-}
-
-// reply is what a tool's answer is told as: a text as it is, anything else as JSON.
-func reply(n *yaml.Node) (string, error) {
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
-		return n.Value, nil
-	}
-	var v any
-	if err := n.Decode(&v); err != nil {
-		return "", err
-	}
-	raw, err := json.Marshal(v)
-	return string(raw), err
 }
 
 func (c *Case) readSteps(n *yaml.Node) error {
@@ -395,6 +391,9 @@ func (e *Expect) read(n *yaml.Node) error {
 			})
 		}
 	}
+	if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
+		return errors.New("expect checks nothing: it needs something such as {says: booked} or {tool: book}")
+	}
 	return object(n, "expect",
 		field{"tool", func(n *yaml.Node) error {
 			return items(n, func(n *yaml.Node) error {
@@ -408,11 +407,16 @@ func (e *Expect) read(n *yaml.Node) error {
 		field{"no_tool", func(n *yaml.Node) error {
 			return items(n, func(n *yaml.Node) error {
 				s, err := scalar(n)
-				if s == "true" || s == "any" {
+				switch {
+				case err != nil:
+					return err
+				case s == "true" || s == "any":
 					s = "*"
+				case s == "false" || s == "":
+					return fmt.Errorf("no_tool is true, the name of a tool or a list of names, not %q: leave it out where tools may be called", s)
 				}
 				e.NoTools = append(e.NoTools, s)
-				return err
+				return nil
 			})
 		}},
 		parsed("no_reply_during", &e.Quiet, oneOf("pause", "music")),
@@ -427,33 +431,9 @@ func (e *Expect) read(n *yaml.Node) error {
 		optional("transferred", &e.Transferred, text))
 }
 
-// parseTool reads book{party: 2}.
-func parseTool(s string) (p ToolPattern, err error) {
-	name, rest, with := strings.Cut(s, "{")
-	p = ToolPattern{Text: s, Name: strings.TrimSpace(name)}
-	no := fmt.Errorf("%q is not a call of a tool such as book{party: 2}", s)
-	if p.Name == "" || strings.ContainsAny(p.Name, " :,}") {
-		return p, no
-	}
-	if with {
-		var args yaml.Node
-		if err := yaml.Unmarshal([]byte("{"+rest), &args); err != nil {
-			return p, no
-		}
-		m := measure{Bounds: Bounds{Bytes: 4 * len(s)}} // no room for aliases
-		if err := m.add(&args); err != nil {
-			return p, fmt.Errorf("%q has arguments that can't be read: %s", s, err.(*Mistake).Text)
-		}
-		if err := args.Decode(&p.Args); err != nil {
-			return p, no
-		}
-	}
-	return p, nil
-}
-
 var reasons = []string{"customer_hangup", "assistant_hangup", "api_hangup", "transferred", "max_duration", "max_silence",
 	"voicemail", "busy", "no_answer", "rejected", "unreachable", "canceled", "insufficient_balance", "provider_failure",
-	"media_timeout"}
+	"media_timeout", "node_lost", "shutdown"}
 
 func (c *Case) readEnd(n *yaml.Node) error {
 	e := &End{Line: n.Line}
@@ -462,7 +442,8 @@ func (c *Case) readEnd(n *yaml.Node) error {
 		parsed("reason", &e.Reason, oneOf(reasons...)),
 		parsed("within", &e.Within, parseDuration),
 		field{"variables", func(n *yaml.Node) error {
-			if err := n.Decode(&e.Variables); err != nil || n.Kind != yaml.MappingNode {
+			var err error
+			if e.Variables, err = writtenValues(n); err != nil {
 				return errors.New("variables must be written as name: value")
 			}
 			return nil
@@ -480,7 +461,11 @@ func (c *Case) readEnd(n *yaml.Node) error {
 				return err
 			})
 		}},
-		optional("lasts_at_most", &e.Longest, parseDuration))
+		optional("lasts_at_most", &e.Longest, parseDuration),
+		optional("lasts_at_least", &e.Shortest, parseDuration),
+		optional("recorded", &e.Recorded, strconv.ParseBool),
+		optional("rings_at_most", &e.Rings, parseDuration),
+		optional("detail", &e.Detail, parseWords))
 }
 
 func (b *Budget) read(n *yaml.Node) error {
@@ -492,7 +477,8 @@ func (b *Budget) read(n *yaml.Node) error {
 		optional("greeting", &b.Greeting, parseDuration),
 		optional("dead_air", &b.DeadAir, parseDuration),
 		optional("false_cutoffs", &b.FalseCutoffs, count(1000)),
-		optional("misheard", &b.Misheard, parsePercent))
+		optional("misheard", &b.Misheard, parsePercent),
+		optional("words_per_minute", &b.Pace, parseRange))
 }
 
 // axis is one key of a matrix with its values.

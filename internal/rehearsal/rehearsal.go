@@ -171,6 +171,10 @@ type End struct {
 	Tools     []ToolPattern // exactly these calls, in order
 	exact     bool
 	Longest   *time.Duration
+	Shortest  *time.Duration
+	Recorded  *bool
+	Rings     *time.Duration // of who is called: the longest that it may ring
+	Detail    *Words         // of what failed
 }
 
 // Budget is what the case's figures must not exceed.
@@ -183,7 +187,11 @@ type Budget struct {
 	FalseCutoffs *int
 	Greeting     *time.Duration
 	Misheard     *float64 // share of the caller's words
+	Pace         *Range   // of the assistant's speech, in words a minute
 }
+
+// Range is from a number to another, both counted.
+type Range struct{ From, To int }
 
 // Mistake is something that a file may not say.
 type Mistake struct {

@@ -132,7 +132,7 @@ func (n *Runner) Run(ctx context.Context, cases []Case) []Result {
 }
 
 // errLimit ends a case that takes too long.
-var errLimit = errors.New("the case took longer than its limit")
+var errLimit = errors.New("the case took longer than its limit: give it a longer one, such as limit: 3m")
 
 // measure judges what was heard and recorded, and takes its figures.
 func (r *Result) measure(c *Case) {
@@ -207,7 +207,7 @@ func (n *Runner) telephone(ctx context.Context, r *Result, c *Case, a *callee, t
 	}
 	id := int64(0)
 	err := p.perform(func(o phone.Options) (call *phone.Call, l *live, hangUp func(), err error) {
-		if call, id, hangUp, err = connect(ctx, c, a, token, o); call == nil || id == 0 {
+		if call, id, hangUp, err = connect(ctx, c, a, token, o, &p.t.Rang); call == nil || id == 0 {
 			return call, nil, hangUp, err
 		}
 		l = &live{}
@@ -225,7 +225,7 @@ func (n *Runner) telephone(ctx context.Context, r *Result, c *Case, a *callee, t
 	// the record of a case that took too long is read too
 	reading, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
-	r.Record, err = a.record(reading, id, c.End != nil && len(c.End.Variables) > 0)
+	r.Record, err = a.record(reading, id, c.End)
 	r.Heard, r.Said, r.Rate = p.tape()
 	return err
 }
@@ -265,8 +265,8 @@ func dial(ctx context.Context, from, to string, at netip.AddrPort, o phone.Optio
 }
 
 // callOut calls an assistant as a softphone does.
-func (n *Runner) callOut(ctx context.Context, c *Case, a *callee, token string, o phone.Options) (*phone.Call, int64, func(),
-	error) {
+func (n *Runner) callOut(ctx context.Context, c *Case, a *callee, token string, o phone.Options, _ *time.Duration) (*phone.Call,
+	int64, func(), error) {
 	call, leave, err := dial(ctx, token, fmt.Sprint(a.ID), n.Server.SIP, o)
 	if err != nil {
 		return nil, 0, leave, err
@@ -279,8 +279,8 @@ func (n *Runner) callOut(ctx context.Context, c *Case, a *callee, token string, 
 }
 
 // callIn has an assistant call, and takes the call as the case wants.
-func (n *Runner) callIn(ctx context.Context, c *Case, a *callee, token string, o phone.Options) (*phone.Call, int64, func(),
-	error) {
+func (n *Runner) callIn(ctx context.Context, c *Case, a *callee, token string, o phone.Options, ringing *time.Duration) (*phone.Call,
+	int64, func(), error) {
 	number, calls, leave := n.exchange.number()
 	var made struct {
 		CallID int64 `json:"call_id"`
@@ -291,7 +291,8 @@ func (n *Runner) callIn(ctx context.Context, c *Case, a *callee, token string, o
 		"variables": vars}, &made); err != nil {
 		return nil, 0, leave, err
 	}
-	call, err := c.answered(ctx, calls, o)
+	call, rang, err := c.answered(ctx, calls, o)
+	*ringing = rang
 	return call, made.CallID, leave, err
 }
 
@@ -302,33 +303,44 @@ func (p *performer) tape() (heard, said []int16, rate audio.Rate) {
 	}
 	rate = p.call.Rate()
 	length := int(p.t.Ended.Seconds()*float64(rate)) + int(rate)
-	heard, said = make([]int16, length), make([]int16, length)
-	place := func(to []int16, at time.Duration, pcm []int16) {
-		if i := int(at.Seconds() * float64(rate)); i >= 0 && i < len(to) {
-			copy(to[i:], pcm)
-		}
-	}
-	sound, n := p.call.Sound(), rate.FrameSize()
-	at := 0 // of the next packet's sound: one after the other, as they lag and catch up
-	for _, one := range p.t.Heard {
-		if len(sound) < n {
-			break
-		}
-		due := int(one.At.Seconds() * float64(rate))
-		if due-at > 3*n || at == 0 {
-			at = max(due, 0)
-		}
-		if at+n <= len(heard) {
-			copy(heard[at:], sound[:n])
-		}
-		at += n
-		sound = sound[n:]
-	}
+	heard, said = lay(length, rate, p.zero, p.call.Packets(), p.call.Sound()), make([]int16, length)
 	for _, a := range p.t.Acts {
 		if a.Kind != Press {
 			pcm, _, _ := p.speech(&p.Steps[a.Step])
-			place(said, a.From, pcm)
+			place(said, rate, a.From, pcm)
 		}
 	}
 	return heard, said, rate
+}
+
+// place puts sound at its time.
+func place(to []int16, rate audio.Rate, at time.Duration, pcm []int16) {
+	if i := int(at * time.Duration(rate) / time.Second); i >= 0 && i < len(to) {
+		copy(to[i:], pcm)
+	}
+}
+
+const (
+	clockRate = 8000                   // of the time stamps of all codecs here, G.722's too (RFC 3551)
+	jump      = 500 * time.Millisecond // between packets that are no part of one stream
+)
+
+// lay puts the sound of packets on a tape that begins at zero. Their time stamps say where it belongs: whatever the packets
+// were late is the line's. The one that came with the least delay says where the stream is; after a jump it begins anew.
+func lay(length int, rate audio.Rate, zero time.Time, packets []phone.Packet, sound []int16) []int16 {
+	tape := make([]int16, length)
+	var first phone.Packet
+	var anchor time.Duration
+	for _, one := range packets {
+		if one.From == one.To { // keys
+			continue
+		}
+		due := one.At.Sub(zero)
+		at := anchor + time.Duration(int32(one.TS-first.TS))*time.Second/clockRate
+		if one.SSRC != first.SSRC || first.At.IsZero() || due < at || due-at > jump {
+			first, anchor, at = one, due, due
+		}
+		place(tape, rate, at, sound[one.From:one.To])
+	}
+	return tape
 }

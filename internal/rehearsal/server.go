@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,8 +15,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"parley"
 )
@@ -74,10 +71,16 @@ func (s *Client) ask(ctx context.Context, method, path string, body, out any) er
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Authorization", "Bearer "+s.Key)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	return s.send(req, out)
+}
+
+// send sends a request. out, where not nil, takes the answer.
+func (s *Client) send(req *http.Request, out any) error {
+	method, path := req.Method, req.URL.Path
+	req.Header.Set("Authorization", "Bearer "+s.Key)
 	res, err := s.HTTP.Do(req)
 	if err != nil {
 		return fmt.Errorf("ask the server: %w", err)
@@ -88,7 +91,7 @@ func (s *Client) ask(ctx context.Context, method, path string, body, out any) er
 		return fmt.Errorf("ask the server: %w", err)
 	}
 	if res.StatusCode >= 300 {
-		return fmt.Errorf("the server answers %s %s with %d: %.500s", method, path, res.StatusCode, bytes.TrimSpace(raw))
+		return refused(method, path, res.StatusCode, raw)
 	}
 	if out != nil {
 		if err := json.Unmarshal(raw, out); err != nil {
@@ -96,6 +99,35 @@ func (s *Client) ask(ctx context.Context, method, path string, body, out any) er
 		}
 	}
 	return nil
+}
+
+// Refusal is what the server says is wrong with what it was asked for.
+type Refusal struct {
+	Text   string
+	Fields map[string][]string // by the field's name, with dots within it
+}
+
+func (r *Refusal) Error() string {
+	if len(r.Fields) == 0 {
+		return r.Text
+	}
+	var all []string
+	for _, name := range sortedKeys(r.Fields) {
+		all = append(all, r.Fields[name]...)
+	}
+	return strings.Join(all, " ")
+}
+
+// refused is the error of an answer that says no.
+func refused(method, path string, status int, raw []byte) error {
+	var said struct {
+		Message string
+		Errors  map[string][]string
+	}
+	if json.Unmarshal(raw, &said) == nil && said.Message != "" && status < 500 {
+		return &Refusal{said.Message, said.Errors}
+	}
+	return fmt.Errorf("the server answers %s %s with %d: %.500s", method, path, status, bytes.TrimSpace(raw))
 }
 
 // callee finds the assistant of a case: a file beside the case's, an id, or a name. One that calls does so over a trunk to
@@ -183,65 +215,6 @@ func (s *Client) find(ctx context.Context, name string) (*callee, error) {
 	return found, nil
 }
 
-// make makes an assistant of a file: the fields of the API, with language, voice and model by their names, and its tools
-// under mid_call_tools. With a number it calls, and without one it is called.
-func (s *Client) make(ctx context.Context, file string, number int64) (*callee, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	fields := map[string]any{}
-	if err := yaml.Unmarshal(text, &fields); err != nil {
-		m := yamlMistake(err)
-		if wrong, ok := errors.AsType[*Mistake](m); ok {
-			wrong.File = file
-		}
-		return nil, m
-	}
-	name := strings.TrimSuffix(filepath.Base(file), assistantFile)
-	kind := "inbound"
-	if number != 0 {
-		kind, fields["phone_number_id"] = "outbound", number
-	}
-	for k, v := range map[string]any{"name": name, "type": kind, "mode": "pipeline", "status": "active",
-		"timezone": "UTC", "post_call_evaluation": false} {
-		if _, ok := fields[k]; !ok {
-			fields[k] = v
-		}
-	}
-	if err := s.choose(ctx, fields); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	ids := []int64{}
-	tools, _ := fields["mid_call_tools"].([]any)
-	for _, one := range tools {
-		body, ok := one.(map[string]any)
-		if !ok {
-			return nil, fmt.Errorf("%s: mid_call_tools must be a list of tools, as POST /user/tools takes them", file)
-		}
-		for k, v := range map[string]any{"method": "POST", "endpoint": "https://example.invalid/"} {
-			if _, ok := body[k]; !ok {
-				body[k] = v
-			}
-		}
-		var made struct{ Data struct{ ID int64 } }
-		if err := s.ask(ctx, "POST", "/user/tools", body, &made); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		ids = append(ids, made.Data.ID)
-	}
-	delete(fields, "mid_call_tools")
-	if len(ids) > 0 {
-		fields["tool_ids"] = ids
-	}
-	var made struct{ Data callee }
-	if err := s.ask(ctx, "POST", "/user/assistants", fields, &made); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	made.Data.Client = s
-	return &made.Data, nil
-}
-
 // trunk makes a number that calls leave from, to an address, and returns its id.
 func (s *Client) trunk(ctx context.Context, to netip.AddrPort, line int) (int64, error) {
 	var made struct {
@@ -253,49 +226,6 @@ func (s *Client) trunk(ctx context.Context, to netip.AddrPort, line int) (int64,
 		"phone_number": fmt.Sprintf("+1202556%04d", line), "sip_address": to.String(), "inbound_authorization_type": "ip",
 		"allowed_inbound_ips": []string{to.Addr().String()}}, &made)
 	return made.Data.PhoneNumberID, err
-}
-
-// choose puts ids in place of the names of a language, a voice and a model.
-func (s *Client) choose(ctx context.Context, fields map[string]any) error {
-	type thing struct {
-		ID   int64  `json:"id"`
-		Name string `json:"name"`
-		Code string `json:"code"`
-		ISO2 string `json:"iso_2"`
-	}
-	pick := func(field, id, path, usual string) error {
-		want, named := fields[field].(string)
-		delete(fields, field)
-		if _, ok := fields[id]; ok && !named {
-			return nil
-		}
-		if !named {
-			want = usual
-		}
-		var all []thing
-		if err := s.ask(ctx, "GET", path, nil, &all); err != nil {
-			return err
-		}
-		var codes []string
-		for _, t := range all {
-			for _, name := range []string{t.Code, t.Name, t.ISO2} {
-				short, _, _ := strings.Cut(name, " (")
-				if want == "" || name != "" && (strings.EqualFold(name, want) || strings.EqualFold(short, want)) {
-					fields[id] = t.ID
-					return nil
-				}
-			}
-			codes = append(codes, t.Name)
-		}
-		return fmt.Errorf("there is no %s %q: the server has %s", field, want, strings.Join(codes[:min(len(codes), 12)], ", "))
-	}
-	if err := pick("language", "language_id", "/user/assistants/languages", "English"); err != nil {
-		return err
-	}
-	if err := pick("voice", "voice_id", fmt.Sprintf("/user/assistants/voices?language_id=%v", fields["language_id"]), ""); err != nil {
-		return err
-	}
-	return pick("model", "llm_model_id", "/user/assistants/models?type=llm", "built-in")
 }
 
 // begin sets the stage of a case and returns its token.
@@ -332,14 +262,17 @@ func (s *Client) begin(ctx context.Context, c *Case, assistant int64) (string, e
 	return made.Data.Token, err
 }
 
-// record reads a call until it is over, and until what is found out from it is there where it is waited for.
-func (s *Client) record(ctx context.Context, id int64, variables bool) (*Record, error) {
+// record reads a call until it is over, and for a while until what is expected of it is there: what is found out from it, and
+// its recording, come later.
+func (s *Client) record(ctx context.Context, id int64, e *End) (*Record, error) {
+	variables, recording := e != nil && len(e.Variables) > 0, e != nil && e.Recorded != nil && *e.Recorded
 	for tries := 0; ; tries++ {
 		r := &Record{}
 		if err := s.ask(ctx, "GET", fmt.Sprintf("/user/calls/%d", id), nil, r); err != nil {
 			return nil, err
 		}
-		if r.EndedAt != nil && (!variables || len(r.Variables) > 0 || tries > 100) {
+		there := (!variables || len(r.Variables) > 0) && (!recording || r.RecordingURL != "")
+		if r.EndedAt != nil && (there || tries > 100) {
 			return r, nil
 		}
 		select {
@@ -385,20 +318,38 @@ func (l *live) called(since time.Duration, what ToolPattern) bool {
 	return false
 }
 
-// follow fills a live record until the call is over or ctx ends.
+// follow fills a live record until the call is over or ctx ends. A stream that ends before is followed by another one.
 func (s *Client) follow(ctx context.Context, id int64, l *live) error {
+	for {
+		over, err := s.stream(ctx, id, l)
+		if over || err != nil {
+			return err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// stream reads one stream of a call's events, from the turn after those that are known.
+func (s *Client) stream(ctx context.Context, id int64, l *live) (over bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, "GET", fmt.Sprintf("%s/api/user/calls/%d/events", s.URL, id), nil)
 	if err != nil {
-		return err
+		return false, err
 	}
 	req.Header.Set("Authorization", "Bearer "+s.Key)
+	l.mu.Lock()
+	req.Header.Set("Last-Event-ID", strconv.Itoa(len(l.turns)))
+	l.mu.Unlock()
 	res, err := s.HTTP.Do(req)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("following call %d is answered %d", id, res.StatusCode)
+		return false, fmt.Errorf("following call %d is answered %d", id, res.StatusCode)
 	}
 	event, lines := "", bufio.NewScanner(res.Body)
 	lines.Buffer(nil, 1<<20)
@@ -426,8 +377,8 @@ func (s *Client) follow(ctx context.Context, id int64, l *live) error {
 		}
 		l.mu.Unlock()
 		if event == "end" {
-			return nil
+			return true, nil
 		}
 	}
-	return lines.Err()
+	return false, lines.Err()
 }

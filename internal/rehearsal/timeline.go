@@ -14,10 +14,11 @@ type Timeline struct {
 	Steps  []Span   // of each step: from its beginning to its end
 	Missed []int    // steps that what they waited for never came to
 	Ended  time.Duration
-	By     string // who ended it: assistant, caller, or limit
-	Keys   []Key  // that the assistant pressed
-	Sent   string // where the assistant sent the caller
-	Texts  []Text // of a chat: what was answered
+	By     string        // who ended it: assistant, caller, or limit
+	Keys   []Key         // that the assistant pressed
+	Rang   time.Duration // of who is called: until it was answered or given up
+	Sent   string        // where the assistant sent the caller
+	Texts  []Text        // of a chat: what was answered
 }
 
 // Packet is 20 ms of the assistant's sound.
@@ -64,6 +65,7 @@ type Record struct {
 	Variables     map[string]any `json:"variables"`
 	Turns         []Turn         `json:"turns"`
 	FunctionCalls []ToolCall     `json:"function_calls"`
+	RecordingURL  string         `json:"recording_url"`
 }
 
 // Turn is what one side said in one go, as the server recorded it.
@@ -197,7 +199,7 @@ func (t *Timeline) cutoffs(a Act) (out []time.Duration) {
 			out = append(out, u.From)
 		}
 		for i := 1; i < len(a.Parts); i++ {
-			if u.From > a.Parts[i-1].To && u.From < a.Parts[i].To {
+			if u.From > a.Parts[i-1].To && u.From < a.Parts[i].From {
 				out = append(out, u.From)
 				break
 			}
@@ -220,9 +222,14 @@ type yielding struct {
 func (t *Timeline) yield(i int) (y yielding) {
 	a := t.Acts[i]
 	const (
-		gap  = 100 * time.Millisecond // longer than between two words, shorter than a pause that is meant
+		gap  = 100 * time.Millisecond // longer than between two words
 		late = 400 * time.Millisecond // after the act's end: what stops later stops by itself
 	)
+	// Between two sentences nobody speaks for longer than that: silence while the caller still speaks must be a breath
+	// long, and is one when it lasts until they have finished.
+	falls := func(last, next time.Duration) bool {
+		return next-last > breath || next-last > gap && next >= a.To
+	}
 	last, next := time.Duration(-1), t.next(i)
 	for _, p := range t.Heard {
 		if p.Level < loud || p.At < a.From-breath {
@@ -238,7 +245,7 @@ func (t *Timeline) yield(i int) (y yielding) {
 			if !y.again && p.At < next {
 				y.again, y.resumed = true, max(0, p.At-a.To)
 			}
-		case last >= 0 && p.At-last > gap && p.At > a.From+gap && last < a.To+late:
+		case last >= 0 && falls(last, p.At) && p.At > a.From+gap && last < a.To+late:
 			y.yielded, y.silent = true, max(0, last+packet-a.From)
 			if p.At < a.To {
 				y.stale++
@@ -248,7 +255,7 @@ func (t *Timeline) yield(i int) (y yielding) {
 		}
 		last = p.At
 	}
-	if y.over && !y.yielded && last < a.To+late && (last < next-gap || i == len(t.Acts)-1) {
+	if y.over && !y.yielded && last < a.To+late && last < next-gap { // a voice until the end of the call has not fallen silent
 		y.yielded, y.silent = true, max(0, last+packet-a.From)
 	}
 	return y

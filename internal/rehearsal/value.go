@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Words is what must be said: words in their order, whatever their case and the punctuation, or a regular expression
@@ -76,6 +78,96 @@ func (p ToolPattern) Matches(name string, arguments json.RawMessage) bool {
 	return true
 }
 
+// reply is what a tool's answer is told as: a text as it is, anything else as JSON.
+func reply(n *yaml.Node) (string, error) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		return n.Value, nil
+	}
+	v, err := written(n)
+	if err != nil {
+		return "", err
+	}
+	raw, err := json.Marshal(v)
+	return string(raw), err
+}
+
+// parseTool reads book{party: 2}.
+func parseTool(s string) (p ToolPattern, err error) {
+	name, rest, with := strings.Cut(s, "{")
+	p = ToolPattern{Text: s, Name: strings.TrimSpace(name)}
+	no := fmt.Errorf("%q is not a call of a tool such as book{party: 2}", s)
+	if p.Name == "" || strings.ContainsAny(p.Name, " :,}") {
+		return p, no
+	}
+	if with {
+		var args yaml.Node
+		if err := yaml.Unmarshal([]byte("{"+rest), &args); err != nil || len(args.Content) == 0 {
+			return p, no
+		}
+		m := measure{Bounds: Bounds{Bytes: 4 * len(s)}} // no room for aliases
+		if err := m.add(&args); err != nil {
+			return p, fmt.Errorf("%q has arguments that can't be read: %s", s, err.(*Mistake).Text)
+		}
+		if p.Args, err = writtenValues(args.Content[0]); err != nil {
+			return p, no
+		}
+	}
+	return p, nil
+}
+
+// written is a value of a file as it was written: a date, a number with zeros before it and a number that is not written as
+// JSON has it are text.
+func written(n *yaml.Node) (any, error) {
+	switch n.Kind {
+	case yaml.AliasNode:
+		return written(n.Alias)
+	case yaml.SequenceNode:
+		out := make([]any, len(n.Content))
+		for i, one := range n.Content {
+			var err error
+			if out[i], err = written(one); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case yaml.MappingNode:
+		out := map[string]any{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			v, err := written(n.Content[i+1])
+			if err != nil {
+				return nil, err
+			}
+			out[n.Content[i].Value] = v
+		}
+		return out, nil
+	}
+	switch n.ShortTag() {
+	case "!!timestamp":
+		return n.Value, nil
+	case "!!int", "!!float":
+		if !jsonNumber.MatchString(n.Value) {
+			return n.Value, nil
+		}
+	}
+	var v any
+	err := n.Decode(&v)
+	return v, err
+}
+
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+
+// writtenValues reads a mapping of such values.
+func writtenValues(n *yaml.Node) (map[string]any, error) {
+	if n.Kind != yaml.MappingNode {
+		return nil, errors.New("values must be written as name: value")
+	}
+	v, err := written(n)
+	if err != nil {
+		return nil, err
+	}
+	return v.(map[string]any), nil
+}
+
 // same compares a value of a case's file with one that was recorded. Numbers are the same as text too, and words as
 // they are compared elsewhere; a text between slashes is a regular expression.
 func same(got, want any) bool {
@@ -112,8 +204,8 @@ func same(got, want any) bool {
 	}
 	a, errA := strconv.ParseFloat(fmt.Sprint(got), 64)
 	b, errB := strconv.ParseFloat(fmt.Sprint(want), 64)
-	if errA == nil && errB == nil {
-		return a == b
+	if text := fmt.Sprint(want); errA == nil && errB == nil && (len(text) < 2 || text[0] != '0' || text[1] == '.') {
+		return a == b // but zeros before a number are part of it
 	}
 	return plain(fmt.Sprint(got)) == plain(fmt.Sprint(want)) && fmt.Sprint(got) != ""
 }
@@ -124,6 +216,18 @@ func parseDuration(s string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q is no time such as 400ms or 1.5s", s)
 	}
 	return d, nil
+}
+
+// parseRange reads 120..200.
+func parseRange(s string) (r Range, err error) {
+	from, to, ok := strings.Cut(s, "..")
+	var a, b error
+	r.From, a = strconv.Atoi(strings.TrimSpace(from))
+	r.To, b = strconv.Atoi(strings.TrimSpace(to))
+	if !ok || a != nil || b != nil || r.From < 0 || r.To < r.From {
+		return r, fmt.Errorf("%q is no range such as 120..200", s)
+	}
+	return r, nil
 }
 
 func parsePercent(s string) (float64, error) {

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"math"
 	"strings"
 	"sync"
 
@@ -59,7 +60,8 @@ func (r recognizer) Listen(ctx context.Context, _ ai.Hearing) (ai.Ear, error) {
 	return e, nil
 }
 
-// ear understands what it is told. The words of an utterance are those that were told since the last one ended.
+// ear understands what it is told, once it hears a voice: words are told as soon as their sound begins, which is before
+// the sound has come this far. Those that nobody has said when an utterance ends belong to the next one.
 type ear struct {
 	stage *Stage
 	stop  func() bool
@@ -67,18 +69,41 @@ type ear struct {
 	mu        sync.Mutex
 	out       chan ai.Transcript
 	closed    bool
-	words     string
+	told      string // and not heard yet
+	words     string // of the utterance
 	utterance int
+	peak      float64 // dBFS of the loudest voice so far
 }
 
 func (e *ear) tell(words string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed {
-		return
+	if !e.closed {
+		e.told = more(e.told, words, mostWords)
 	}
-	e.words = more(e.words, words, mostWords)
-	e.send(ai.Transcript{Utterance: e.utterance, Text: e.words})
+}
+
+const (
+	audible = -50.0 // dBFS: less is no voice
+	below   = 15.0  // dB: what is so much fainter than the voice was is the noise behind it
+)
+
+// voiced says whether a voice is heard in a sound.
+func (e *ear) voiced(pcm []int16) bool {
+	sum := 0.0
+	for _, s := range pcm {
+		sum += float64(s) * float64(s)
+	}
+	level := 10 * math.Log10(sum/float64(max(1, len(pcm)))/(math.MaxInt16*math.MaxInt16)+1e-12)
+	if e.peak == 0 || level > e.peak {
+		e.peak = max(level, audible)
+	}
+	return level > audible && level > e.peak-below
+}
+
+// hear makes what was told the words of the utterance.
+func (e *ear) hear() {
+	e.words, e.told = more(e.words, e.told, mostWords), ""
 }
 
 // send drops what nobody takes. Half of the room is for final texts: those are as many as utterances.
@@ -93,7 +118,15 @@ func (e *ear) send(t ai.Transcript) {
 }
 
 // Write implements ai.Ear.
-func (e *ear) Write([]int16) {}
+func (e *ear) Write(pcm []int16) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if heard := e.voiced(pcm); !heard || e.closed || e.told == "" {
+		return
+	}
+	e.hear()
+	e.send(ai.Transcript{Utterance: e.utterance, Text: e.words})
+}
 
 // End implements ai.Ear.
 func (e *ear) End() {
@@ -101,6 +134,9 @@ func (e *ear) End() {
 	defer e.mu.Unlock()
 	if e.closed {
 		return
+	}
+	if e.words == "" { // there was a voice, or it would be no utterance
+		e.hear()
 	}
 	e.send(ai.Transcript{Utterance: e.utterance, Text: e.words, Final: true})
 	e.words = ""

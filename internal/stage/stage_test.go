@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"strconv"
 	"strings"
@@ -210,6 +211,15 @@ func TestAnswer(t *testing.T) {
 	})
 }
 
+// loud is 20 ms of a voice at a level, in dBFS.
+func loud(level float64) []int16 {
+	pcm := make([]int16, 160)
+	for i := range pcm {
+		pcm[i] = int16(32767 * math.Pow(10, level/20))
+	}
+	return pcm
+}
+
 // A stage's recognizer understands the told texts, utterance by utterance, as speech comes in.
 func TestEar(t *testing.T) {
 	h := New()
@@ -223,14 +233,19 @@ func TestEar(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	voice, silence := loud(-20), make([]int16, 160)
 	s.Tell("for two")
-	ear.Write(make([]int16, 160))
+	ear.Write(voice)
+	s.Tell("please") // before its sound has come: the utterance is just ending
+	ear.Write(silence)
+	ear.Write(loud(-40)) // the noise behind the voice
 	ear.End()
+	ear.Write(voice)
 	ear.End()
-	s.Tell("please")
+	s.Tell("thank you") // a little late
 	ear.End()
 	var got []string
-	for range 6 {
+	for range 5 {
 		tr := <-ear.Transcripts()
 		text := tr.Text
 		if tr.Final {
@@ -238,7 +253,7 @@ func TestEar(t *testing.T) {
 		}
 		got = append(got, text)
 	}
-	if all := strings.Join(got, "|"); all != "a table|a table for two|a table for two.|.|please|please." {
+	if all := strings.Join(got, "|"); all != "a table for two|a table for two.|please|please.|thank you." {
 		t.Errorf("understood %s", all)
 	}
 	ear.Close()

@@ -104,7 +104,7 @@ func (c *Call) invite(ctx context.Context, direction string) error {
 		c.target = t
 	}
 	if c.Answered.IsZero() {
-		c.Answered = time.Now()
+		c.Answered = r.at
 	}
 	c.mu.Unlock()
 	theirs, err := describe(r.body)
@@ -188,7 +188,7 @@ func (c *Call) ask(ctx context.Context, m *message) (*message, error) {
 				if r.status() > 100 {
 					c.mu.Lock()
 					if c.Rang.IsZero() {
-						c.Rang = time.Now()
+						c.Rang = r.at
 					}
 					c.mu.Unlock()
 				}

@@ -22,6 +22,8 @@ type Packet struct {
 	Type   uint8
 	Marker bool
 	Level  float64 // dBFS; -100 of events and comfort noise
+	// From and To are where its sound begins and ends in Sound; equal where it has none
+	From, To int
 }
 
 // Loud says whether it holds more than silence.
@@ -43,10 +45,10 @@ type Utterance struct {
 // Done is closed when its last packet is sent.
 func (u *Utterance) Done() <-chan struct{} { return u.done }
 
-// From is when its first packet was sent, zero before.
+// From is when its first packet was sent, on a line with jitter when the line gave it on; zero before.
 func (u *Utterance) From() time.Time { u.mu.Lock(); defer u.mu.Unlock(); return u.from }
 
-// To is when its last packet was sent.
+// To is when its last packet was sent, likewise.
 func (u *Utterance) To() time.Time { u.mu.Lock(); defer u.mu.Unlock(); return u.to }
 
 // opusType is the payload type of Opus here.
@@ -225,14 +227,15 @@ func (m *media) speak() {
 				m.conn.WriteToUDPAddrPort(packet, to)
 			}
 		}
+		sent := now.Add(late) // on a line with jitter
 		if began != nil {
 			began.mu.Lock()
-			began.from = now
+			began.from = sent
 			began.mu.Unlock()
 		}
 		if ended != nil {
 			ended.mu.Lock()
-			ended.to = now
+			ended.to = sent
 			ended.mu.Unlock()
 			close(ended.done)
 		}
@@ -268,13 +271,15 @@ func (m *media) hear() {
 			p.Level = audio.Level(pcm)
 		}
 		m.mu.Lock()
-		m.packets = append(m.packets, p)
-		if key != 0 {
-			m.digits = append(m.digits, key)
-		}
+		p.From, p.To = len(m.sound), len(m.sound)
 		if p.Type == format.PayloadType() && !m.options.Forget {
 			m.sound = append(m.sound, pcm...)
 			m.line.heard(pcm)
+			p.To = len(m.sound)
+		}
+		m.packets = append(m.packets, p)
+		if key != 0 {
+			m.digits = append(m.digits, key)
 		}
 		m.mu.Unlock()
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // message is a SIP request or response, as text: what a test sends must not be what a library would have made of it.
@@ -17,6 +18,7 @@ type message struct {
 	start  string
 	header []field
 	body   string
+	at     time.Time // when it arrived
 }
 
 type field struct{ name, value string }

@@ -67,6 +67,7 @@ func ListenOn(at netip.AddrPort) (*Phone, error) {
 	if err != nil {
 		return nil, fmt.Errorf("phone: %w", err)
 	}
+	stamp(conn)
 	conn.SetReadBuffer(4 << 20) // hundreds of calls at once
 	p := &Phone{conn: conn, incoming: make(chan *Incoming, 1000), calls: map[string]*Call{},
 		waiting: map[string]*Incoming{}, answered: map[string][]byte{}}
@@ -112,9 +113,9 @@ func (p *Phone) Close() {
 }
 
 func (p *Phone) read() {
-	buf := make([]byte, 64<<10)
+	buf, control := make([]byte, 64<<10), make([]byte, stampBytes)
 	for {
-		n, from, err := p.conn.ReadFromUDPAddrPort(buf)
+		n, told, _, from, err := p.conn.ReadMsgUDPAddrPort(buf, control)
 		if err != nil {
 			return
 		}
@@ -126,6 +127,7 @@ func (p *Phone) read() {
 			p.strange("%v", err)
 			continue
 		}
+		m.at = arrival(control[:told])
 		p.take(m, netip.AddrPortFrom(from.Addr().Unmap(), from.Port()))
 	}
 }
