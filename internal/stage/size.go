@@ -5,7 +5,7 @@ import "reflect"
 // sizeOf is about how much memory a value takes with all that it names, however deep; what is named twice counts once.
 func sizeOf(v any) int {
 	r := reflect.ValueOf(v)
-	return int(r.Type().Size()) + below(r, map[any]bool{})
+	return int(r.Type().Size()) + indirect(r, map[any]bool{})
 }
 
 const (
@@ -13,8 +13,8 @@ const (
 	perAlloc = 16 // what an allocation takes beside its contents, about
 )
 
-// below is what a value names outside of its own bytes.
-func below(v reflect.Value, seen map[any]bool) (n int) {
+// indirect returns what a value names outside of its own bytes.
+func indirect(v reflect.Value, seen map[any]bool) (n int) {
 	switch v.Kind() {
 	case reflect.String:
 		if v.Len() > 0 {
@@ -25,28 +25,28 @@ func below(v reflect.Value, seen map[any]bool) (n int) {
 			return 0
 		}
 		seen[v.Pointer()] = true
-		n = int(v.Type().Elem().Size()) + perAlloc + below(v.Elem(), seen)
+		n = int(v.Type().Elem().Size()) + perAlloc + indirect(v.Elem(), seen)
 	case reflect.Interface:
 		if !v.IsNil() {
-			n = int(v.Elem().Type().Size()) + below(v.Elem(), seen)
+			n = int(v.Elem().Type().Size()) + indirect(v.Elem(), seen)
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			n += below(v.Field(i), seen)
+			n += indirect(v.Field(i), seen)
 		}
 	case reflect.Slice:
 		n = v.Cap() * int(v.Type().Elem().Size())
 		for i := range v.Len() {
-			n += below(v.Index(i), seen)
+			n += indirect(v.Index(i), seen)
 		}
 	case reflect.Array:
 		for i := range v.Len() {
-			n += below(v.Index(i), seen)
+			n += indirect(v.Index(i), seen)
 		}
 	case reflect.Map:
 		entry := int(v.Type().Key().Size()+v.Type().Elem().Size()) + perEntry
 		for it := v.MapRange(); it.Next(); {
-			n += entry + below(it.Key(), seen) + below(it.Value(), seen)
+			n += entry + indirect(it.Key(), seen) + indirect(it.Value(), seen)
 		}
 	}
 	return n
