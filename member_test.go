@@ -17,6 +17,11 @@ func TestRole(t *testing.T) {
 		{parley.RoleEditor, parley.RoleOwner, false}, {parley.RoleEditor, parley.RoleAgent, true},
 		{parley.RoleAgent, parley.RoleEditor, false}, {parley.RoleAgent, parley.RoleViewer, true},
 		{parley.RoleViewer, parley.RoleAgent, false}, {parley.RoleViewer, parley.RoleViewer, true},
+		{parley.RoleOwner, parley.RoleBilling, true}, {parley.RoleAdministrator, parley.RoleBilling, false},
+		{parley.RoleAdministrator, parley.RoleOwner, false}, {parley.RoleAdministrator, parley.RoleEditor, true},
+		{parley.RoleAdministrator, parley.NeedLedger, true}, {parley.RoleEditor, parley.NeedLedger, false},
+		{parley.RoleBilling, parley.RoleViewer, false}, {parley.RoleBilling, parley.NeedLedger, true}, {parley.RoleBilling, parley.NeedSession, true},
+		{parley.RoleAuditor, parley.RoleViewer, true}, {parley.RoleAuditor, parley.RoleAgent, false}, {parley.RoleAuditor, parley.NeedLedger, true},
 		{"", parley.RoleViewer, false}, {"boss", parley.RoleViewer, false}, {"boss", "boss", false}, {parley.RoleOwner, "boss", false},
 	} {
 		if c.have.Includes(c.need) != c.may {
@@ -24,9 +29,28 @@ func TestRole(t *testing.T) {
 		}
 	}
 	for _, c := range [][3]parley.Role{{parley.RoleOwner, parley.RoleAgent, parley.RoleAgent},
-		{parley.RoleViewer, parley.RoleEditor, parley.RoleViewer}, {"boss", parley.RoleEditor, "boss"}, {parley.RoleOwner, "boss", "boss"}} {
+		{parley.RoleViewer, parley.RoleEditor, parley.RoleViewer}, {"boss", parley.RoleEditor, "boss"}, {parley.RoleOwner, "boss", "boss"},
+		{parley.RoleOwner, parley.RoleAuditor, parley.RoleAuditor}, {parley.RoleAdministrator, parley.RoleAuditor, parley.RoleAuditor},
+		{parley.RoleEditor, parley.RoleAuditor, parley.RoleViewer}, {parley.RoleAuditor, parley.RoleAgent, parley.RoleViewer},
+		{parley.RoleAdministrator, parley.RoleBilling, "none"}, {parley.RoleBilling, parley.RoleViewer, "none"},
+		{parley.RoleOwner, parley.RoleBilling, parley.RoleBilling}} {
 		if got := parley.Least(c[0], c[1]); got != c[2] {
 			t.Errorf("the least of %q and %q is %q", c[0], c[1], got)
+		}
+	}
+}
+
+// An auditor reads what others may change, but no secrets, and changes nothing: nothing but reading is included.
+func TestAuditorReads(t *testing.T) {
+	for need, want := range map[parley.Role]bool{parley.RoleViewer: true, parley.RoleEditor: true, parley.RoleAdministrator: true, parley.NeedLedger: true,
+		parley.NeedSecrets: false, parley.RoleBilling: false, parley.RoleOwner: false, "boss": false} {
+		if got := parley.RoleAuditor.Reads(need); got != want {
+			t.Errorf("reads what needs %s: %v", need, got)
+		}
+	}
+	for _, role := range []parley.Role{parley.RoleViewer, parley.RoleAgent, parley.RoleEditor, parley.RoleBilling} {
+		if role.Reads(parley.RoleAdministrator) {
+			t.Errorf("%s reads what needs an administrator", role)
 		}
 	}
 }
@@ -46,8 +70,8 @@ func TestAssistantForRole(t *testing.T) {
 		return string(b)
 	}
 	before := all(a)
-	for role, hidden := range map[parley.Role]bool{parley.RoleOwner: false, parley.RoleEditor: false, parley.RoleAgent: true,
-		parley.RoleViewer: true, "boss": true} {
+	for role, hidden := range map[parley.Role]bool{parley.RoleOwner: false, parley.RoleAdministrator: false, parley.RoleEditor: false,
+		parley.RoleAgent: true, parley.RoleViewer: true, parley.RoleAuditor: true, parley.RoleBilling: true, "boss": true} {
 		if got := all(a.For(role)); strings.Contains(got, "sesame") == hidden || !strings.Contains(got, "Desk") ||
 			!strings.Contains(got, `"code"`) {
 			t.Errorf("%s sees %s", role, got)

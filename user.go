@@ -6,13 +6,15 @@ import "github.com/uptrace/bun"
 type User struct {
 	bun.BaseModel `bun:"users" json:"-"`
 
-	ID           int64  `bun:",pk,autoincrement" json:"id"`
-	Name         string `json:"name"`
-	Email        string `json:"email"` // lower case, unique
-	PasswordHash string `json:"-"`     // argon2id
-	Timezone     string `json:"timezone"`
-	Plan         string `json:"plan"`
-	Balance      Money  `json:"total_balance"` // the cached sum of the user's ledger
+	ID    int64  `bun:",pk,autoincrement" json:"id"`
+	Name  string `json:"name"`
+	Email string `json:"email"` // lower case, unique
+	// when they have shown that it is theirs; 0: not yet
+	EmailProvenAt Time   `json:"-"`
+	PasswordHash  string `json:"-"` // argon2id
+	Timezone      string `json:"timezone"`
+	Plan          string `json:"plan"`
+	Balance       Money  `json:"total_balance"` // the cached sum of the user's ledger
 	// when the account made itself; 0 once it has had a credit, and for those that the operator made
 	SignedUpAt Time `json:"-"`
 	// may set what all users share, such as the server's keys of vendors
@@ -41,7 +43,7 @@ type Key struct {
 	Kind       KeyKind `json:"-"`
 	Name       string  `json:"name"`
 	MemberID   int64   `json:"member_id,omitempty" doc:"The member whose key it is; absent for the account owner's."`
-	Scope      Role    `json:"scope,omitempty" enum:"editor,agent,viewer" doc:"The role that the key is limited to; by default its holder's."`
+	Scope      Role    `json:"scope,omitempty" enum:"owner,administrator,editor,agent,viewer,billing,auditor" doc:"The role that the key is limited to; by default its holder's."`
 	Hash       []byte  `json:"-"`
 	LastUsedAt Time    `json:"last_used_at"`
 	ExpiresAt  Time    `json:"-"` // zero: never
@@ -60,6 +62,8 @@ const (
 	HalfSession KeyKind = "half"
 	// made by an account's owner for a member, who chooses a new password with it, once
 	ResetLink KeyKind = "reset"
+	// sent to an address, shows that it is its holder's; its name is the address
+	ConfirmLink KeyKind = "confirm"
 	// made for a draft, lets somebody without an account talk to it, expires after a day; its name is the assistant's id
 	ShareLink KeyKind = "share"
 )

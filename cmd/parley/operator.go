@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/mail"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -223,7 +224,7 @@ func (c *keyRevoke) Run(s *Settings, t *terminal) error {
 type keyCreate struct {
 	User   string      `required:"" help:"The account's address."`
 	Name   string      `required:"" help:"A label."`
-	Scope  parley.Role `enum:",editor,agent,viewer" default:"" help:"The role that the key is limited to: editor, agent or viewer (all that its holder may)."`
+	Scope  parley.Role `enum:",administrator,editor,agent,viewer,billing,auditor" default:"" help:"The role that the key is limited to: administrator, editor, agent, viewer, billing or auditor (all that its holder may)."`
 	Member string      `help:"Email address of the member whose key it is (the owner's)."`
 }
 
@@ -232,13 +233,17 @@ func (c *keyCreate) Run(s *Settings, t *terminal) error {
 	err := change(t, s, c.User, func(authority *auth.Authority, u *parley.User) (err error) {
 		in := auth.KeyInput{Name: c.Name, Scope: c.Scope}
 		if c.Member != "" {
-			m, err := authority.DB.MemberByEmail(t, strings.ToLower(c.Member))
-			if err != nil || m.UserID != u.ID {
+			list, err := authority.DB.Members(t, u.ID)
+			if err != nil {
+				return err
+			}
+			i := slices.IndexFunc(list, func(m parley.Member) bool { return m.Email == strings.ToLower(c.Member) })
+			if i < 0 {
 				return fmt.Errorf("%s is not a member of this account", c.Member)
 			}
-			in.MemberID = m.ID
+			in.MemberID = list[i].ID
 		}
-		_, token, err = authority.MakeKey(t, u.ID, &in)
+		_, token, err = authority.MakeKey(t, &auth.Who{User: u}, &in)
 		return err
 	})
 	if err == nil {

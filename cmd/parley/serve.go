@@ -222,7 +222,7 @@ func (h *server) openLines() (err error) {
 		return err
 	}
 	h.numbers = number.New(number.Config{DB: h.db, Carrier: h.carrier.Carrier, Prices: h.prices, Limits: limits,
-		Trunks: h.phone.rules, Place: h.phone.place,
+		Trunks: h.phone.rules, Proof: s.NumberProof == "on", Place: h.phone.place,
 		TrunksChanged: h.phone.Refresh})
 	h.campaigns = campaign.New(campaign.Config{DB: h.db, Prices: h.prices, Hub: h.hub, Allow: destinations.Allow,
 		Mail: h.mail, URL: s.urlOf(h.at.Addr())})
@@ -244,9 +244,9 @@ func (h *server) openLines() (err error) {
 		Webhooks: h.webhooks, Blobs: h.documents.Blobs, Dir: filepath.Join(s.Data, "recordings"),
 		BaseURL: s.urlOf(h.at.Addr()), Secret: secret,
 		Dial: h.phone.dial, Line: h.phone.check(), Destinations: destinations,
-		Connect:   connector(h.browsers),
-		MayAttend: func(ctx context.Context, key int64) (bool, error) { return h.auth.Stands(ctx, key, parley.RoleAgent) },
-		Verified:  s.TrunkCallerID == "verified", DailySpend: spend, Speculate: s.ThinkAhead == "on"}
+		Connect:     connector(h.browsers),
+		MayAttend:   func(ctx context.Context, key int64) (bool, error) { return h.auth.Stands(ctx, key, parley.RoleAgent) },
+		NumberProof: s.NumberProof == "on", Verified: s.TrunkCallerID == "verified", DailySpend: spend, Speculate: s.ThinkAhead == "on"}
 	if h.judge != nil {
 		h.closing(h.judge.Close)
 		config.Judge = h.judge.Over

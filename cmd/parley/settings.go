@@ -82,6 +82,7 @@ type Settings struct {
 	Trunks        []string `default:"all" help:"Who may create SIP trunks: all, none, or a list of plans and accounts (e-mail addresses)."`
 	TrunkPrivate  string   `default:"on" enum:"on,off" help:"Trunks may use private addresses, such as a PBX in the local network."`
 	TrunkNetworks string   `default:"24,48" help:"Shortest prefix of the networks that a trunk may accept calls from, for IPv4 and IPv6."`
+	NumberProof   string   `default:"off" enum:"on,off" help:"on: calls to a trunk's number are answered only once its owner has proved that it is theirs, by the code of a text message (Numbers, Caller ID)."`
 	TrunkCallerID string   `name:"trunk-caller-id" default:"any" enum:"any,verified" help:"Calls over a trunk may show its number: any; or only once its owner has verified it: verified (Numbers, Caller ID)."`
 
 	MetricsToken  string `help:"Bearer token with which /metrics is read. Without it and PARLEY_METRICS_LISTEN, only this machine may read it, and not through a proxy."`

@@ -214,16 +214,43 @@ func TestRaised(t *testing.T) {
 		for _, m := range server.Wait(2) {
 			mails[m.Header.Get("Subject")] = m
 		}
-		if m := mails["Raised: Failed calls"]; m.To != h.user.Email || !strings.Contains(m.Text, "Now: 40 %, of 5 calls.") ||
+		if m := mails["An alert of your account was raised"]; m.To != h.user.Email || !strings.Contains(m.Text, "Raised: Failed calls") || !strings.Contains(m.Text, "Now: 40 %, of 5 calls.") ||
 			!strings.Contains(m.Text, "20 % or more of the calls within an hour fail") ||
 			!strings.Contains(m.Text, fmt.Sprintf("https://voice.example.com/alerts/%d", a.ID)) {
 			t.Errorf("%v", mails)
 		}
-		if m := mails["Resolved: Failed calls"]; !strings.Contains(m.Text, "Now: 8 %, of 25 calls.") {
+		if m := mails["An alert of your account is resolved"]; !strings.Contains(m.Text, "Now: 8 %, of 25 calls.") {
 			t.Errorf("%v", mails)
 		}
 		if n := len(h.told()); n != 2 || len(server.Messages()) != 2 {
 			t.Errorf("%d events, %d e-mails", n, len(server.Messages()))
+		}
+	})
+}
+
+// Nothing is sent to an address that nobody has confirmed, however often a test is asked for; and whoever asks is told why.
+func TestUnconfirmedAddress(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		server := mailtest.Serve(t)
+		m, err := mail.Open(server.URL(), "Parley <parley@example.com>")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := open(t, db, m)
+		h.user.EmailProvenAt = 0
+		h.write(func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, h.user) })
+		a := h.make(map[string]any{"name": "WIN 1,000,000"})
+		for range 3 {
+			if told, err := h.watch.Test(t.Context(), h.user.ID, a.ID); err == nil || !strings.Contains(err.Error(), "is not confirmed") {
+				t.Errorf("told %+v, %v", told, err)
+			}
+		}
+		h.write(func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.ProveEmail(ctx, h.user.ID, 0, h.user.Email)
+			return err
+		})
+		if told, err := h.watch.Test(t.Context(), h.user.ID, a.ID); err != nil || told.Email == nil || *told.Email != h.user.Email {
+			t.Errorf("told %+v, %v", told, err)
 		}
 	})
 }

@@ -2,7 +2,6 @@ package alert
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"strings"
 	"time"
@@ -28,10 +27,12 @@ func (w *Watch) tell(ctx context.Context, tx *store.Tx, u *parley.User, a *parle
 		}
 	}
 	if a.Email && w.Mail.On() {
-		told.Email = &u.Email
-		m := w.message(u, a, e)
-		if err := w.Mail.Queue(ctx, tx, m); err != nil {
+		sent, err := w.Mail.Queue(ctx, tx, w.message(u, a, e))
+		if err != nil {
 			return nil, fmt.Errorf("tell user %d of an alert: %w", u.ID, err)
+		}
+		if sent {
+			told.Email = &u.Email
 		}
 	}
 	return told, nil
@@ -43,9 +44,12 @@ func (w *Watch) message(u *parley.User, a *parley.Alert, e parley.AlertEvent) ma
 	if e.Event == parley.EventAlertResolved {
 		state, at = "Resolved", e.ResolvedAt
 	}
-	name := strings.Join(strings.Fields(a.Name), " ") // a subject is one line
+	name, kind := strings.Join(strings.Fields(a.Name), " "), mail.AlertRaised
+	if e.Event == parley.EventAlertResolved {
+		kind = mail.AlertResolved
+	}
 	if e.Test {
-		state = "Test"
+		state, kind = "Test", mail.AlertTest
 	}
 	var b strings.Builder
 	if e.Test {
@@ -60,7 +64,7 @@ func (w *Watch) message(u *parley.User, a *parley.Alert, e parley.AlertEvent) ma
 		b.WriteString(".\n")
 	}
 	fmt.Fprintf(&b, "Time: %s.\n\n%s/alerts/%d\n", at.Time().In(u.Zone()).Format("January 2, 2006, 15:04 MST"), w.URL, a.ID)
-	return mail.Message{To: u.Email, Subject: state + ": " + name, Text: b.String(), ID: rand.Text()}
+	return mail.Message{Kind: kind, Account: u.ID, To: u.Email, Text: b.String()}
 }
 
 // Test has an alert told as if it were raised now, marked as a test.
@@ -85,7 +89,7 @@ func (w *Watch) Test(ctx context.Context, userID, id int64) (told *Told, err err
 			return err
 		}
 		if told.Email == nil && told.Webhook == nil {
-			return parley.Errorf(parley.Refused, "Nobody would be told: %s", w.why(a))
+			return parley.Errorf(parley.Refused, "Nobody would be told: %s", w.why(u, a))
 		}
 		return nil
 	})
@@ -93,10 +97,16 @@ func (w *Watch) Test(ctx context.Context, userID, id int64) (told *Told, err err
 }
 
 // why says why nobody is told of an alert.
-func (w *Watch) why(a *parley.Alert) string {
+func (w *Watch) why(u *parley.User, a *parley.Alert) string {
 	var list []string
-	if a.Email {
+	switch {
+	case !a.Email:
+	case !w.Mail.On():
 		list = append(list, "this server sends no e-mail (PARLEY_SMTP_URL is not set)")
+	case u.EmailProvenAt == 0:
+		list = append(list, "the account's e-mail address is not confirmed (on the page Account)")
+	default:
+		list = append(list, "as many e-mails as may go out in a day have been sent")
 	}
 	if a.Webhook {
 		list = append(list, "the account has no webhook endpoint")

@@ -154,7 +154,7 @@ func TestAuditOfPeople(t *testing.T) {
 		e.Summary() != "name: Mo → New" {
 		t.Errorf("%+v", e)
 	}
-	link, err := h.authority.ResetPassword(t.Context(), h.user, who.Member.ID, "")
+	link, err := h.authority.ResetPassword(t.Context(), &auth.Who{User: h.user}, who.Member.ID, "")
 	if err == nil {
 		err = h.authority.SetForgotten(t.Context(), "192.0.2.9", link.Token, "another correct horse")
 	}

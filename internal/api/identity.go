@@ -3,6 +3,8 @@ package api
 import (
 	"cmp"
 	"context"
+	"log/slog"
+	"strings"
 	"time"
 
 	"parley"
@@ -23,6 +25,10 @@ func (a *API) identityRoutes() {
 		Summary: "Read the account that the credential belongs to"}, a.me)
 	handle(a, op{Method: "PUT", Path: "/user/me", Name: "updateMe", Tag: tag, Body: parley.Profile{}, Partial: true,
 		Summary: "Change your own name, email or time zone"}, a.updateMe)
+	handle(a, op{Method: "POST", Path: "/user/me/confirm-email", Name: "askEmailConfirmation", Tag: tag,
+		Summary: "Send a link to your own email address, which shows that it is yours"}, a.askConfirmation)
+	handle(a, op{Method: "POST", Path: "/email/confirm", Name: "confirmEmail", Tag: tag, Access: anybody,
+		Summary: "Confirm an email address with the token of a link"}, a.confirmEmail)
 	handle(a, op{Method: "GET", Path: "/user/api-keys", Name: "listKeys", Tag: tag,
 		Summary: "List API keys, never their tokens"}, a.listKeys)
 	handle(a, op{Method: "POST", Path: "/user/api-keys", Name: "createKey", Tag: tag, Status: 201,
@@ -97,7 +103,14 @@ func (a *API) signUp(ctx context.Context, r *request, in *newAccount) (*session,
 		_, err := a.limitSignups.Take(a.Front.Address(r.Request), time.Now())
 		return err
 	})
-	return &session{"Registered successfully.", accountOf(&auth.Who{User: u}), token}, err
+	if err != nil {
+		return nil, err
+	}
+	who := &auth.Who{User: u}
+	if _, err := a.Auth.AskConfirmation(ctx, who, a.Front.Base(r.Request)); err != nil { // they can ask again
+		slog.WarnContext(ctx, "ask a new account to confirm its address", "user", u.ID, "error", err)
+	}
+	return &session{"Registered successfully.", accountOf(who), token}, nil
 }
 
 // me is the account, as who asks may know it. An owner with a full credential gets no field but the contract's.
@@ -107,16 +120,21 @@ type me struct {
 	Email    string        `json:"email"`
 	Timezone string        `json:"timezone"`
 	Plan     string        `json:"plan"`
-	Balance  *parley.Money `json:"total_balance,omitempty" doc:"For the role owner alone."`
+	Balance  *parley.Money `json:"total_balance,omitempty" doc:"For those who may read the ledger."`
 	Role     parley.Role   `json:"role,omitempty" doc:"Of a member, or of a key that is limited to a role: what the credential may do."`
 	MemberID int64         `json:"member_id,omitempty" doc:"Of a member: name, email and time zone are theirs."`
+
+	Unconfirmed bool `json:"email_unconfirmed,omitempty" doc:"True while nobody has shown that the email is theirs (POST /user/me/confirm-email): alerts are not sent to it."`
 }
 
 func meOf(who *auth.Who) *me {
-	out := &me{ID: who.User.ID, Name: who.Name(), Email: who.Email(), Timezone: who.Timezone(), Plan: who.User.Plan}
-	if role := who.Role(); role == parley.RoleOwner {
+	out := &me{ID: who.User.ID, Name: who.Name(), Email: who.Email(), Timezone: who.Timezone(), Plan: who.User.Plan,
+		Unconfirmed: !who.Confirmed()}
+	role := who.Role()
+	if role.Includes(parley.NeedLedger) {
 		out.Balance = &who.User.Balance
-	} else {
+	}
+	if role != parley.RoleOwner || who.Member != nil {
 		out.Role = role
 	}
 	if m := who.Member; m != nil {
@@ -140,7 +158,33 @@ func (a *API) updateMe(ctx context.Context, r *request, _ *none) (*changedAccoun
 	if err != nil {
 		return nil, err
 	}
+	if changed.Email() != r.Who.Email() {
+		if _, err := a.Auth.AskConfirmation(ctx, changed, a.Front.Base(r.Request)); err != nil { // they can ask again
+			slog.WarnContext(ctx, "ask somebody to confirm a new address", "user", r.UserID(), "error", err)
+		}
+	}
 	return &changedAccount{"Account updated successfully.", meOf(changed)}, nil
+}
+
+type askedLink struct {
+	Message string `json:"message"`
+	Emailed bool   `json:"emailed" doc:"A link is being sent. Otherwise the address is confirmed already, the server sends no e-mail, or too many went out today."`
+}
+
+func (a *API) askConfirmation(ctx context.Context, r *request, _ *none) (*askedLink, error) {
+	sent, err := a.Auth.AskConfirmation(ctx, r.Who, a.Front.Base(r.Request))
+	return &askedLink{"Confirmation requested successfully.", sent}, err
+}
+
+type confirmation struct {
+	Body struct {
+		Token string `json:"token" required:"true" maxLength:"255"`
+	}
+}
+
+func (a *API) confirmEmail(ctx context.Context, r *request, in *confirmation) (*notice, error) {
+	err := a.Auth.Confirm(ctx, a.Front.Address(r.Request), strings.TrimSpace(in.Body.Token))
+	return &notice{"Email confirmed successfully."}, err
 }
 
 type keyList struct {
@@ -168,7 +212,7 @@ type createdKey struct {
 
 func (a *API) createKey(ctx context.Context, r *request, in *newKey) (*createdKey, error) {
 	out := &createdKey{Message: "API key created successfully."}
-	k, token, err := a.Auth.MakeKey(ctx, r.UserID(), &in.Body)
+	k, token, err := a.Auth.MakeKey(ctx, r.Who, &in.Body)
 	if err != nil {
 		return nil, err
 	}

@@ -37,12 +37,12 @@ func (a *API) listMembers(ctx context.Context, r *request, _ *none) ([]parley.Me
 }
 
 func (a *API) updateMember(ctx context.Context, r *request, in *byID) (*messageData[*parley.Member], error) {
-	m, err := a.Auth.ChangeMember(ctx, r.UserID(), in.ID, r.Body)
+	m, err := a.Auth.ChangeMember(ctx, r.Who, in.ID, r.Body)
 	return &messageData[*parley.Member]{"Member updated successfully", m}, err
 }
 
 func (a *API) deleteMember(ctx context.Context, r *request, in *byID) (*notice, error) {
-	return &notice{"Member deleted successfully"}, a.Auth.RemoveMember(ctx, r.UserID(), in.ID)
+	return &notice{"Member deleted successfully"}, a.Auth.RemoveMember(ctx, r.Who, in.ID)
 }
 
 func (a *API) listInvitations(ctx context.Context, r *request, _ *none) ([]parley.Invitation, error) {
@@ -58,7 +58,7 @@ type invited struct {
 }
 
 func (a *API) createInvitation(ctx context.Context, r *request, _ *none) (*messageData[invited], error) {
-	i, err := a.Auth.Invite(ctx, r.Who.User, a.Front.Base(r.Request), r.Body)
+	i, err := a.Auth.Invite(ctx, r.Who, a.Front.Base(r.Request), r.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (a *API) createInvitation(ctx context.Context, r *request, _ *none) (*messa
 }
 
 func (a *API) deleteInvitation(ctx context.Context, r *request, in *byID) (*notice, error) {
-	return &notice{"Invitation deleted successfully"}, a.Auth.Withdraw(ctx, r.UserID(), in.ID)
+	return &notice{"Invitation deleted successfully"}, a.Auth.Withdraw(ctx, r.Who, in.ID)
 }
 
 type acceptance struct {
@@ -94,7 +94,7 @@ type resetLink struct {
 }
 
 func (a *API) resetMemberPassword(ctx context.Context, r *request, in *byID) (*messageData[resetLink], error) {
-	l, err := a.Auth.ResetPassword(ctx, r.Who.User, in.ID, a.Front.Base(r.Request))
+	l, err := a.Auth.ResetPassword(ctx, r.Who, in.ID, a.Front.Base(r.Request))
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (a *API) resetMemberPassword(ctx context.Context, r *request, in *byID) (*m
 }
 
 func (a *API) dropMemberTwoFactor(ctx context.Context, r *request, in *byID) (*notice, error) {
-	return &notice{"Two-factor sign-in turned off successfully"}, a.Auth.DropMemberTwoFactor(ctx, r.UserID(), in.ID)
+	return &notice{"Two-factor sign-in turned off successfully"}, a.Auth.DropMemberTwoFactor(ctx, r.Who, in.ID)
 }
 
 type forgotten struct {

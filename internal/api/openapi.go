@@ -57,7 +57,7 @@ var pathParameter = regexp.MustCompile(`\{([a-z_]+)\}`)
 func (o *routed) describe(s *form.Schemas) object {
 	d := object{"operationId": o.Name, "summary": o.Summary, "tags": []string{o.Tag}}
 	if o.Access != anybody && o.least() != self {
-		d["description"] = "A credential needs the role " + string(o.least()) + "."
+		d["description"] = "A credential needs the role " + o.least().Needed() + "."
 	}
 	params := []any{}
 	for _, m := range pathParameter.FindAllStringSubmatch(o.Path, -1) {

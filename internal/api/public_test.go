@@ -187,7 +187,7 @@ func TestStreamEndsWithItsCredential(t *testing.T) {
 	}
 	mo := h.member(parley.RoleEditor)
 	ends(h.credential(mo, "session", ""), func() {
-		if _, err := h.authority.ChangeMember(t.Context(), h.user.ID, mo.Member.ID, map[string]any{"role": "viewer"}); err != nil {
+		if _, err := h.authority.ChangeMember(t.Context(), &auth.Who{User: h.user}, mo.Member.ID, map[string]any{"role": "viewer"}); err != nil {
 			t.Error(err)
 		}
 	})

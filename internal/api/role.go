@@ -8,14 +8,27 @@ import (
 // self marks what people do for themselves, whatever their role: a key that is limited to a role may not.
 const self parley.Role = "self"
 
-// roles are the least role that each operation needs of a credential. An operation that is not here needs the owner:
-// people, money, keys, the account and its secrets. TestRoles walks all operations with all roles.
+// roles are what each operation needs of a credential. An operation that is not here needs an administrator: people, keys, the account.
+// TestRoles walks all operations with all roles.
 var roles = parley.LeastRoles(map[parley.Role]string{
 	self: `
 		POST /logout
+		POST /user/me/confirm-email
 		PUT /user/me`,
+	parley.NeedSession: `
+		GET /user/me`,
+	parley.NeedLedger: `
+		GET /user/billing/ledger
+		GET /user/billing/ledger.csv`,
+	parley.RoleBilling: `
+		POST /user/billing/checkout
+		GET /user/billing/checkout/{id}`,
+	parley.RoleAuditor: `
+		GET /user/audit
+		GET /user/audit.csv`,
+	parley.NeedSecrets: `
+		GET /user/webhook-secret`,
 	parley.RoleViewer: `
-		GET /user/me
 		GET /user/setup
 		GET /user/analytics
 		GET /user/assistants
@@ -227,18 +240,28 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		POST /user/knowledgebases/{id}/documents/{document}/retry`,
 })
 
-// least is the least role that an operation needs of a credential.
+// secretReads are the operations that show what only those may see who change it: an auditor may not.
+var secretReads = map[string]bool{"GET /user/assistants/{id}/draft": true, "GET /user/assistants/{id}/draft/diff": true,
+	"GET /user/assistants/{id}/versions/{version}": true, "GET /user/assistants/{id}/versions/{version}/diff": true,
+	"GET /user/assistants/{id}/export": true, "GET /user/assistants/{id}/share-links": true, "GET /user/rehearsals/{id}": true,
+	"GET /user/tools": true, "GET /user/tools/{id}": true, "GET /server/vendors": true}
+
+// least is what an operation needs of a credential.
 func (o *op) least() parley.Role {
 	if role, ok := roles[o.Method+" "+o.Path]; ok {
 		return role
 	}
-	return parley.RoleOwner
+	return parley.RoleAdministrator
 }
 
 // may refuses an operation that the caller's role doesn't cover.
 func (o *op) may(who *auth.Who) error {
-	if least := o.least(); least != self {
+	switch least := o.least(); {
+	case least == self:
+		return who.MayChangeSelf()
+	case o.Method == "GET" && !secretReads["GET "+o.Path]:
+		return who.MayRead(least)
+	default:
 		return who.May(least)
 	}
-	return who.MayChangeSelf()
 }

@@ -26,5 +26,5 @@ func (a *API) stands(r *request) bool {
 	if err != nil {
 		return !errors.Is(err, auth.ErrUnauthenticated)
 	}
-	return who.Role().Includes(r.Who.Role())
+	return who.Role().Covers(r.Who.Role())
 }

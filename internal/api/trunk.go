@@ -49,20 +49,34 @@ func (a *API) getTrunk(ctx context.Context, r *request, in *byID) (*dataOf[*parl
 	return &dataOf[*parley.Trunk]{t.For(r.Who.Role())}, nil
 }
 
-func (a *API) createTrunk(ctx context.Context, r *request, _ *none) (*messageData[*parley.Trunk], error) {
+func (a *API) createTrunk(ctx context.Context, r *request, _ *none) (*keptTrunk, error) {
 	t := &parley.TrunkInput{}
 	form.Defaults(t)
-	err := a.Numbers.CreateTrunk(ctx, r.UserID(), t, a.lay(r, true))
-	return &messageData[*parley.Trunk]{"SIP trunk created successfully", &t.Trunk}, err
+	if err := a.Numbers.CreateTrunk(ctx, r.UserID(), t, a.lay(r, true)); err != nil {
+		return nil, err
+	}
+	return a.keptTrunk(ctx, "SIP trunk created successfully", &t.Trunk)
 }
 
-func (a *API) updateTrunk(ctx context.Context, r *request, in *byID) (*messageData[*parley.Trunk], error) {
+// keptTrunk is a trunk as it was stored, with what its owner should know of it.
+type keptTrunk struct {
+	Message  string        `json:"message"`
+	Data     *parley.Trunk `json:"data"`
+	Warnings []string      `json:"warnings,omitempty" doc:"What to know of it: another account takes calls from the same addresses, or its number has to be proved. Absent without warnings."`
+}
+
+func (a *API) keptTrunk(ctx context.Context, message string, t *parley.Trunk) (*keptTrunk, error) {
+	a.Calls.Registered(t)
+	warnings, err := a.Numbers.Warn(ctx, t)
+	return &keptTrunk{message, t, warnings}, err
+}
+
+func (a *API) updateTrunk(ctx context.Context, r *request, in *byID) (*keptTrunk, error) {
 	t, err := a.Numbers.ChangeTrunk(ctx, r.UserID(), in.ID, a.lay(r, false))
 	if err != nil {
 		return nil, err
 	}
-	a.Calls.Registered(t)
-	return &messageData[*parley.Trunk]{"SIP trunk updated successfully", t}, nil
+	return a.keptTrunk(ctx, "SIP trunk updated successfully", t)
 }
 
 // lay lays a request's body over a trunk.

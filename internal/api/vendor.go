@@ -73,7 +73,7 @@ func (a *API) listVendors(ctx context.Context, r *request, _ *none) ([]keyring.V
 }
 
 func (a *API) getSetup(ctx context.Context, r *request, _ *none) ([]setup.Part, error) {
-	return a.Setup.Of(ctx, r.Who.User, r.Who.Role().Includes(parley.RoleOwner))
+	return a.Setup.Of(ctx, r.Who.User, r.Who.Role().Includes(parley.RoleAdministrator))
 }
 
 func (a *API) setVendorKey(ctx context.Context, r *request, in *struct {
@@ -104,7 +104,7 @@ func found(k *parley.VendorKey, err error) (*tested, error) {
 
 // operator refuses who doesn't operate this server.
 func (r *request) operator() error {
-	if r.Who.User.Operator && r.Who.Role() == parley.RoleOwner {
+	if r.Who.User.Operator && r.Who.Role().Includes(parley.RoleAdministrator) {
 		return nil
 	}
 	return parley.Errorf(parley.Forbidden, "Only an operator of this server may do this.")

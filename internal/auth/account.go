@@ -21,6 +21,7 @@ func (d *Authority) Create(ctx context.Context, u *parley.User, password string,
 }
 
 func create(ctx context.Context, tx *store.Tx, u *parley.User, opening parley.Money, description string) error {
+	u.EmailProvenAt = parley.Now() // the operator's word
 	if err := tx.CreateUser(ctx, u); err != nil {
 		return err
 	}

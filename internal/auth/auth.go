@@ -38,7 +38,7 @@ type Authority struct {
 // Who is an authenticated caller.
 type Who struct {
 	User   *parley.User   // the account
-	Member *parley.Member // who works in it; nil: its owner
+	Member *parley.Member // who works in it; nil: its first owner, who is the account itself
 	Key    *parley.Key    // nil after a password
 }
 
@@ -83,15 +83,28 @@ func (w *Who) Role() parley.Role {
 
 // May refuses what needs a role that the caller doesn't have.
 func (w *Who) May(least parley.Role) error {
-	role := w.Role()
-	if role.Includes(least) {
+	if w.Role().Includes(least) {
 		return nil
 	}
+	return w.Lacks(least)
+}
+
+// MayRead refuses to show what needs a role that the caller doesn't have, and may not read either.
+func (w *Who) MayRead(least parley.Role) error {
+	if w.Role().Reads(least) {
+		return nil
+	}
+	return w.Lacks(least)
+}
+
+// Lacks is the refusal of what needs a role that the caller doesn't have.
+func (w *Who) Lacks(least parley.Role) error {
+	role := w.Role()
 	whose := "You have"
 	if w.Key != nil && w.Key.Scope != "" {
 		whose = "This API key has"
 	}
-	return parley.Errorf(parley.Forbidden, "You need the role %s for this. %s the role %s.", least, whose, role)
+	return parley.Errorf(parley.Forbidden, "You need the role %s for this. %s the role %s.", least.Needed(), whose, role)
 }
 
 // MayChangeSelf refuses a caller with a key that is limited to a role: it may not change whose it is.
@@ -153,12 +166,9 @@ func (d *Authority) Login(ctx context.Context, from, email, password string) (*W
 	if err != nil {
 		return nil, err
 	}
-	who, hash, err := d.person(ctx, strings.ToLower(strings.TrimSpace(email)))
-	if err != nil && !store.IsNotFound(err) {
-		return nil, err
-	}
+	people, err := d.people(ctx, strings.ToLower(strings.TrimSpace(email)))
 	if err != nil {
-		hash = decoy
+		return nil, err
 	}
 	select {
 	case hashing <- struct{}{}:
@@ -166,29 +176,46 @@ func (d *Authority) Login(ctx context.Context, from, email, password string) (*W
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	match, verr := argon2id.ComparePasswordAndHash(password, hash)
-	if err != nil || verr != nil || !match || who.disabled() {
-		return nil, errCredentials
+	if len(people) == 0 {
+		_, _ = argon2id.ComparePasswordAndHash(password, decoy)
 	}
-	good()
-	return who, nil
+	for _, who := range people {
+		if match, err := argon2id.ComparePasswordAndHash(password, who.hash()); err == nil && match && !who.disabled() {
+			good()
+			return who, nil
+		}
+	}
+	return nil, errCredentials
 }
 
-// person is who signs in with an address, and the hash of their password.
-func (d *Authority) person(ctx context.Context, email string) (who *Who, hash string, err error) {
+// people are those who sign in with an address: one person who has proven it, and others who have not, whom their passwords tell apart.
+func (d *Authority) people(ctx context.Context, email string) (list []*Who, err error) {
 	u, err := d.DB.UserByEmail(ctx, email)
 	if err == nil {
-		return &Who{User: u}, u.PasswordHash, nil
+		list = append(list, &Who{User: u})
+	} else if !store.IsNotFound(err) {
+		return nil, err
 	}
-	if !store.IsNotFound(err) {
-		return nil, "", err
-	}
-	m, err := d.DB.MemberByEmail(ctx, email)
+	members, err := d.DB.MembersByEmail(ctx, email)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	u, err = d.DB.User(ctx, m.UserID)
-	return &Who{User: u, Member: m}, m.PasswordHash, err
+	for i := range members {
+		u, err := d.DB.User(ctx, members[i].UserID)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, &Who{User: u, Member: &members[i]})
+	}
+	return list, nil
+}
+
+// hash is that of the caller's password.
+func (w *Who) hash() string {
+	if w.Member != nil {
+		return w.Member.PasswordHash
+	}
+	return w.User.PasswordHash
 }
 
 // disabled says whether the account, or the member in it, is refused.
@@ -212,6 +239,8 @@ func (d *Authority) newKey(ctx context.Context, tx *store.Tx, k *parley.Key) (*p
 		k.ExpiresAt = parley.Now().Add(shareFor)
 	case parley.ResetLink:
 		k.ExpiresAt = parley.Now().Add(resetFor)
+	case parley.ConfirmLink:
+		k.ExpiresAt = parley.Now().Add(confirmFor)
 	case parley.HalfSession:
 		k.ExpiresAt = parley.Now().Add(HalfSessionFor)
 	default:

@@ -183,7 +183,7 @@ func FuzzBearer(f *testing.F) {
 func TestLimitedKeysAreRefusedByFormerVersions(t *testing.T) {
 	d, u := authority(t, storetest.SQLite(t))
 	for scope, same := range map[parley.Role]bool{"": true, parley.RoleViewer: false} {
-		k, token, err := d.MakeKey(t.Context(), u.ID, &auth.KeyInput{Name: "k", Scope: scope})
+		k, token, err := d.MakeKey(t.Context(), &auth.Who{User: u}, &auth.KeyInput{Name: "k", Scope: scope})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestInvitationExpires(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		d, u := authority(t, db)
 		invite := func() (*parley.Invitation, string) {
-			i, err := d.Invite(t.Context(), u, "", map[string]any{"email": "a@example.com", "name": "A", "role": "viewer"})
+			i, err := d.Invite(t.Context(), &auth.Who{User: u}, "", map[string]any{"email": "a@example.com", "name": "A", "role": "viewer"})
 			if err != nil {
 				t.Fatal(err)
 			}

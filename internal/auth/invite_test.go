@@ -35,7 +35,7 @@ func TestInvitationByEmail(t *testing.T) {
 				Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1}}})
 		}()
 		invite := func(email string) (*auth.Invited, error) {
-			return d.Invite(t.Context(), u, "https://voice.example.com", map[string]any{"email": email, "name": "Bo", "role": "agent"})
+			return d.Invite(t.Context(), &auth.Who{User: u}, "https://voice.example.com", map[string]any{"email": email, "name": "Bo", "role": "agent"})
 		}
 		i, err := invite("bo@example.com")
 		if err != nil || !i.Sent {
@@ -46,7 +46,7 @@ func TestInvitationByEmail(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		if len(list) != 1 || list[0].To != "bo@example.com" || !strings.Contains(list[0].Text, i.Link) ||
+		if len(list) != 1 || list[0].To != "bo@example.com" || !strings.Contains(list[0].Text, "https://voice.example.com/join/invite-") || strings.Contains(list[0].Text, i.Token) ||
 			i.Link != "https://voice.example.com/join/"+i.Token {
 			t.Fatalf("%+v", list)
 		}

@@ -36,31 +36,40 @@ type Invited struct {
 	Sent  bool   // by e-mail
 }
 
-// Invite makes an invitation to an account, in place of a former one to the same address, and sends it where this
+// Invite has somebody make an invitation to their account, in place of a former one to the same address, and sends it where this
 // server can. Its link begins with base. An account that only made itself sends nothing to others.
-func (d *Authority) Invite(ctx context.Context, u *parley.User, base string, body map[string]any) (*Invited, error) {
+func (d *Authority) Invite(ctx context.Context, by *Who, base string, body map[string]any) (*Invited, error) {
+	u := by.User
 	var in parley.InvitationInput
 	if err := form.Bind(body, &in, true).Err(); err != nil {
 		return nil, err
 	}
-	secret, hash := newSecret()
-	out := &Invited{Invitation: &parley.Invitation{UserID: u.ID, Email: strings.ToLower(in.Email), Name: in.Name,
-		Role: in.Role, Hash: hash, ExpiresAt: parley.Now().Add(invitedFor)}}
-	var err error
-	if out.Sent, err = d.sends(u); err != nil {
+	if err := by.manages(in.Role); err != nil {
 		return nil, err
 	}
-	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		out.ID = 0
+	secret, hash := newSecret()
+	mailed, mailHash := newSecret()
+	out := &Invited{Invitation: &parley.Invitation{UserID: u.ID, Email: strings.ToLower(in.Email), Name: in.Name,
+		Role: in.Role, Hash: hash, ExpiresAt: parley.Now().Add(invitedFor)}}
+	sends, err := d.sends(u)
+	if err != nil {
+		return nil, err
+	}
+	if sends {
+		out.MailHash = mailHash
+	}
+	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		out.ID, out.Sent = 0, false
 		if err := tx.CreateInvitation(ctx, out.Invitation); err != nil {
 			return err
 		}
-		out.Token = invitePrefix + strconv.FormatInt(out.ID, 10) + "-" + secret
+		token := invitePrefix + strconv.FormatInt(out.ID, 10) + "-"
+		out.Token = token + secret
 		out.Link = base + "/join/" + out.Token
-		if !out.Sent {
-			return nil
+		if sends {
+			out.Sent, err = d.Mail.Queue(ctx, tx, out.message(u, base+"/join/"+token+mailed))
 		}
-		return d.Mail.Queue(ctx, tx, out.message(u))
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -78,11 +87,12 @@ func (d *Authority) sends(u *parley.User) (bool, error) {
 	return err == nil, err
 }
 
-// message is the e-mail of an invitation.
-func (i *Invited) message(u *parley.User) mail.Message {
-	text := fmt.Sprintf("%s (%s) invites you to work in their account on Parley, as %s.\n\nOpen this link to choose a password:\n\n%s\n\n"+
-		"It is valid until %s, and for one person. If you did not expect this, ignore it.\n", u.Name, u.Email, i.Role, i.Link, i.ExpiresAt)
-	return mail.Message{To: i.Email, Subject: u.Name + " invites you to Parley", Text: text, ID: rand.Text()}
+// message is the e-mail of an invitation. Its link is not the one that is shown to whoever invites: who uses it can read what is sent
+// to the address.
+func (i *Invited) message(u *parley.User, link string) mail.Message {
+	text := fmt.Sprintf("%s invites you to work in their account on Parley, as %s.\n\nOpen this link to choose a password:\n\n%s\n\n"+
+		"It is valid until %s, and for one person. If you did not expect this, ignore it.\n", u.Email, i.Role, link, i.ExpiresAt)
+	return mail.Message{Kind: mail.Invitation, Account: u.ID, To: i.Email, Text: text}
 }
 
 func newSecret() (secret string, hash []byte) {
@@ -93,9 +103,24 @@ func newSecret() (secret string, hash []byte) {
 	return secret, sum[:]
 }
 
+// isSecret says whether a hash is that of a secret.
+func isSecret(secret string, hash []byte) bool {
+	sum := sha256.Sum256([]byte(secret))
+	return subtle.ConstantTimeCompare(sum[:], hash) == 1
+}
+
 // Withdraw ends an invitation.
-func (d *Authority) Withdraw(ctx context.Context, userID, id int64) error {
-	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteInvitation(ctx, userID, id) })
+func (d *Authority) Withdraw(ctx context.Context, by *Who, id int64) error {
+	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		i, err := tx.InvitationByID(ctx, id)
+		if err == nil && i.UserID == by.User.ID {
+			err = by.manages(i.Role)
+		}
+		if err != nil && !store.IsNotFound(err) {
+			return err
+		}
+		return tx.DeleteInvitation(ctx, by.User.ID, id)
+	})
 }
 
 // Invited is the invitation that a token is of, and the account that it leads to.
@@ -109,8 +134,7 @@ func (d *Authority) Invited(ctx context.Context, token string) (*parley.Invitati
 	if err != nil && !store.IsNotFound(err) {
 		return nil, nil, err
 	}
-	sum := sha256.Sum256([]byte(secret))
-	if err != nil || subtle.ConstantTimeCompare(sum[:], i.Hash) != 1 || parley.Now() >= i.ExpiresAt {
+	if err != nil || !isSecret(secret, i.Hash) && !isSecret(secret, i.MailHash) || parley.Now() >= i.ExpiresAt {
 		return nil, nil, errInvitation
 	}
 	u, err := d.DB.User(ctx, i.UserID)
@@ -139,6 +163,9 @@ func (d *Authority) Accept(ctx context.Context, from, token string, in *Acceptan
 		return nil, "", err
 	}
 	m := &parley.Member{UserID: i.UserID, Name: in.Name, Email: i.Email, Role: i.Role, Timezone: in.Timezone}
+	if _, secret, ok := strings.Cut(strings.TrimPrefix(token, invitePrefix), "-"); ok && isSecret(secret, i.MailHash) {
+		m.EmailProvenAt = parley.Now()
+	}
 	if m.Name == "" {
 		m.Name = i.Name
 	}
@@ -180,7 +207,8 @@ func (d *Authority) Join(ctx context.Context, from, token string, body map[strin
 
 // ChangeMember changes what body names of a member: the role, and whether they may sign in. A disabled member's sessions
 // end at once.
-func (d *Authority) ChangeMember(ctx context.Context, userID, id int64, body map[string]any) (m *parley.Member, err error) {
+func (d *Authority) ChangeMember(ctx context.Context, by *Who, id int64, body map[string]any) (m *parley.Member, err error) {
+	userID := by.User.ID
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		if m, err = tx.MemberForUpdate(ctx, userID, id); err != nil {
 			return err
@@ -188,6 +216,11 @@ func (d *Authority) ChangeMember(ctx context.Context, userID, id int64, body map
 		in := parley.MemberChange{Role: m.Role, Disabled: m.DisabledAt != 0}
 		if err := form.Bind(body, &in, false).Err(); err != nil {
 			return err
+		}
+		for _, role := range []parley.Role{m.Role, in.Role} {
+			if err := by.manages(role); err != nil {
+				return err
+			}
 		}
 		m.Role = in.Role
 		switch {
@@ -205,8 +238,17 @@ func (d *Authority) ChangeMember(ctx context.Context, userID, id int64, body map
 }
 
 // RemoveMember removes a member with their sessions and keys.
-func (d *Authority) RemoveMember(ctx context.Context, userID, id int64) error {
-	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteMember(ctx, userID, id) })
+func (d *Authority) RemoveMember(ctx context.Context, by *Who, id int64) error {
+	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		m, err := tx.MemberForUpdate(ctx, by.User.ID, id)
+		if err != nil {
+			return err
+		}
+		if err := by.manages(m.Role); err != nil {
+			return err
+		}
+		return tx.DeleteMember(ctx, by.User.ID, id)
+	})
 }
 
 // SetOwn changes what body names of the caller's own: of the account, or of the member who works in it.
@@ -237,7 +279,7 @@ func (d *Authority) setMember(ctx context.Context, m *parley.Member, body map[st
 			return err
 		}
 		if p.Email != m.Email {
-			changed.Email = p.Email
+			changed.Email, changed.EmailProvenAt = p.Email, 0
 		}
 		changed.Name, changed.Timezone = p.Name, p.Timezone
 		return tx.SaveMember(ctx, changed)

@@ -33,7 +33,7 @@ func (d *Authority) SetProfile(ctx context.Context, u *parley.User, body map[str
 		}
 		changed.Name, changed.Timezone = p.Name, p.Timezone
 		if p.Email != u.Email {
-			changed.Email = p.Email
+			changed.Email, changed.EmailProvenAt = p.Email, 0
 		}
 		return tx.SaveUser(ctx, changed)
 	})

@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"strings"
 	"time"
@@ -34,14 +33,18 @@ type Reset struct {
 
 // ResetPassword makes a link with which one of the account's members chooses a new password, in place of a former link,
 // and sends it as an invitation is sent. Their present password and their sessions stay until then.
-func (d *Authority) ResetPassword(ctx context.Context, u *parley.User, memberID int64, base string) (*Reset, error) {
+func (d *Authority) ResetPassword(ctx context.Context, by *Who, memberID int64, base string) (*Reset, error) {
+	u := by.User
 	sends, err := d.sends(u)
 	if err != nil {
 		return nil, err
 	}
-	out := &Reset{Sent: sends}
+	out := &Reset{}
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		if out.Member, err = tx.MemberForUpdate(ctx, u.ID, memberID); err != nil {
+			return err
+		}
+		if err := by.manages(out.Member.Role); err != nil {
 			return err
 		}
 		if out.Member.DisabledAt != 0 {
@@ -56,19 +59,19 @@ func (d *Authority) ResetPassword(ctx context.Context, u *parley.User, memberID 
 		}
 		out.Token, out.ExpiresAt = resetPrefix+strings.Replace(token, "|", "-", 1), k.ExpiresAt
 		out.Link = base + "/reset/" + out.Token
-		if !out.Sent {
-			return nil
+		if out.Sent = false; sends {
+			out.Sent, err = d.Mail.Queue(ctx, tx, out.message(u))
 		}
-		return d.Mail.Queue(ctx, tx, out.message(u))
+		return err
 	})
 	return out, err
 }
 
 // message is the e-mail of a link.
 func (r *Reset) message(u *parley.User) mail.Message {
-	text := fmt.Sprintf("%s (%s) lets you choose a new password for your access to their account on Parley.\n\nOpen this link to choose it:\n\n%s\n\n"+
-		"It is valid until %s, and works once. If you still know your password, ignore it: nothing has changed.\n", u.Name, u.Email, r.Link, r.ExpiresAt)
-	return mail.Message{To: r.Member.Email, Subject: "A new password for Parley", Text: text, ID: rand.Text()}
+	text := fmt.Sprintf("%s lets you choose a new password for your access to their account on Parley.\n\nOpen this link to choose it:\n\n%s\n\n"+
+		"It is valid until %s, and works once. If you still know your password, ignore it: nothing has changed.\n", u.Email, r.Link, r.ExpiresAt)
+	return mail.Message{Kind: mail.NewPassword, Account: u.ID, To: r.Member.Email, Text: text}
 }
 
 // Resetting is the member that a link lets choose a new password.
@@ -115,11 +118,15 @@ func (d *Authority) SetForgotten(ctx context.Context, from, token, password stri
 
 // DropMemberTwoFactor turns the second factor of one of the account's members off: they have lost their device and their
 // recovery codes.
-func (d *Authority) DropMemberTwoFactor(ctx context.Context, userID, memberID int64) error {
+func (d *Authority) DropMemberTwoFactor(ctx context.Context, by *Who, memberID int64) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if _, err := tx.MemberForUpdate(ctx, userID, memberID); err != nil { // the owner's takes the password and a code
+		m, err := tx.MemberForUpdate(ctx, by.User.ID, memberID) // the first owner's takes the password and a code
+		if err != nil {
 			return err
 		}
-		return tx.DeleteTwoFactor(ctx, userID, memberID)
+		if err := by.manages(m.Role); err != nil {
+			return err
+		}
+		return tx.DeleteTwoFactor(ctx, by.User.ID, memberID)
 	})
 }

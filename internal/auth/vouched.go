@@ -22,7 +22,9 @@ var ErrNotJoined = errors.New("this identity is not joined to the account that h
 func (d *Authority) Vouched(ctx context.Context, from string, i *parley.Identity, signup bool) (*Who, error) {
 	who, err := d.joined(ctx, i)
 	if store.IsNotFound(err) {
-		if _, _, err = d.person(ctx, i.Email); err == nil {
+		if people, wrong := d.people(ctx, i.Email); wrong != nil {
+			err = wrong
+		} else if len(people) > 0 {
 			return nil, ErrNotJoined
 		}
 	}
@@ -55,7 +57,8 @@ func (d *Authority) signUp(ctx context.Context, from string, i *parley.Identity)
 	if err := d.Logins.Ask(from, i.Email, time.Now()); err != nil {
 		return nil, err
 	}
-	u := &parley.User{Name: i.Name, Email: i.Email, Timezone: "UTC", Plan: parley.TrialPlan, SignedUpAt: parley.Now()}
+	u := &parley.User{Name: i.Name, Email: i.Email, Timezone: "UTC", Plan: parley.TrialPlan, SignedUpAt: parley.Now(),
+		EmailProvenAt: parley.Now()}
 	if u.Name == "" {
 		u.Name = u.Email
 	}
@@ -79,6 +82,9 @@ func (d *Authority) JoinIdentity(ctx context.Context, from string, i *parley.Ide
 		return nil, err
 	}
 	return who, d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if _, err := tx.ProveEmail(ctx, who.User.ID, who.Person(), i.Email); err != nil {
+			return err
+		}
 		return join(ctx, tx, i, who.User.ID, who.Person())
 	})
 }

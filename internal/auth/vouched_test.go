@@ -58,13 +58,13 @@ func TestIdentities(t *testing.T) {
 		who("mo", m.Email, auth.ErrNotJoined)
 		who("mo, known anew", m.Email, nil)
 		who("ana", u.Email, nil) // somebody else's stays
-		if _, err := d.ChangeMember(t.Context(), u.ID, m.ID, map[string]any{"disabled": true}); err != nil {
+		if _, err := d.ChangeMember(t.Context(), &auth.Who{User: u}, m.ID, map[string]any{"disabled": true}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := d.Vouched(t.Context(), "192.0.2.1", mo, false); err == nil {
 			t.Error("a disabled member signs in")
 		}
-		if err := d.RemoveMember(t.Context(), u.ID, m.ID); err != nil {
+		if err := d.RemoveMember(t.Context(), &auth.Who{User: u}, m.ID); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := db.Identity(t.Context(), issuer, mo.Subject); !store.IsNotFound(err) {
@@ -100,7 +100,7 @@ const memberPassword = "battery staple"
 // member joins an account by an invitation.
 func member(t *testing.T, d *auth.Authority, u *parley.User, email string, role parley.Role) *parley.Member {
 	t.Helper()
-	i, err := d.Invite(t.Context(), u, "", map[string]any{"name": "Mo", "role": string(role), "email": email})
+	i, err := d.Invite(t.Context(), &auth.Who{User: u}, "", map[string]any{"name": "Mo", "role": string(role), "email": email})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,6 +77,7 @@ type Config struct {
 	Converse func(ctx context.Context, s *voice.Session, leg audio.Leg) voice.Result
 
 	Destinations Destinations
+	NumberProof  bool         // a trunk's number is answered only once its owner has proved that it is theirs
 	Verified     bool         // calls over a user's trunk leave from a number that the user has verified
 	DailySpend   parley.Money // what a user's outgoing calls may cost a day (UTC); 0: no limit
 

@@ -171,7 +171,9 @@ func (d *Center) callee(ctx context.Context, in Arrival) (*reception, error) {
 		}
 		return r, missing(err)
 	}
-	r.number, err = d.called(ctx, in)
+	if r.number, err = d.called(ctx, in); err == nil {
+		err = d.unproved(ctx, r.number)
+	}
 	switch n := r.number; {
 	case err != nil:
 		return nil, missing(err)
@@ -185,6 +187,20 @@ func (d *Center) callee(ctx context.Context, in Arrival) (*reception, error) {
 		err = errAsleep
 	}
 	return r, err
+}
+
+// unproved refuses a trunk's number whose owner has not proved that it is theirs, where the server wants that: two accounts may take calls
+// from the same provider, and anybody can enter any number.
+func (d *Center) unproved(ctx context.Context, n *parley.Number) error {
+	if !d.NumberProof || n.Type != parley.NumberSIP {
+		return nil
+	}
+	is, err := d.DB.ProvedNumber(ctx, n.UserID, n.PhoneNumber)
+	if err == nil && !is {
+		slog.Info("a call is not answered: nobody has proved that the number is theirs (PARLEY_NUMBER_PROOF)", "number", n.ID, "user", n.UserID)
+		err = errNobody
+	}
+	return err
 }
 
 // routed is what happens to a call to a number by its route.

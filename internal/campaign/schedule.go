@@ -2,7 +2,6 @@ package campaign
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -152,13 +151,14 @@ func (d *Roster) notStarted(ctx context.Context, tx *store.Tx, c *parley.Campaig
 	if d.Mail == nil || !d.Mail.On() {
 		return nil
 	}
-	return d.Mail.Queue(ctx, tx, d.notStartedMessage(u, &e))
+	_, err = d.Mail.Queue(ctx, tx, d.notStartedMessage(u, &e))
+	return err
 }
 
 // notStartedMessage is what the campaign's owner reads.
 func (d *Roster) notStartedMessage(u *parley.User, e *parley.CampaignNotStarted) mail.Message {
-	name := strings.Join(strings.Fields(e.Name), " ") // a subject is one line
+	name := strings.Join(strings.Fields(e.Name), " ")
 	text := fmt.Sprintf("The campaign %s was to start at %s, and did not.\n\n%s\n\nStart it when this is mended:\n\n%s/campaigns/%d\n", name,
 		e.StartsAt.Time().In(u.Zone()).Format("January 2, 2006, 15:04 MST"), e.Reason, d.URL, e.CampaignID)
-	return mail.Message{To: u.Email, Subject: "Not started: " + name, Text: text, ID: rand.Text()}
+	return mail.Message{Kind: mail.NotStarted, Account: u.ID, To: u.Email, Text: text}
 }

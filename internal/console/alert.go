@@ -45,7 +45,8 @@ type alertForm struct {
 	alert            *parley.Alert // nil: it is new
 	list             string        // where the list behind its figure is
 	assistants       []option
-	mailTo, endpoint string // "": the server sends no e-mail; the account has no endpoint
+	mailTo, endpoint string // "": noMail says why; the account has no endpoint
+	noMail           string
 	refused          string // why no test was sent
 	told             *alert.Told
 }
@@ -77,7 +78,12 @@ func (c *Console) alertForm(r *request, a *parley.Alert, kind parley.AlertKind, 
 	if f.endpoint = r.who.User.WebhookURL; f.endpoint != "" && !r.may("GET /webhooks") {
 		f.endpoint = "the account's endpoint"
 	}
-	if c.Alerts.Mail.On() {
+	switch {
+	case !c.Alerts.Mail.On():
+		f.noMail = "This server sends no e-mail yet: its operator sets PARLEY_SMTP_URL."
+	case r.who.User.EmailProvenAt == 0:
+		f.noMail = "The account's e-mail address is not confirmed yet: see Account."
+	default:
 		f.mailTo = r.who.User.Email
 	}
 	f.assistants, _, err = c.assistantFilter(r)

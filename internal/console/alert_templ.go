@@ -761,7 +761,7 @@ func alertEditor(f *alertForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = f.Switch("email", "Send an e-mail", "This server sends no e-mail yet: its operator sets PARLEY_SMTP_URL.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = f.Switch("email", "Send an e-mail", f.noMail).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

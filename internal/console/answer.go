@@ -85,7 +85,7 @@ func (c *Console) known(pattern string, h handler) handler {
 		if r.who == nil {
 			return c.askToSignIn(r)
 		}
-		if err := r.who.May(leastRole(pattern)); err != nil {
+		if err := r.mayUse(pattern); err != nil {
 			return nil, err
 		}
 		return h(r)

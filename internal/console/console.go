@@ -151,6 +151,8 @@ func (c *Console) routes() {
 	c.open("POST /join/{token}", c.join)
 	c.open("GET /reset/{token}", c.resetPage)
 	c.open("POST /reset/{token}", c.reset)
+	c.open("GET /confirm/{token}", c.confirmPage)
+	c.open("POST /confirm/{token}", c.confirm)
 	c.open("/", func(r *request) (*answer, error) {
 		return nil, parley.Errorf(parley.NotFound, "There is no such page.")
 	})
@@ -390,6 +392,7 @@ func (c *Console) routes() {
 	c.page("GET /audit", c.auditPage)
 	c.page("GET /account", c.accountPage)
 	c.page("POST /account", c.profileSave)
+	c.page("POST /account/confirm", c.confirmAsk)
 	c.page("POST /account/password", c.passwordChange)
 	c.page("GET /account/two-factor", c.secondPage)
 	c.page("POST /account/two-factor", c.secondSetUp)

@@ -17,6 +17,7 @@ import (
 
 	"parley"
 	"parley/internal/alert"
+	"parley/internal/auth"
 	"parley/internal/exam"
 	"parley/internal/filter"
 	"parley/internal/store"
@@ -128,7 +129,7 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := h.Auth.Invite(t.Context(), u, "", map[string]any{"name": name, "role": "agent",
+	i, err := h.Auth.Invite(t.Context(), &auth.Who{User: u}, "", map[string]any{"name": name, "role": "agent",
 		"email": fmt.Sprintf("invited-%d@example.com", u.ID)})
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +140,7 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	link, err := h.Auth.ResetPassword(t.Context(), u, member.ID, "")
+	link, err := h.Auth.ResetPassword(t.Context(), &auth.Who{User: u}, member.ID, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -156,7 +156,7 @@ func (c *Console) follow(r *request, look func(s *stream) (topics []string, err 
 		if time.Since(asked) >= c.askWho {
 			asked = time.Now()
 			was := r.who.Role()
-			if r.who = nil; c.identify(r) != nil || r.who == nil || !r.who.Role().Includes(was) {
+			if r.who = nil; c.identify(r) != nil || r.who == nil || !r.who.Role().Covers(was) {
 				return nil, nil // who has a lesser role now comes back, and is judged by that
 			}
 		}

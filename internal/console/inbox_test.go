@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/internal/ai/aitest"
+	"parley/internal/auth"
 	"parley/internal/store"
 )
 
@@ -242,7 +243,7 @@ func TestLiveEndsWithTheRole(t *testing.T) {
 	v := h.in(t, who)
 	change := func(role parley.Role) {
 		t.Helper()
-		if _, err := h.Auth.ChangeMember(t.Context(), u.ID, who.Member.ID, map[string]any{"role": string(role)}); err != nil {
+		if _, err := h.Auth.ChangeMember(t.Context(), &auth.Who{User: u}, who.Member.ID, map[string]any{"role": string(role)}); err != nil {
 			t.Fatal(err)
 		}
 	}

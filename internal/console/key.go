@@ -38,7 +38,7 @@ func (c *Console) keyCreate(r *request) (*answer, error) {
 	if wrong := form.Bind(tree, &in, true); len(wrong) > 0 {
 		return c.keyPage(r, "", tree, wrong)
 	}
-	_, token, err := c.Auth.MakeKey(r.Context(), r.UserID(), &in)
+	_, token, err := c.Auth.MakeKey(r.Context(), r.who, &in)
 	if wrong, ok := fieldErrors(err); ok {
 		return c.keyPage(r, "", tree, wrong)
 	}

@@ -98,6 +98,9 @@ func (o *overview) version() string {
 }
 
 func (c *Console) overviewPage(r *request) (*answer, error) {
+	if !r.may("GET /calls") { // billing
+		return see("/ledger"), nil
+	}
 	o, err := c.overview(r, overviewDays)
 	if err != nil {
 		return nil, err

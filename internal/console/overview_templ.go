@@ -184,7 +184,7 @@ func overviewPage(o *overview) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<dl class=\"sums\"><div data-least=\"owner\"><dt>Balance</dt><dd class=\"num\"><a href=\"/ledger\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<dl class=\"sums\"><div data-least=\"ledger\"><dt>Balance</dt><dd class=\"num\"><a href=\"/ledger\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -17,7 +17,9 @@ type people struct {
 	reset   *auth.Reset   // likewise
 }
 
-var roleOptions = enum("viewer=Viewer: reads", "agent=Agent: talks with customers", "editor=Editor: changes assistants")
+var roleOptions = enum("viewer=Viewer: reads", "agent=Agent: talks with customers", "editor=Editor: changes assistants",
+	"administrator=Administrator: all but owners and payments", "billing=Billing: ledger and payments", "auditor=Auditor: reads all, changes nothing",
+	"owner=Owner: everything")
 
 func (c *Console) peoplePage(r *request) (*answer, error) { return c.people(r, &people{}) }
 
@@ -40,7 +42,7 @@ func (c *Console) people(r *request, p *people) (*answer, error) {
 // personInvite makes an invitation, and shows its link.
 func (c *Console) personInvite(r *request) (*answer, error) {
 	tree := decode(r.PostForm, reflect.TypeFor[parley.InvitationInput]())
-	i, err := c.Auth.Invite(r.Context(), r.who.User, c.Front.Base(r.Request), tree)
+	i, err := c.Auth.Invite(r.Context(), r.who, c.Front.Base(r.Request), tree)
 	if wrong, ok := fieldErrors(err); ok {
 		return c.people(r, &people{invite: fieldsOf[parley.InvitationInput](tree, wrong)})
 	}
@@ -52,14 +54,14 @@ func (c *Console) personInvite(r *request) (*answer, error) {
 
 func (c *Console) personSave(r *request) (*answer, error) {
 	tree := decode(r.PostForm, reflect.TypeFor[parley.MemberChange]())
-	if _, err := c.Auth.ChangeMember(r.Context(), r.UserID(), r.id("id"), tree); err != nil {
+	if _, err := c.Auth.ChangeMember(r.Context(), r.who, r.id("id"), tree); err != nil {
 		return nil, err
 	}
 	return see("/people", "saved"), nil
 }
 
 func (c *Console) personDelete(r *request) (*answer, error) {
-	if err := c.Auth.RemoveMember(r.Context(), r.UserID(), r.id("id")); err != nil {
+	if err := c.Auth.RemoveMember(r.Context(), r.who, r.id("id")); err != nil {
 		return nil, err
 	}
 	return see("/people", "gone"), nil
@@ -67,7 +69,7 @@ func (c *Console) personDelete(r *request) (*answer, error) {
 
 // personReset makes a link for a new password, and shows it.
 func (c *Console) personReset(r *request) (*answer, error) {
-	link, err := c.Auth.ResetPassword(r.Context(), r.who.User, r.id("id"), c.Front.Base(r.Request))
+	link, err := c.Auth.ResetPassword(r.Context(), r.who, r.id("id"), c.Front.Base(r.Request))
 	if err != nil {
 		return nil, err
 	}
@@ -75,14 +77,14 @@ func (c *Console) personReset(r *request) (*answer, error) {
 }
 
 func (c *Console) personSecondOff(r *request) (*answer, error) {
-	if err := c.Auth.DropMemberTwoFactor(r.Context(), r.UserID(), r.id("id")); err != nil {
+	if err := c.Auth.DropMemberTwoFactor(r.Context(), r.who, r.id("id")); err != nil {
 		return nil, err
 	}
 	return see("/people", "second-gone"), nil
 }
 
 func (c *Console) invitationDelete(r *request) (*answer, error) {
-	if err := c.Auth.Withdraw(r.Context(), r.UserID(), r.id("id")); err != nil {
+	if err := c.Auth.Withdraw(r.Context(), r.who, r.id("id")); err != nil {
 		return nil, err
 	}
 	return see("/people", "withdrawn"), nil

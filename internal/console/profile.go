@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"parley"
+	"parley/internal/auth"
 )
 
 // account is the page of whoever is signed in: their profile and their password, each a form of its own.
@@ -29,7 +30,10 @@ func (c *Console) account(r *request, profile, password *fields) (*answer, error
 
 func (c *Console) profileSave(r *request) (*answer, error) {
 	tree := decode(r.PostForm, reflect.TypeFor[parley.Profile]())
-	_, err := c.Auth.SetOwn(r.Context(), r.who, tree, c.knowsPassword(r))
+	changed, err := c.Auth.SetOwn(r.Context(), r.who, tree, c.knowsPassword(r))
+	if err == nil && changed.Email() != r.who.Email() {
+		return c.sendConfirmation(r, changed, "saved")
+	}
 	if err == nil {
 		return see("/account", "saved"), nil
 	}
@@ -39,4 +43,34 @@ func (c *Console) profileSave(r *request) (*answer, error) {
 	}
 	delete(tree, "current_password") // it does not go back into the page
 	return c.account(r, fieldsOf[parley.Profile](tree, wrong), nil)
+}
+
+// sendConfirmation sends somebody the link that confirms their address; otherwise is the notice where none is sent.
+func (c *Console) sendConfirmation(r *request, who *auth.Who, otherwise string) (*answer, error) {
+	sent, err := c.Auth.AskConfirmation(r.Context(), who, c.Front.Base(r.Request))
+	if sent {
+		otherwise = "confirming"
+	}
+	return see("/account", otherwise), err
+}
+
+func (c *Console) confirmAsk(r *request) (*answer, error) {
+	return c.sendConfirmation(r, r.who, "unsent")
+}
+
+// confirmPage is where the link leads that confirms an address. A program that follows links confirms nothing: a button does.
+func (c *Console) confirmPage(r *request) (*answer, error) {
+	who, err := c.Auth.Confirming(r.Context(), r.PathValue("token"))
+	if err != nil {
+		return nil, err
+	}
+	return show("Confirm your e-mail address", confirmForm(who.Email(), "/confirm/"+r.PathValue("token"))), nil
+}
+
+func (c *Console) confirm(r *request) (*answer, error) {
+	err := c.Auth.Confirm(r.Context(), c.Front.Address(r.Request), r.PathValue("token"))
+	if err != nil {
+		return nil, c.tooMany(r, err)
+	}
+	return see("/account", "confirmed"), nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/PuerkitoBio/goquery"
@@ -14,15 +15,33 @@ import (
 	"parley/internal/web"
 )
 
-// roles are the least role that each page and each form needs. What is not here needs the owner: people, money, keys,
-// the account and its secrets. What a member does for themselves (their own profile, password and second factor) is
-// every role's. TestRoles walks all routes with all roles.
+// roles are what each page and each form needs. What is not here needs an administrator: people, keys, the account. What a member does
+// for themselves (their own profile, password and second factor) is every role's. TestRoles walks all routes with all roles.
 var roles = parley.LeastRoles(map[parley.Role]string{
-	parley.RoleViewer: `
+	parley.NeedSession: `
 		GET /{$}
+		GET /lives
+		GET /account
+		POST /account
+		POST /account/confirm
+		POST /account/password
+		GET /account/two-factor
+		POST /account/two-factor
+		POST /account/two-factor/confirm
+		POST /account/two-factor/codes
+		POST /account/two-factor/off`,
+	parley.NeedLedger: `
+		GET /ledger
+		GET /ledger.csv`,
+	parley.RoleBilling: `
+		POST /ledger
+		GET /ledger/paid`,
+	parley.RoleAuditor: `
+		GET /audit
+		GET /audit.csv`,
+	parley.RoleViewer: `
 		GET /live
 		GET /waiting/live
-		GET /lives
 		GET /canned-answers
 		GET /canned-answers/{id}
 		GET /live-calls
@@ -82,15 +101,7 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		GET /trunks
 		GET /trunks/{id}
 		GET /whatsapp
-		GET /whatsapp/{id}
-		GET /account
-		POST /account
-		POST /account/password
-		GET /account/two-factor
-		POST /account/two-factor
-		POST /account/two-factor/confirm
-		POST /account/two-factor/codes
-		POST /account/two-factor/off`,
+		GET /whatsapp/{id}`,
 	parley.RoleAgent: `
 		POST /conversations/{id}/reply
 		POST /conversations/{id}/ai
@@ -219,16 +230,41 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		POST /customers/erase`,
 })
 
-// leastRole is the least role that a pattern of routes needs.
+// leastRole is what a pattern of routes needs.
 func leastRole(pattern string) parley.Role {
 	if role, ok := roles[pattern]; ok {
 		return role
 	}
-	return parley.RoleOwner
+	return parley.RoleAdministrator
+}
+
+// makingPages are the ends of pages on which something is made, or goes on with what was filled in; secretPages show what only those may see
+// who change it. Neither is for auditors, who read.
+var (
+	makingPages = []string{"/new", "/edit", "/buy", "/caller-id", "/caller-id/{id}", "/start", "/publish", "/talk", "/call", "/try", "/share"}
+	secretPages = []string{"/export", "/versions/{version}", "/sample.csv", "/tools", "/tools.csv", "/tools/{id}", "/providers", "/webhooks/settings"}
+)
+
+// lets says whether a role may use a pattern of routes.
+func lets(role parley.Role, pattern string) bool {
+	least, path := leastRole(pattern), strings.TrimPrefix(pattern, "GET ")
+	ends := func(end string) bool { return strings.HasSuffix(path, end) }
+	if path == pattern || slices.ContainsFunc(makingPages, ends) || slices.ContainsFunc(secretPages, ends) {
+		return role.Includes(least)
+	}
+	return role.Reads(least)
 }
 
 // may says whether the reader may use a pattern of routes.
-func (r *request) may(pattern string) bool { return r.who.Role().Includes(leastRole(pattern)) }
+func (r *request) may(pattern string) bool { return lets(r.who.Role(), pattern) }
+
+// mayUse refuses a pattern of routes that the reader's role doesn't cover.
+func (r *request) mayUse(pattern string) error {
+	if r.may(pattern) {
+		return nil
+	}
+	return r.who.Lacks(leastRole(pattern))
+}
 
 // may says whether a role may do what a link or a form of a page leads to. Other servers, and what anybody may see, are
 // none of its business.
@@ -238,7 +274,7 @@ func (c *Console) may(role parley.Role, method, address string) bool {
 		return true
 	}
 	_, pattern := c.mux.Handler(r)
-	return !c.private[pattern] || role.Includes(leastRole(pattern))
+	return !c.private[pattern] || lets(role, pattern)
 }
 
 // within takes out of a page, or a piece of one, what its reader's role may not use: links and forms that would be

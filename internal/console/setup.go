@@ -7,7 +7,7 @@ import (
 
 // setupPage says what the account, and the server for its operator, has and lacks. The overview fetches its card.
 func (c *Console) setupPage(r *request) (*answer, error) {
-	list, err := c.Setup.Of(r.Context(), r.who.User, r.who.Role().Includes(parley.RoleOwner))
+	list, err := c.Setup.Of(r.Context(), r.who.User, r.who.Role().Includes(parley.RoleAdministrator))
 	if err != nil {
 		return nil, err
 	}

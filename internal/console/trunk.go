@@ -29,7 +29,8 @@ type trunkForm struct {
 	*fields
 	id       int64 // 0: it is new
 	name     string
-	password bool   // it has one
+	password bool // it has one
+	warnings []string
 	checked  string // what came of asking the trunk, "" when it was not asked
 	well     bool   // it answered, and we are registered where we want to be
 	found    []parley.TrunkFinding
@@ -118,7 +119,9 @@ func (c *Console) trunkEdit(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return show(t.Name, trunkEditor(c.editTrunk(t, treeOf(t.For(r.who.Role())), nil))), nil
+	f := c.editTrunk(t, treeOf(t.For(r.who.Role())), nil)
+	f.warnings, err = c.Numbers.Warn(r.Context(), t)
+	return show(t.Name, trunkEditor(f)), err
 }
 
 func (c *Console) trunkSave(r *request) (*answer, error) {

@@ -6,12 +6,14 @@ package mail
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/mail"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -26,6 +28,8 @@ var ErrOff = errors.New("this server can't send e-mail: set PARLEY_SMTP_URL")
 
 // Message is a text for one reader.
 type Message struct {
+	Kind    Kind   `json:"-"`
+	Account int64  `json:"-"`  // that causes it
 	To      string `json:"to"` // an address, as RFC 5322 has it
 	Subject string `json:"subject"`
 	Text    string `json:"text"`
@@ -155,19 +159,25 @@ func (jobArgs) InsertOpts() river.InsertOpts { return river.InsertOpts{MaxAttemp
 // what a sealed message is bound to.
 const secret = "e-mail"
 
-// Queue has a message sent once the transaction is committed.
-func (s *Sender) Queue(ctx context.Context, tx *store.Tx, m Message) error {
+// Queue has a message sent once the transaction is committed, if the rule for all e-mail lets it out (Kind.may); its subject and its id
+// are made here. sent is false where the rule keeps it back.
+func (s *Sender) Queue(ctx context.Context, tx *store.Tx, m Message) (sent bool, err error) {
 	if !s.On() {
-		return ErrOff
+		return false, ErrOff
 	}
-	if _, err := mail.ParseAddress(m.To); err != nil {
-		return fmt.Errorf("queue e-mail: %w", err)
+	address, err := mail.ParseAddress(m.To)
+	if err != nil {
+		return false, fmt.Errorf("queue e-mail: %w", err)
 	}
+	if may, err := m.Kind.may(ctx, tx, m.Account, strings.ToLower(address.Address)); err != nil || !may {
+		return false, err
+	}
+	m.Subject, m.ID = subjects[m.Kind], rand.Text()
 	plain, err := json.Marshal(m)
 	if err != nil {
-		return fmt.Errorf("queue e-mail: %w", err)
+		return false, fmt.Errorf("queue e-mail: %w", err)
 	}
-	return tx.Enqueue(ctx, jobArgs{tx.Seal(secret, plain)}, nil)
+	return true, tx.Enqueue(ctx, jobArgs{tx.Seal(secret, plain)}, nil)
 }
 
 // AddWorkers registers what sends queued messages.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/riverqueue/river"
@@ -105,6 +106,26 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// work works the queue until stop is called, or the test ends.
+func work(t *testing.T, db *store.DB, s *mail.Sender) (stop func()) {
+	workers := river.NewWorkers()
+	s.AddWorkers(workers, db)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error)
+	go func() {
+		done <- db.Work(ctx, context.Background(), store.Jobs{Workers: workers,
+			Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1}}})
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
 // A queued message is sent if its transaction was committed, and again while the server can't take it. One that is
 // refused for good doesn't hold up the others.
 func TestQueue(t *testing.T) {
@@ -115,8 +136,8 @@ func TestQueue(t *testing.T) {
 		queue := func(to, text string, fail error) {
 			t.Helper()
 			err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-				if err := s.Queue(ctx, tx, mail.Message{To: to, Subject: "Hello", Text: text}); err != nil {
-					return err
+				if sent, err := s.Queue(ctx, tx, mail.Message{Kind: mail.Confirmation, To: to, Text: text}); err != nil || !sent {
+					t.Errorf("sent: %v, %v", sent, err)
 				}
 				return fail
 			})
@@ -127,24 +148,15 @@ func TestQueue(t *testing.T) {
 		queue("gone@example.org", "refused", nil)
 		queue("ann@example.org", "never", context.Canceled)
 		queue("ann@example.org", "the text", nil)
-		workers := river.NewWorkers()
-		s.AddWorkers(workers, db)
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() {
-			done <- db.Work(ctx, t.Context(), store.Jobs{Workers: workers,
-				Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1}}})
-		}()
+		stop := work(t, db, s)
 		got := server.Wait(1)
 		stop()
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
 		if len(got) != 1 || got[0].To != "ann@example.org" || got[0].Text != "the text" {
 			t.Errorf("got %+v", got)
 		}
 		if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-			return s.Queue(ctx, tx, mail.Message{To: "not an address"})
+			_, err := s.Queue(ctx, tx, mail.Message{To: "not an address"})
+			return err
 		}); err == nil {
 			t.Error("an address that is none is queued")
 		}

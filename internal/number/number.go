@@ -31,6 +31,7 @@ type Config struct {
 	Prices  *billing.Prices
 	Limits  channel.Limits // of the codes that prove a caller id
 	Trunks  parley.TrunkRules
+	Proof   bool // calls to a trunk's number are answered only once its owner has proved that it is theirs
 	// Place says why a trunk must not be where it is, nil where it may; TrunksChanged is told after a change. Both
 	// may be nil.
 	Place         func(ctx context.Context, t *parley.Trunk) error

@@ -1,6 +1,7 @@
 package payment_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -246,4 +247,78 @@ func TestOrders(t *testing.T) {
 	if _, err := nobody.Look(t.Context(), u.ID, "cs_1"); !refused(err, parley.Refused) {
 		t.Error(err)
 	}
+}
+
+// What is refunded or disputed takes the credit back, once, whatever comes twice, late or in another order; what is won gives it again.
+// The balance falls to zero at most.
+func TestTakenBack(t *testing.T) {
+	const usd = parley.USD
+	for name, c := range map[string]struct {
+		restricted bool
+		do         func(s *stripetest.Server, id string)
+		want       parley.Money
+		entries    int
+	}{
+		"a refund":           {false, func(s *stripetest.Server, id string) { s.Refund(id, 2000) }, 0, 3},
+		"refunds in parts":   {false, func(s *stripetest.Server, id string) { s.Refund(id, 500); s.Refund(id, 700) }, 3 * usd, 4},
+		"told twice":         {true, func(s *stripetest.Server, id string) { s.Refund(id, 500); s.Refund(id, 0); s.Refund(id, 0) }, 10 * usd, 3},
+		"a dispute":          {false, func(s *stripetest.Server, id string) { s.Dispute(id, 2000, "needs_response", "created") }, 0, 3},
+		"a question":         {false, func(s *stripetest.Server, id string) { s.Dispute(id, 2000, "warning_needs_response", "created") }, 15 * usd, 2},
+		"a dispute of a sum": {true, func(s *stripetest.Server, id string) { s.Dispute(id, 1200, "needs_response", "created") }, 3 * usd, 3},
+		"a dispute is lost": {false, func(s *stripetest.Server, id string) {
+			s.Dispute(id, 2000, "needs_response", "created")
+			s.Dispute(id, 2000, "needs_response", "funds_withdrawn")
+			s.Dispute(id, 2000, "lost", "closed")
+		}, 0, 3},
+		"a dispute is won": {false, func(s *stripetest.Server, id string) {
+			s.Dispute(id, 2000, "needs_response", "created")
+			s.Dispute(id, 2000, "won", "closed")
+			s.Dispute(id, 2000, "won", "funds_reinstated")
+		}, 15 * usd, 4},
+		"its beginning comes last": {false, func(s *stripetest.Server, id string) {
+			s.Dispute(id, 2000, "won", "closed")
+			s.Late(id, 2000, "needs_response", "created")
+		}, 15 * usd, 2},
+		"refunded, then disputed": {false, func(s *stripetest.Server, id string) {
+			s.Refund(id, 1500)
+			s.Dispute(id, 2000, "needs_response", "created")
+		}, 0, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			storetest.Each(t, func(t *testing.T, db *store.DB) {
+				k, stripe, _ := till(t, db, true)
+				stripe.Restricted = c.restricted
+				u, other := storetest.User(t, db, 0), storetest.User(t, db, 7*usd)
+				paid := begin(t, k, u, "20")
+				stripe.Pay(paid.ID)
+				if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+					_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.CallCharge, Amount: -5 * usd, Reference: "call:1"})
+					return err
+				}); err != nil {
+					t.Fatal(err)
+				}
+				c.do(stripe, paid.ID)
+				has(t, db, u, c.want, c.entries)
+				has(t, db, other, 7*usd, 1)
+			})
+		})
+	}
+}
+
+// A refund that comes before anybody has told of the payment leaves nothing; one of somebody else's payment is nobody's credit.
+func TestTakenBackEarly(t *testing.T) {
+	db := storetest.SQLite(t, store.Rules{})
+	k, stripe, hook := till(t, db, false)
+	u := storetest.User(t, db, 0)
+	paid := begin(t, k, u, "20")
+	stripe.Pay(paid.ID)
+	stripe.Tell(hook)
+	if code := stripe.Refund(paid.ID, 2000); code != http.StatusNoContent {
+		t.Errorf("the webhook answers %d", code)
+	}
+	has(t, db, u, 0, 2)
+	if code := stripe.Event("charge.refunded", map[string]any{"id": "ch_" + paid.ID, "payment_intent": "pi_other", "amount_refunded": 5}); code != http.StatusNoContent {
+		t.Errorf("the webhook answers %d", code)
+	}
+	has(t, db, u, 0, 2)
 }

@@ -52,7 +52,7 @@ func (t *Till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// take gives credit for the payment that an event tells of. Others are answered, too, or Stripe would tell them again.
+// take gives credit for the payment that an event tells of, or takes it back. Others are answered, too, or Stripe would tell them again.
 func (t *Till) take(ctx context.Context, body []byte) error {
 	var e struct {
 		Type string `json:"type"`
@@ -63,15 +63,24 @@ func (t *Till) take(ctx context.Context, body []byte) error {
 	if err := json.Unmarshal(body, &e); err != nil {
 		return err
 	}
-	// The second is for methods of payment that take days.
-	if e.Type != "checkout.session.completed" && e.Type != "checkout.session.async_payment_succeeded" {
-		return nil
-	}
+	var err error
 	s := new(session)
-	if err := json.Unmarshal(e.Data.Object, s); err != nil {
-		return err
+	switch e.Type {
+	case "checkout.session.completed", "checkout.session.async_payment_succeeded": // the latter: of methods that take days
+		if err = json.Unmarshal(e.Data.Object, s); err == nil {
+			err = t.credit(ctx, s)
+		}
+	case "charge.refunded", "charge.refund.updated":
+		c := new(charge)
+		if err = json.Unmarshal(e.Data.Object, c); err == nil {
+			err = t.refunded(ctx, c)
+		}
+	case "charge.dispute.created", "charge.dispute.funds_withdrawn", "charge.dispute.closed", "charge.dispute.funds_reinstated":
+		d := new(dispute)
+		if err = json.Unmarshal(e.Data.Object, d); err == nil {
+			err = t.disputed(ctx, d)
+		}
 	}
-	err := t.credit(ctx, s)
 	if gone(err) { // the account is gone; told again it would be, too
 		slog.ErrorContext(ctx, "a payment for an account that is gone: refund it at Stripe", "session", s.ID)
 		return nil

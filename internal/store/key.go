@@ -14,14 +14,14 @@ import (
 func (q Query) Credential(ctx context.Context, id int64) (*parley.Key, *parley.User, *parley.Member, error) {
 	k, u, m := new(parley.Key), new(parley.User), new(parley.Member)
 	err := q.q.NewRaw(`SELECT k.id, k.user_id, k.kind, k.name, k.hash, k.last_used_at, k.expires_at, k.created_at, k.member_id, k.scope,
-		u.name, u.email, u.timezone, u.plan, u.balance, u.webhook_url, u.created_at, u.disabled_at, u.signed_up_at, u.operator,
+		u.name, u.email, u.timezone, u.plan, u.balance, u.webhook_url, u.created_at, u.disabled_at, u.signed_up_at, u.operator, u.email_proven_at,
 		COALESCE(m.id, 0), COALESCE(m.name, ''), COALESCE(m.email, ''), COALESCE(m.role, ''), COALESCE(m.language, ''),
-		COALESCE(m.timezone, ''), COALESCE(m.disabled_at, 0)
+		COALESCE(m.timezone, ''), COALESCE(m.disabled_at, 0), COALESCE(m.email_proven_at, 0)
 		FROM keys k JOIN users u ON u.id = k.user_id LEFT JOIN members m ON m.id = k.member_id AND m.user_id = k.user_id
 		WHERE k.id = ?`, id).Scan(ctx,
 		&k.ID, &k.UserID, &k.Kind, &k.Name, &k.Hash, &k.LastUsedAt, &k.ExpiresAt, &k.CreatedAt, &k.MemberID, &k.Scope,
-		&u.Name, &u.Email, &u.Timezone, &u.Plan, &u.Balance, &u.WebhookURL, &u.CreatedAt, &u.DisabledAt, &u.SignedUpAt, &u.Operator,
-		&m.ID, &m.Name, &m.Email, &m.Role, &m.Language, &m.Timezone, &m.DisabledAt)
+		&u.Name, &u.Email, &u.Timezone, &u.Plan, &u.Balance, &u.WebhookURL, &u.CreatedAt, &u.DisabledAt, &u.SignedUpAt, &u.Operator, &u.EmailProvenAt,
+		&m.ID, &m.Name, &m.Email, &m.Role, &m.Language, &m.Timezone, &m.DisabledAt, &m.EmailProvenAt)
 	u.ID = k.UserID
 	if m.UserID = k.UserID; err == nil && k.MemberID == 0 {
 		return k, u, nil, nil
@@ -77,13 +77,13 @@ func (tx *Tx) CreateKey(ctx context.Context, k *parley.Key) error {
 	return tx.noteKey(parley.AuditCreated, k, err)
 }
 
-// noteKey notes a change of a credential. Sessions come and go unnoted.
+// noteKey notes a change of a credential. Sessions, and links that confirm addresses, come and go unnoted.
 func (tx *Tx) noteKey(action parley.AuditAction, k *parley.Key, err error) error {
 	if err != nil {
 		return err
 	}
 	switch k.Kind {
-	case parley.Session, parley.Console, parley.HalfSession:
+	case parley.Session, parley.Console, parley.HalfSession, parley.ConfirmLink:
 		return nil
 	case parley.APIKey:
 		return tx.note(k.UserID, action, parley.AuditKey, k.ID, k, nil)
@@ -114,7 +114,7 @@ func (tx *Tx) DeleteKeys(ctx context.Context, userID, but int64) (int64, error) 
 // DeleteSessions revokes all sessions and links of an account's owner (0) or of one of its members: after a change of password, or
 // when they are disabled.
 func (tx *Tx) DeleteSessions(ctx context.Context, userID, memberID int64) error {
-	return tx.DeleteCredentials(ctx, userID, memberID, parley.Session, parley.Console, parley.HalfSession, parley.ResetLink)
+	return tx.DeleteCredentials(ctx, userID, memberID, parley.Session, parley.Console, parley.HalfSession, parley.ResetLink, parley.ConfirmLink)
 }
 
 // DeleteCredentials revokes a person's credentials of some kinds.

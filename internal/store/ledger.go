@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 
 	"parley"
 )
@@ -32,6 +33,11 @@ func (tx *Tx) funds(ctx context.Context, userID int64, reference string, now par
 // changes nothing and says so. A charge beyond what is free (balance less others' reservations) is refused with
 // Insufficient.
 func (tx *Tx) Post(ctx context.Context, userID int64, e *parley.LedgerEntry) (posted bool, err error) {
+	return tx.post(ctx, userID, e, false)
+}
+
+// post is Post; with all, a charge takes what is set aside, too.
+func (tx *Tx) post(ctx context.Context, userID int64, e *parley.LedgerEntry, all bool) (posted bool, err error) {
 	if e.Amount == 0 {
 		return false, nil
 	}
@@ -45,7 +51,7 @@ func (tx *Tx) Post(ctx context.Context, userID int64, e *parley.LedgerEntry) (po
 	if err != nil || done {
 		return false, err
 	}
-	if e.Amount < 0 && balance+e.Amount < reserved {
+	if e.Amount < 0 && balance+e.Amount < reserved && !all {
 		return false, Insufficient
 	}
 	e.UserID, e.BalanceAfter, e.CreatedAt = userID, balance+e.Amount, parley.DateTime(now)
@@ -71,6 +77,37 @@ func (tx *Tx) Post(ctx context.Context, userID int64, e *parley.LedgerEntry) (po
 		err = tx.balanceFell(ctx, userID, e.BalanceAfter)
 	}
 	return err == nil, err
+}
+
+// TakeBack has so much of a payment's credit be taken back for one reason (its refunds, or one dispute): it takes what is missing, or
+// gives back what is too much. All reasons together take no more than the payment gave, and no more than the balance has, for which what
+// is set aside counts too: done again when there is more, it takes the rest, and otherwise it changes nothing. only says that nothing is
+// to be given back.
+func (tx *Tx) TakeBack(ctx context.Context, userID int64, payment, reason string, wanted parley.Money, only bool,
+	description string) (moved parley.Money, err error) {
+	balance, _, err := tx.funds(ctx, userID, "", parley.Now()) // from here on nobody else moves the user's money
+	if err != nil {
+		return 0, err
+	}
+	var given, taken, mine parley.Money
+	var n int64
+	err = tx.q.NewRaw(`SELECT coalesce(sum(CASE WHEN reference = ? THEN amount ELSE 0 END), 0),
+		coalesce(-sum(CASE WHEN reference <> ? THEN amount ELSE 0 END), 0),
+		coalesce(-sum(CASE WHEN substr(reference, 1, ?) = ? THEN amount ELSE 0 END), 0),
+		coalesce(sum(CASE WHEN substr(reference, 1, ?) = ? THEN 1 ELSE 0 END), 0)
+		FROM ledger WHERE user_id = ? AND kind = ? AND (reference = ? OR substr(reference, 1, ?) = ?)`,
+		payment, payment, len(payment+":"+reason+":"), payment+":"+reason+":", len(payment+":"+reason+":"), payment+":"+reason+":",
+		userID, parley.Credit, payment, len(payment)+1, payment+":").Scan(ctx, &given, &taken, &mine, &n)
+	if err != nil {
+		return 0, err
+	}
+	moved = min(min(wanted, given-(taken-mine))-mine, balance)
+	if moved < 0 && only {
+		moved = 0
+	}
+	_, err = tx.post(ctx, userID, &parley.LedgerEntry{Kind: parley.Credit, Amount: -moved,
+		Reference: payment + ":" + reason + ":" + strconv.FormatInt(n+1, 10), Description: description}, true)
+	return moved, err
 }
 
 // Ledger is a page of the user's entries, newest first. from and to bound created_at where they are not 0; to is

@@ -45,16 +45,15 @@ func (q Query) member(ctx context.Context, userID, id int64, lock bool) (*parley
 	return m, notFound(s.Scan(ctx), memberNotFound)
 }
 
-// MemberByEmail is the member with that address (lower case), whoever's, also one who is disabled.
-func (q Query) MemberByEmail(ctx context.Context, email string) (*parley.Member, error) {
-	m := new(parley.Member)
-	err := q.q.NewSelect().Model(m).Where("email = ?", email).Scan(ctx)
-	return m, notFound(err, "no member has the email address "+email)
+// MembersByEmail are the members who sign in with an address (lower case), whoever's, also those who are disabled: one, or none.
+func (q Query) MembersByEmail(ctx context.Context, email string) (list []parley.Member, err error) {
+	err = q.q.NewSelect().Model(&list).Where("email = ?", email).Scan(ctx)
+	return list, err
 }
 
 // CreateMember stores a new member.
 func (tx *Tx) CreateMember(ctx context.Context, m *parley.Member) error {
-	if err := tx.emailFree(ctx, m.Email, "users"); err != nil {
+	if err := tx.memberEmailFree(ctx, m); err != nil {
 		return err
 	}
 	m.CreatedAt = parley.Now()
@@ -65,7 +64,7 @@ func (tx *Tx) CreateMember(ctx context.Context, m *parley.Member) error {
 
 // SaveMember stores a changed member.
 func (tx *Tx) SaveMember(ctx context.Context, m *parley.Member) error {
-	if err := tx.emailFree(ctx, m.Email, "users"); err != nil {
+	if err := tx.memberEmailFree(ctx, m); err != nil {
 		return err
 	}
 	m.UpdatedAt = parley.Now()
@@ -90,15 +89,68 @@ func (tx *Tx) DeleteMember(ctx context.Context, userID, id int64) error {
 	return nil
 }
 
-// emailFree refuses an address with which somebody in the other table of people signs in. Within a table an index
-// does.
-func (tx *Tx) emailFree(ctx context.Context, email, table string) error {
-	if !tx.sqlite { // who takes the same address at the same time waits
-		if _, err := tx.q.NewRaw("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", email).Exec(ctx); err != nil {
+// lockEmail has who takes the same address at the same time wait.
+func (tx *Tx) lockEmail(ctx context.Context, email string) error {
+	if tx.sqlite {
+		return nil
+	}
+	_, err := tx.q.NewRaw("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", email).Exec(ctx)
+	return err
+}
+
+// emailFree refuses an address to an account (0: a new one) where a member has proven that it is theirs. Among accounts an index does;
+// but an account that has not proven an address gives it up to one that has.
+func (tx *Tx) emailFree(ctx context.Context, email string, proven bool, userID int64) error {
+	if err := tx.lockEmail(ctx, email); err != nil {
+		return err
+	}
+	taken, err := tx.q.NewSelect().Table("members").Where("email = ? AND email_proven_at > 0", email).Exists(ctx)
+	switch {
+	case err != nil:
+		return err
+	case taken:
+		return errEmailTaken
+	case !proven:
+		return nil
+	}
+	return tx.giveUpEmail(ctx, email, userID, 0)
+}
+
+// giveUpEmail takes an address from the account and the member who have it and have not proven it, unless these are userID and memberID.
+func (tx *Tx) giveUpEmail(ctx context.Context, email string, userID, memberID int64) error {
+	_, err := tx.q.NewRaw("UPDATE users SET email = 'unconfirmed-' || id || '@invalid' WHERE email = ? AND email_proven_at = 0 AND id <> ?",
+		email, userID).Exec(ctx)
+	if err == nil {
+		_, err = tx.q.NewRaw("UPDATE members SET email = 'unconfirmed-member-' || id || '@invalid' WHERE email = ? AND email_proven_at = 0 AND id <> ?",
+			email, memberID).Exec(ctx)
+	}
+	return err
+}
+
+// memberEmailFree refuses an address that somebody else has proven, and that of the member's own account. A member who has not proven
+// theirs gives it up to whoever does.
+func (tx *Tx) memberEmailFree(ctx context.Context, m *parley.Member) error {
+	if err := tx.lockEmail(ctx, m.Email); err != nil {
+		return err
+	}
+	if m.EmailProvenAt > 0 {
+		if err := tx.giveUpEmail(ctx, m.Email, m.UserID, m.ID); err != nil {
+			return err
+		}
+	} else if m.ID != 0 { // who keeps an address keeps it, whoever has proven it since
+		kept, err := tx.q.NewSelect().Table("members").Where("id = ? AND email = ?", m.ID, m.Email).Exists(ctx)
+		if err != nil || kept {
 			return err
 		}
 	}
-	taken, err := tx.q.NewSelect().Table(table).Where("email = ?", email).Exists(ctx)
+	return tx.unproven(ctx, m.Email, m.UserID, m.ID)
+}
+
+// unproven refuses an address that somebody has proven, but for a member (0: none), and that of the account itself.
+func (tx *Tx) unproven(ctx context.Context, email string, userID, memberID int64) error {
+	var taken bool
+	err := tx.q.NewRaw(`SELECT EXISTS (SELECT 1 FROM users WHERE email = ? AND (email_proven_at > 0 OR id = ?))
+		OR EXISTS (SELECT 1 FROM members WHERE email = ? AND email_proven_at > 0 AND id <> ?)`, email, userID, email, memberID).Scan(ctx, &taken)
 	if err == nil && taken {
 		err = errEmailTaken
 	}
@@ -138,10 +190,15 @@ func (tx *Tx) CreateInvitation(ctx context.Context, i *parley.Invitation) error 
 		return parley.Errorf(parley.Forbidden, "An account can have %d members and invitations. Remove those that you no longer need.",
 			parley.MostMembers)
 	}
-	for _, table := range []string{"users", "members"} {
-		if err := tx.emailFree(ctx, i.Email, table); err != nil {
-			return err
-		}
+	if err := tx.unproven(ctx, i.Email, i.UserID, 0); err != nil {
+		return err
+	}
+	joined, err := tx.q.NewSelect().Table("members").Where("user_id = ? AND email = ?", i.UserID, i.Email).Exists(ctx)
+	if err != nil {
+		return err
+	}
+	if joined {
+		return errEmailTaken
 	}
 	i.CreatedAt = parley.Now()
 	_, err = tx.q.NewInsert().Model(i).Exec(ctx)

@@ -39,7 +39,7 @@ func (tx *Tx) User(ctx context.Context, id int64) (*parley.User, error) {
 
 // CreateUser stores a new account and gives it its id. Its balance starts at 0: money comes by Post.
 func (tx *Tx) CreateUser(ctx context.Context, u *parley.User) error {
-	if err := tx.emailFree(ctx, u.Email, "members"); err != nil {
+	if err := tx.emailFree(ctx, u.Email, u.EmailProvenAt > 0, 0); err != nil {
 		return err
 	}
 	u.CreatedAt = parley.Now()
@@ -60,7 +60,7 @@ func emailOnce(err error) error {
 
 // SaveUser stores what an operator or the user may change: everything but the balance, and who operates the server.
 func (tx *Tx) SaveUser(ctx context.Context, u *parley.User) error {
-	if err := tx.emailFree(ctx, u.Email, "members"); err != nil {
+	if err := tx.emailFree(ctx, u.Email, u.EmailProvenAt > 0, u.ID); err != nil {
 		return err
 	}
 	u.UpdatedAt = parley.Now()

@@ -41,6 +41,8 @@ func LoggedPath(path string) string {
 		return "/join/-"
 	case strings.HasPrefix(path, "/reset/"):
 		return "/reset/-"
+	case strings.HasPrefix(path, "/confirm/"):
+		return "/confirm/-"
 	case strings.HasPrefix(path, "/share/"):
 		return "/share/-"
 	}

@@ -41,6 +41,26 @@ type Session struct {
 	Reference     string            `json:"client_reference_id"`
 	Email         string            `json:"customer_email"`
 	Metadata      map[string]string `json:"metadata"`
+	Intent        *string           `json:"payment_intent"` // once it is paid
+}
+
+// charge is what was taken from a card.
+type charge struct {
+	ID       string `json:"id"`
+	Object   string `json:"object"`
+	Intent   string `json:"payment_intent"`
+	Amount   int64  `json:"amount"`
+	Refunded int64  `json:"amount_refunded"`
+}
+
+// dispute is a complaint of a payer's.
+type dispute struct {
+	ID     string `json:"id"`
+	Object string `json:"object"`
+	Charge string `json:"charge"`
+	Intent string `json:"payment_intent"`
+	Amount int64  `json:"amount"`
+	Status string `json:"status"`
 }
 
 // Server is a Stripe on loopback. Page may be set before it is asked.
@@ -48,17 +68,21 @@ type Server struct {
 	URL  string
 	Page int  // sessions in a page of the list at most
 	Gone bool // answers nothing but 503
+	// the key may do nothing but what Checkout takes
+	Restricted bool
 
 	t        testing.TB
 	mu       sync.Mutex
 	sessions []*Session // the newest first
 	webhook  string
 	away     bool
+	charges  map[string]*charge // by their ids, as the next
+	disputes map[string]*dispute
 }
 
 // Serve starts a server that ends with the test.
 func Serve(t testing.TB) *Server {
-	s := &Server{Page: 100, t: t}
+	s := &Server{Page: 100, t: t, charges: map[string]*charge{}, disputes: map[string]*dispute{}}
 	h := httptest.NewServer(s)
 	t.Cleanup(h.Close)
 	s.URL = h.URL
@@ -91,7 +115,48 @@ func (s *Server) Sessions() (list []Session) {
 
 // Pay pays a session by card, and tells of it. The status of the webhook's answer is returned, 0 where none is told.
 func (s *Server) Pay(id string) int {
-	return s.turn(id, "checkout.session.completed", func(x *Session) { x.Status, x.PaymentStatus, x.URL = "complete", "paid", nil })
+	return s.turn(id, "checkout.session.completed", func(x *Session) {
+		intent := "pi_" + x.ID
+		x.Status, x.PaymentStatus, x.URL, x.Intent = "complete", "paid", nil, &intent
+		s.charges["ch_"+x.ID] = &charge{"ch_" + x.ID, "charge", intent, x.AmountTotal, 0}
+	})
+}
+
+// Refund refunds so many cents of a paid session, and tells of it.
+func (s *Server) Refund(id string, cents int64) int {
+	s.mu.Lock()
+	c := s.charges["ch_"+id]
+	c.Refunded += cents
+	copied := *c
+	s.mu.Unlock()
+	return s.Event("charge.refunded", copied)
+}
+
+// Dispute has the payer of a session complain about so many cents, or changes how that stands, and tells of it by an event of its kind
+// (created, closed, …).
+func (s *Server) Dispute(id string, cents int64, status, event string) int {
+	d := dispute{"dp_" + id, "dispute", "ch_" + id, "pi_" + id, cents, status}
+	s.mu.Lock()
+	s.disputes[d.ID] = &d
+	s.mu.Unlock()
+	return s.Event("charge.dispute."+event, d)
+}
+
+// Event tells of something, whatever has become of it since.
+func (s *Server) Event(kind string, of any) int {
+	s.mu.Lock()
+	webhook := s.webhook
+	s.mu.Unlock()
+	body, err := json.Marshal(map[string]any{"id": "evt_" + kind, "object": "event", "type": kind, "data": map[string]any{"object": of}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return Send(s.t, webhook, body, Sign(Secret, time.Now(), body))
+}
+
+// Late is the event of a dispute as it once stood.
+func (s *Server) Late(id string, cents int64, status, event string) int {
+	return s.Event("charge.dispute."+event, dispute{"dp_" + id, "dispute", "ch_" + id, "pi_" + id, cents, status})
 }
 
 // Promise pays a session by a method that takes days; Confirm is what happens then.
@@ -174,10 +239,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.t.Error("stripetest: no Stripe-Version: the account's default would change the answers")
 	}
 	const base = "/v1/checkout/sessions"
+	kind, thing, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1/"), "/")
 	id, one := strings.CutPrefix(r.URL.Path, base+"/")
 	switch {
 	case r.Method == http.MethodPost && r.URL.Path == base:
 		s.create(w, r)
+	case s.Restricted && (kind == "charges" || kind == "disputes"):
+		refuse(w, http.StatusForbidden, "invalid_request_error", "The provided key does not have the required permissions")
+	case kind == "charges" && s.charges[thing] != nil:
+		json.NewEncoder(w).Encode(s.charges[thing])
+	case kind == "disputes" && s.disputes[thing] != nil:
+		json.NewEncoder(w).Encode(s.disputes[thing])
 	case r.Method == http.MethodGet && one:
 		i := slices.IndexFunc(s.sessions, func(x *Session) bool { return x.ID == id })
 		if i < 0 {
@@ -226,7 +298,10 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	limit, _ := strconv.Atoi(q.Get("limit"))
+	limit := 10
+	if n, err := strconv.Atoi(q.Get("limit")); err == nil {
+		limit = n
+	}
 	since, _ := strconv.ParseInt(q.Get("created[gte]"), 10, 64)
 	found, more := []*Session{}, false
 	begun := q.Get("starting_after") == ""
@@ -234,6 +309,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !begun:
 			begun = x.ID == q.Get("starting_after")
+		case q.Get("payment_intent") != "" && (x.Intent == nil || *x.Intent != q.Get("payment_intent")):
 		case x.Created < since || q.Get("status") != "" && x.Status != q.Get("status"):
 		case len(found) == min(limit, s.Page):
 			more = true

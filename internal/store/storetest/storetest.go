@@ -195,7 +195,7 @@ func Break(t testing.TB, o store.Options, statement string) (mend func()) {
 func User(t testing.TB, db *store.DB, balance parley.Money) *parley.User {
 	t.Helper()
 	u := &parley.User{Name: "Ana", Email: fmt.Sprintf("user%d@example.com", serial.Add(1)), PasswordHash: "-",
-		Timezone: "UTC", Plan: "default"}
+		Timezone: "UTC", Plan: "default", EmailProvenAt: parley.Now()}
 	err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		if err := tx.CreateUser(ctx, u); err != nil {
 			return err
