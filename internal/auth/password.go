@@ -32,7 +32,7 @@ func WeakPassword(password string, about ...string) (why string) {
 	cores := []string{plainCore(password, false), plainCore(password, true)}
 	for _, core := range cores {
 		if strings.Contains(common, " "+core+" ") {
-			return "is too easy to guess: it is too common. Use several unrelated words."
+			return "is too easy to guess: it is a common password. Use several unrelated words."
 		}
 	}
 	for _, text := range about {

@@ -96,11 +96,13 @@ func openSQLite(ctx context.Context, o Options) (*DB, error) {
 	if err := os.MkdirAll(filepath.Dir(o.Path), 0o700); err != nil {
 		return nil, unwritable(o.Path, err)
 	}
-	f, err := os.OpenFile(o.Path, os.O_RDWR|os.O_CREATE, 0o600) // SQLite would not say what is wrong
-	if err != nil {
-		return nil, unwritable(o.Path, err)
+	if o.Path != "" { // without one, SQLite keeps the database in a temporary file
+		f, err := os.OpenFile(o.Path, os.O_RDWR|os.O_CREATE, 0o600) // SQLite would not say what is wrong
+		if err != nil {
+			return nil, unwritable(o.Path, err)
+		}
+		f.Close()
 	}
-	f.Close()
 	open := func(pragmas string, conns int) (*bun.DB, error) {
 		dsn := "file:" + (&url.URL{Path: o.Path}).EscapedPath() +
 			"?_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
