@@ -31,6 +31,7 @@ type Error struct {
 	Kind    Kind
 	Message string
 	Code    string // machine-readable, where the contract has one (WhatsApp)
+	Detail  string // more than the message may say, where the contract has its words (429)
 	Fields  Fields // every failing field, when Kind is Invalid
 }
 

@@ -1,5 +1,8 @@
 package parley
 
+// LinesTaken begins the refusal of a call for which the plan has no line.
+const LinesTaken = "Concurrent call limit reached"
+
 // CallTaker is who has a call, or is to have it.
 type CallTaker string
 

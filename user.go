@@ -68,6 +68,9 @@ const (
 	ShareLink KeyKind = "share"
 )
 
+// MostSessions is how many sessions of a kind a user has; the oldest ends for another.
+const MostSessions = 1000
+
 // Plan is what an account may have at once, and what it may begin in a day.
 type Plan struct {
 	Campaigns, ParallelCalls, Tools, Assistants int
@@ -78,6 +81,10 @@ type Plan struct {
 
 	// By the day (UTC).
 	DocumentReadings, Conversations, TestConversations, TestMessages, TestCalls, WebhookTests int
+	TestMinutes, ToolTests, WebhookResends                                                    int
+
+	// At the same time.
+	RequestsTogether, Streams int
 }
 
 // Limits are a plan's limits by their names in the prices file.
@@ -88,7 +95,9 @@ func (p *Plan) Limits() map[string]*int {
 		"numbers": &p.Numbers, "trunks": &p.Trunks,
 		"leads": &p.Leads, "blacklist": &p.Blacklist, "api_keys": &p.APIKeys, "document_readings": &p.DocumentReadings,
 		"conversations": &p.Conversations, "test_conversations": &p.TestConversations, "test_messages": &p.TestMessages,
-		"tests": &p.Tests, "stored_mb": &p.StoredMB, "test_calls": &p.TestCalls, "webhook_tests": &p.WebhookTests}
+		"tests": &p.Tests, "stored_mb": &p.StoredMB, "test_calls": &p.TestCalls, "webhook_tests": &p.WebhookTests,
+		"test_minutes": &p.TestMinutes, "tool_tests": &p.ToolTests, "webhook_resends": &p.WebhookResends,
+		"requests_together": &p.RequestsTogether, "streams": &p.Streams}
 }
 
 // The plans that every server has.

@@ -88,7 +88,7 @@ func (c *testCmd) Run(s *Settings, t *terminal) error {
 	if c.Parallel <= 0 {
 		c.Parallel = 4 * runtime.NumCPU()
 	}
-	run := &rehearsal.Runner{Server: server, Mouth: new(mouths).say, Parallel: c.Parallel, Ears: rehearsal.Ears(c.Ears),
+	run := &rehearsal.Runner{Server: server, Mouth: new(mouths).say, Parallel: c.Parallel, Patient: true, Ears: rehearsal.Ears(c.Ears),
 		Done: progress(os.Stderr)}
 	defer run.Close()
 	if c.Model != "" {
@@ -344,7 +344,7 @@ func (c *testCmd) start(ctx context.Context) (o *ownServer, err error) {
 		}
 	}()
 	prices := filepath.Join(o.dir, "prices.yaml")
-	if err := os.WriteFile(prices, []byte("plans:\n  default: {parallel_calls: 1000, tools: 10000, assistants: 10000, test_conversations: 100000, test_messages: 1000000, test_calls: 1000000}\n"), 0o600); err != nil {
+	if err := os.WriteFile(prices, []byte("plans:\n  default: {parallel_calls: 1000, tools: 10000, assistants: 10000, test_conversations: 100000, test_messages: 1000000, test_calls: 1000000, test_minutes: 10000000, requests_together: 100000, streams: 100000}\n"), 0o600); err != nil {
 		return nil, err
 	}
 	o.cmd = exec.Command(program, "serve")

@@ -39,6 +39,7 @@ import (
 	"parley/internal/exam"
 	"parley/internal/keyring"
 	"parley/internal/knowledge"
+	"parley/internal/limit"
 	"parley/internal/mail"
 	"parley/internal/number"
 	"parley/internal/oidc"
@@ -77,6 +78,7 @@ type server struct {
 	assistants *assistant.Studio
 	webhooks   *event.Sender
 	hub        *event.Hub
+	gate       *limit.Gate // what accounts do at once
 
 	// What they talk over.
 	at            net.Listener // the socket of HTTP
@@ -143,6 +145,7 @@ func (h *server) openAssistants(t *terminal) (err error) {
 	if err != nil {
 		return err
 	}
+	h.gate = limit.New(h.prices.Plan, s.RateAPI)
 	rules := store.Rules{LowBalance: h.prices.LowBalance, PublicBudget: budget, Plan: h.prices.Plan}
 	if h.db, err = s.openUnder(t, rules, bootWait); err != nil {
 		return err
@@ -246,7 +249,7 @@ func (h *server) openLines() (err error) {
 		Dial: h.phone.dial, Line: h.phone.check(), Destinations: destinations,
 		Connect:     connector(h.browsers),
 		MayAttend:   func(ctx context.Context, key int64) (bool, error) { return h.auth.Stands(ctx, key, parley.RoleAgent) },
-		NumberProof: s.NumberProof == "on", Verified: s.TrunkCallerID == "verified", DailySpend: spend, Speculate: s.ThinkAhead == "on"}
+		NumberProof: s.NumberProof == "on", Verified: s.TrunkCallerID == "verified", DailySpend: spend, Gate: h.gate, Speculate: s.ThinkAhead == "on"}
 	if h.judge != nil {
 		h.closing(h.judge.Close)
 		config.Judge = h.judge.Over
@@ -275,13 +278,13 @@ func (h *server) openFaces() {
 		WhatsApp: messenger, Knowledge: h.documents,
 		Previews: s.previews(h.catalog, h.providers, h.documents.Blobs), Hub: h.hub,
 		Keys: h.keys, Setup: state, Exams: h.exams, Alerts: h.alerts, Payments: h.payments,
-		Front: front, Signup: s.Signup == "on", Rates: rates, Streams: streams})
+		Front: front, Signup: s.Signup == "on", Rates: rates, Streams: streams, Gate: h.gate})
 	h.exams.Ask = h.api.As
 	look := console.Config{DB: h.db, Auth: h.auth, Catalog: h.catalog, Assistants: h.assistants, Prices: h.prices,
 		Chat:  h.conversations,
 		Calls: h.calls, Campaigns: h.campaigns, Hub: h.hub, Numbers: h.numbers, SMS: texts, WhatsApp: messenger,
 		Knowledge: h.documents, Keys: h.keys, Setup: state, Exams: h.exams, Alerts: h.alerts, Payments: h.payments,
-		Issuer: h.issuer, Signup: s.Signup == "on", Front: front, Streams: streams}
+		Issuer: h.issuer, Signup: s.Signup == "on", Front: front, Streams: streams, Gate: h.gate}
 	look.Create, look.Message = h.api.Limits()
 	if h.browsers != nil {
 		look.Answer, look.Hangup, look.Attend = h.api.AnswerBrowser, h.browsers.Hangup, h.api.Attend

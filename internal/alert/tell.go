@@ -79,7 +79,7 @@ func (w *Watch) Test(ctx context.Context, userID, id int64) (told *Told, err err
 			return err
 		}
 		now := parley.At(w.Now().Truncate(time.Second))
-		if err := tx.CountDay(ctx, userID, "webhook_tests", "test webhooks and alerts", now); err != nil {
+		if err := tx.Meter(ctx, userID, now, "webhook_tests"); err != nil {
 			return err
 		}
 		a.LastRaisedAt = now

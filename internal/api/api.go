@@ -22,6 +22,7 @@ import (
 	"parley/internal/exam"
 	"parley/internal/keyring"
 	"parley/internal/knowledge"
+	"parley/internal/limit"
 	"parley/internal/number"
 	"parley/internal/payment"
 	"parley/internal/preview"
@@ -58,6 +59,7 @@ type Config struct {
 	Signup  bool      // POST /register makes accounts
 	Rates   Rates
 	Streams *auth.Slots // live streams at once per address, the console's too; nil: no limit
+	Gate    *limit.Gate // what accounts do at once and how often they ask, here and in the console; nil: no limits
 }
 
 // Rates are the limits on requests.

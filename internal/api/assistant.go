@@ -143,8 +143,20 @@ func (a *API) deleteAssistant(ctx context.Context, r *request, in *byID) (*notic
 }
 
 func (a *API) listAllAssistants(ctx context.Context, r *request, _ *none) ([]parley.Assistant, error) {
-	list, err := a.Assistants.All(ctx, r.UserID(), "")
-	return shown(r, list), err
+	next := a.assistantPages(ctx, r, "")
+	return nil, sendList(r.W, r.Request, next)
+}
+
+// assistantPages reads the account's assistants, of one type unless kind is "", page by page.
+func (a *API) assistantPages(ctx context.Context, r *request, kind string) func() ([]parley.Assistant, error) {
+	last := int64(0)
+	return func() ([]parley.Assistant, error) {
+		list, err := a.Assistants.After(ctx, r.UserID(), kind, last, listPage)
+		if len(list) > 0 {
+			last = list[len(list)-1].ID
+		}
+		return shown(r, list), err
+	}
 }
 
 func (a *API) listAssistants(ctx context.Context, r *request, in *pageQuery) (*Paginated[parley.Assistant], error) {
@@ -178,14 +190,17 @@ type outbound struct {
 }
 
 func (a *API) listOutbound(ctx context.Context, r *request, _ *none) ([]outbound, error) {
-	list, err := a.Assistants.All(ctx, r.UserID(), "outbound")
-	out := make([]outbound, len(list))
-	for i, s := range shown(r, list) {
-		out[i] = outbound{s.ID, s.UserID, s.Name, s.Type, s.Mode, s.Status, s.VoiceID, s.LanguageID, s.Timezone,
-			s.InitialMessage,
-			s.SystemPrompt, s.Variables, s.WebhookURL, s.IsWebhookActive, s.CreatedAt, s.UpdatedAt}
-	}
-	return out, err
+	next := a.assistantPages(ctx, r, "outbound")
+	return nil, sendList(r.W, r.Request, func() ([]outbound, error) {
+		list, err := next()
+		out := make([]outbound, len(list))
+		for i, s := range list {
+			out[i] = outbound{s.ID, s.UserID, s.Name, s.Type, s.Mode, s.Status, s.VoiceID, s.LanguageID, s.Timezone,
+				s.InitialMessage,
+				s.SystemPrompt, s.Variables, s.WebhookURL, s.IsWebhookActive, s.CreatedAt, s.UpdatedAt}
+		}
+		return out, err
+	})
 }
 
 type byVersion struct {

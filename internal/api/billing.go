@@ -15,8 +15,35 @@ func (a *API) billingRoutes() {
 		Body: payment.Order{}, Summary: "Begin a payment by card: the answer's url is the page to pay on"}, a.createCheckout)
 	handle(a, op{Method: "GET", Path: "/user/billing/checkout/{id}", Name: "getCheckout", Tag: "Billing", NotFound: "Payment not found",
 		Summary: "Read what became of a payment; once it is paid, the credit is on the balance"}, a.getCheckout)
+	handle(a, op{Method: "GET", Path: "/user/limits", Name: "listLimits", Tag: "Billing",
+		Summary: "Every limit of the account, and how much of it is used"}, a.listLimits)
 	handle(a, op{Method: "GET", Path: "/user/analytics", Name: "getAnalytics", Tag: "Analytics",
 		Summary: "Figures for a range of days: calls, conversations, latency, costs"}, a.getAnalytics)
+}
+
+// limitRow is a limit as the API shows it.
+type limitRow struct {
+	Name    string  `json:"name" doc:"As the prices file knows it, where a plan sets it."`
+	What    string  `json:"what"`
+	Per     string  `json:"per" doc:"What it is counted for: account, API key, address, …"`
+	Span    string  `json:"span" enum:"stored,at the same time,per second,per minute,per hour,per day" doc:"Days are UTC."`
+	Most    *int64  `json:"most" doc:"null: a setting of the server says it."`
+	Used    *int64  `json:"used" doc:"null: it is not counted in rows."`
+	Setting *string `json:"setting" doc:"The setting by which the server's operator changes it; null: the plan, or nothing."`
+}
+
+func (a *API) listLimits(ctx context.Context, r *request, _ *none) (*dataOf[[]limitRow], error) {
+	list, err := a.DB.Limits(ctx, r.UserID(), parley.Now())
+	rows := make([]limitRow, len(list))
+	for i, l := range list {
+		rows[i] = limitRow{Name: l.Name, What: l.What, Per: l.Holder(), Span: string(l.Span), Used: l.Used}
+		if l.Setting != "" {
+			rows[i].Setting = &l.Setting
+		} else {
+			rows[i].Most = &l.Most
+		}
+	}
+	return &dataOf[[]limitRow]{rows}, err
 }
 
 // dateQuery bounds a list by day, UTC, both days included.

@@ -31,6 +31,7 @@ type errorBody struct {
 	Code    string         `json:"error_code,omitempty"`
 	Errors  *parley.Fields `json:"errors,omitempty"`
 	Retry   int            `json:"retry_after,omitempty"`
+	Detail  string         `json:"detail,omitempty" doc:"Which limit was reached, its value, and how to go on."`
 }
 
 // shape is e as a family tells it.
@@ -38,7 +39,7 @@ func (f family) shape(e *parley.Error) errorBody {
 	no := false
 	switch {
 	case e.Kind == parley.Unauthenticated && f != statuses, e.Kind == parley.TooMany:
-		return errorBody{Message: e.Message}
+		return errorBody{Message: e.Message, Detail: e.Detail}
 	case f == statuses:
 		return errorBody{Status: &no, Error: e.Message}
 	case e.Kind == parley.Invalid && (len(e.Fields) > 0 || e.Code == badJSON):

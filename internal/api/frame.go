@@ -264,6 +264,12 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 			a.fail(w, r, o.Family, "", err)
 			return
 		}
+		leave, err := a.Gate.Enter(who.User.ID, who.User.Plan, o.occupies())
+		if err != nil {
+			a.fail(w, r, o.Family, "", err)
+			return
+		}
+		defer leave()
 	}
 	if o.Limit != nil {
 		if _, err := o.Limit.Take(a.Front.Client(r), time.Now()); err != nil {
@@ -304,13 +310,24 @@ func known(ctx context.Context, who *auth.Who, address string) context.Context {
 	return store.By(context.WithValue(ctx, whoKey{}, who), who.Actor(address))
 }
 
-// authenticate finds out who asks, counts the request against the key's limit, and answers when either fails.
+// occupies is what an account has one more of while the operation is answered, by the limit's name.
+func (o *op) occupies() string {
+	if o.Stream == web.EventStream {
+		return parley.LimitStreams
+	}
+	return parley.LimitTogether
+}
+
+// authenticate finds out who asks, counts the request against the limits of the key and its account, and answers when either fails.
 func (a *API) authenticate(w http.ResponseWriter, r *http.Request, f family) (*http.Request, bool) {
 	who, err := a.Auth.Authenticate(r.Context(), auth.BearerToken(r.Header.Get("Authorization")), parley.APIKey,
 		parley.Session)
 	if err == nil {
 		var left int
 		left, err = a.limit.Take(strconv.FormatInt(who.Key.ID, 10), time.Now())
+		if err == nil {
+			err = a.Gate.Ask(who.User.ID, time.Now())
+		}
 		if a.limit.Limit() > 0 {
 			w.Header().Set("X-RateLimit-Limit", strconv.Itoa(a.limit.Limit()))
 			w.Header().Set("X-RateLimit-Remaining", strconv.Itoa(left))

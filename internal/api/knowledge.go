@@ -94,7 +94,7 @@ type searchInput struct {
 }
 
 func (a *API) searchKnowledgebase(ctx context.Context, r *request, in *searchInput) (*data[[]parley.Passage], error) {
-	list, err := a.Knowledge.Search(ctx, r.UserID(), in.ID, in.Body.Query, in.Body.Limit)
+	list, err := a.Knowledge.Try(ctx, r.UserID(), in.ID, in.Body.Query, in.Body.Limit)
 	return &data[[]parley.Passage]{list}, err
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"math"
 
 	"parley"
 	"parley/internal/assistant"
@@ -25,7 +26,14 @@ func (a *API) toolRoutes() {
 }
 
 func (a *API) listTools(ctx context.Context, r *request, _ *none) ([]parley.Tool, error) {
-	return a.DB.Tools(ctx, r.UserID())
+	last := int64(math.MaxInt64)
+	return nil, sendList(r.W, r.Request, func() ([]parley.Tool, error) {
+		list, err := a.DB.ToolsBefore(ctx, r.UserID(), last, listPage)
+		if len(list) > 0 {
+			last = list[len(list)-1].ID
+		}
+		return list, err
+	})
 }
 
 func (a *API) getTool(ctx context.Context, r *request, in *byID) (*parley.Tool, error) {

@@ -109,13 +109,16 @@ func (a *API) checkTrunk(ctx context.Context, r *request, in *checkQuery) (*trun
 	if err != nil {
 		return nil, err
 	}
-	health, err := a.Calls.CheckTrunk(ctx, t)
+	health, wrong, err := a.Calls.CheckTrunk(ctx, t)
+	if err != nil {
+		return nil, err
+	}
 	out := &trunkCheck{Registered: health.Registered}
 	if in.Findings {
 		out.Findings = health.Findings
 	}
-	if err != nil {
-		reason := err.Error()
+	if wrong != nil {
+		reason := wrong.Error()
 		out.Error = &reason
 	} else {
 		out.OptionsMS = &health.OptionsMS

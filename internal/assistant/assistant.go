@@ -111,6 +111,16 @@ func (d *Studio) All(ctx context.Context, userID int64, kind string) ([]parley.A
 	return list, err
 }
 
+// After returns the user's assistants, of one type unless kind is "", that follow an id, oldest first and at most n,
+// completed.
+func (d *Studio) After(ctx context.Context, userID int64, kind string, id int64, n int) ([]parley.Assistant, error) {
+	list, err := d.DB.AssistantsAfter(ctx, userID, kind, id, n)
+	for i := range list {
+		d.Complete(&list[i])
+	}
+	return list, err
+}
+
 // Delete hides an assistant.
 func (d *Studio) Delete(ctx context.Context, userID, id int64) error {
 	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteAssistant(ctx, userID, id) })

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/store"
 	"parley/internal/tool"
 )
 
@@ -17,7 +18,7 @@ type Trial struct {
 	Timezone  string // of who tries it, where no assistant has the tool
 }
 
-// Try calls a tool as an assistant would, once.
+// Try calls a tool as an assistant would, once, as often as the account may.
 func (s *Studio) Try(ctx context.Context, userID, toolID int64, in Trial) (tool.Result, *tool.Sent, error) {
 	t, err := s.DB.Tool(ctx, userID, toolID)
 	if err != nil {
@@ -28,6 +29,12 @@ func (s *Studio) Try(ctx context.Context, userID, toolID int64, in Trial) (tool.
 		return tool.Result{}, nil, err
 	}
 	o := Occasion{Variables: in.Variables, Now: time.Now()}
+	err = s.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Meter(ctx, userID, parley.Now(), parley.LimitToolTestRate, parley.LimitToolTests)
+	})
+	if err != nil {
+		return tool.Result{}, nil, err
+	}
 	if a.PhoneNumberID != nil {
 		n, err := s.DB.Number(ctx, userID, *a.PhoneNumberID)
 		if err != nil {

@@ -100,12 +100,4 @@ func (l *Limiter) sweep(now time.Time) {
 }
 
 // LimitError is the refusal of somebody who asks too often.
-type LimitError struct{ RetryAfter int } // seconds
-
-func (e *LimitError) Error() string { return "Too Many Attempts." }
-
-// Wait is after how many seconds one may try again.
-func (e *LimitError) Wait() int { return e.RetryAfter }
-
-// Unwrap gives it its kind.
-func (e *LimitError) Unwrap() error { return &parley.Error{Kind: parley.TooMany, Message: e.Error()} }
+type LimitError = parley.LimitError

@@ -162,8 +162,8 @@ func (p *Prices) add(text []byte) error {
 				return fmt.Errorf("plan %s: there is no limit %q; those there are: %s", name, limit,
 					strings.Join(slices.Sorted(maps.Keys(limits)), ", "))
 			case n == nil:
-			case *n < 0 || limit == "parallel_calls" && *n < 1:
-				return fmt.Errorf("plan %s: parallel_calls must be at least 1, the other limits not negative", name)
+			case *n < 0 || *n < 1 && parley.LimitNamed(limit).Span == parley.Together:
+				return fmt.Errorf("plan %s: parallel_calls, requests_together and streams must be at least 1, the other limits not negative", name)
 			default:
 				*limits[limit] = *n
 			}

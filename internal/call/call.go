@@ -43,6 +43,7 @@ import (
 	"parley/internal/blob"
 	"parley/internal/crash"
 	"parley/internal/event"
+	"parley/internal/limit"
 	"parley/internal/store"
 	"parley/internal/voice"
 )
@@ -80,6 +81,7 @@ type Config struct {
 	NumberProof  bool         // a trunk's number is answered only once its owner has proved that it is theirs
 	Verified     bool         // calls over a user's trunk leave from a number that the user has verified
 	DailySpend   parley.Money // what a user's outgoing calls may cost a day (UTC); 0: no limit
+	Gate         *limit.Gate  // what accounts do at once; nil: no limits
 
 	Unanswered []Unanswered
 	Finished   []Finished

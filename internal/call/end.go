@@ -162,6 +162,12 @@ func (d *Center) close(ctx context.Context, tx *store.Tx, id int64, node string,
 			return nil, err
 		}
 	}
+	if c.Test {
+		unused := minutes(c.MaxDuration) - minutes(c.Duration)
+		if err := tx.GiveDay(ctx, c.UserID, parley.LimitTestMinutes, unused, parley.Time(c.CreatedAt)); err != nil {
+			return nil, err
+		}
+	}
 	if err := d.closeLegs(ctx, tx, c); err != nil {
 		return nil, err
 	}

@@ -22,3 +22,14 @@ func (d *Center) Pulse(ctx context.Context) { d.beat(ctx) }
 
 // Node is the name of a Center in rows.
 func (d *Center) Node() string { return d.node }
+
+// ReportShare is how the free places are shared.
+func ReportShare(most, each int, under map[int64]int, due []int64) map[int64]int {
+	d := newDesk(most, each)
+	for user, n := range under {
+		for range n {
+			d.take(user)
+		}
+	}
+	return d.share(due)
+}

@@ -21,6 +21,7 @@ import (
 	"parley/internal/event"
 	"parley/internal/stage"
 	"parley/internal/store"
+	"parley/internal/store/storetest"
 	"parley/internal/voice"
 )
 
@@ -407,22 +408,27 @@ func TestWeb(t *testing.T) {
 	late.Drop(parley.Rejected)
 }
 
-// A test call from a browser is marked as one, costs nothing and takes no line.
+// A test call from a browser is marked as one and costs nothing. It takes one of the plan's lines, as every call does.
 func TestWebTest(t *testing.T) {
 	h := lite(t)
 	n := h.node(func(c *call.Config) { c.Speech = &speech{} })
 	h.user.Plan = "trial"
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, h.user) })
-	for range 2 { // all lines are taken
-		v, err := n.Web(t.Context(), h.a, nil)
+	enter := func(begin func(context.Context, *parley.Assistant, map[string]string, ...string) (*call.WebCall, error)) *call.WebCall {
+		v, err := begin(t.Context(), h.a, nil)
 		h.must(err)
 		h.must(v.Enter(t.Context()))
-		defer v.Drop(parley.CustomerHangup)
+		return v
 	}
+	defer enter(n.Web).Drop(parley.CustomerHangup) // one of two lines
 	balance, reserved, _ := h.money()
-	v, err := n.WebTest(t.Context(), h.a, nil)
-	h.must(err)
-	h.must(v.Enter(t.Context()))
+	v := enter(n.WebTest)
+	for name, begin := range map[string]func(context.Context, *parley.Assistant, map[string]string, ...string) (*call.WebCall, error){
+		"a call": n.Web, "a test": n.WebTest} {
+		if _, err := begin(t.Context(), h.a, nil); !errors.Is(err, call.ErrFull) {
+			t.Errorf("%s beside a call and a test on two lines: %v", name, err)
+		}
+	}
 	l := newLeg()
 	v.Begin(l)
 	l.hangUp(parley.CustomerHangup)
@@ -433,6 +439,61 @@ func TestWebTest(t *testing.T) {
 	}
 	if now, held, _ := h.money(); now != balance || held != reserved {
 		t.Errorf("a test call cost %v, and %v is set aside", balance-now, held-reserved)
+	}
+	enter(n.WebTest).Drop(parley.CustomerHangup) // the line is free again
+}
+
+// A plan has minutes of test calls a day. A test sets aside what it may last, gives back what it did not, and is over
+// when the day's minutes are.
+func TestMinutesOfTests(t *testing.T) {
+	plan := parley.Plan{ParallelCalls: 10, TestCalls: 100, TestMinutes: 12}
+	t.Parallel()
+	h := open(t, storetest.SQLite(t, store.Rules{Plan: func(string) parley.Plan { return plan }}))
+	n := h.node(func(c *call.Config) { c.Speech = &speech{} })
+	h.change(h.a, `{"max_duration":600}`)
+	used := func() int64 {
+		list, err := h.db.Limits(t.Context(), h.user.ID, parley.Now())
+		h.must(err)
+		for _, l := range list {
+			if l.Name == parley.LimitTestMinutes {
+				return *l.Used
+			}
+		}
+		return -1
+	}
+	enter := func() (*call.WebCall, error) {
+		v, err := n.WebTest(t.Context(), h.a, nil)
+		h.must(err)
+		return v, v.Enter(t.Context())
+	}
+	first, err := enter()
+	h.must(err)
+	if n := used(); n != 10 {
+		t.Errorf("one test of ten minutes sets %d aside", n)
+	}
+	second, err := enter()
+	h.must(err)
+	if n := used(); n != 12 || h.call(second.ID).MaxDuration != 120 {
+		t.Errorf("two set %d aside, and the second may last %d s", n, h.call(second.ID).MaxDuration)
+	}
+	third, err := enter()
+	if err == nil || !strings.Contains(err.Error(), "Your plan allows 12 minutes of test calls a day") {
+		t.Errorf("a third: %v", err)
+	}
+	third.Drop(parley.Rejected)
+	first.Drop(parley.CustomerHangup)
+	h.reported(first.ID)
+	if n := used(); n != 2 {
+		t.Errorf("after the first, which nobody heard, %d are used", n)
+	}
+	l := newLeg()
+	second.Begin(l)
+	l.hangUp(parley.CustomerHangup)
+	<-second.Done()
+	<-l.down
+	h.reported(second.ID)
+	if n := used(); n > 1 {
+		t.Errorf("after a test of a moment %d minutes are used", n)
 	}
 }
 

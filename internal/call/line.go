@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"parley"
+	"parley/internal/store"
 )
 
 // Line is this server's telephone line, as seen by code that manages trunks.
@@ -37,12 +38,25 @@ func (d *Center) Unable(transport string) string {
 	return ""
 }
 
-// CheckTrunk tests whether a trunk can be reached. The error tells its owner what is wrong.
-func (d *Center) CheckTrunk(ctx context.Context, t *parley.Trunk) (Health, error) {
+// CheckTrunk tests whether a trunk can be reached: one of an account's at a time, as often as it may. The error tells its
+// owner what is wrong; err is why it was not tested.
+func (d *Center) CheckTrunk(ctx context.Context, t *parley.Trunk) (h Health, wrong, err error) {
 	if d == nil || d.Line == nil {
-		return Health{}, errNoLine
+		return Health{}, errNoLine, nil
 	}
-	return d.Line.Check(ctx, t)
+	leave, err := d.Gate.Enter(t.UserID, parley.DefaultPlan, parley.LimitTrunkChecks)
+	if err != nil {
+		return Health{}, nil, err
+	}
+	defer leave()
+	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Meter(ctx, t.UserID, parley.Now(), parley.LimitTrunkCheckRate)
+	})
+	if err != nil {
+		return Health{}, nil, err
+	}
+	h, wrong = d.Line.Check(ctx, t)
+	return h, wrong, nil
 }
 
 // Registered fills in which of the given trunks we are registered with.

@@ -42,6 +42,11 @@ type live struct {
 
 // begin registers a call whose row exists. It is over when end has returned.
 func (d *Center) begin(c *parley.Call, a *parley.Assistant) *live {
+	if c.Test && c.MaxDuration < a.MaxDuration { // as long as the day's minutes of tests last
+		shorter := *a
+		shorter.MaxDuration = c.MaxDuration
+		a = &shorter
+	}
 	l := &live{Center: d, a: a, id: c.ID, news: make(chan struct{}, 1), call: *c, others: others{at: map[int64]*other{}}}
 	l.ctx, l.cancel = context.WithCancelCause(ai.Tallied(d.ctx, &ai.Tally{Switched: l.switched}))
 	d.mu.Lock()

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	reporters   = 8                // reports made at once, in this process
+	reporters   = 32               // reports made at once, in this process
+	reportersOf = 8                // of them one account's: those of a slow vendor hold up nobody else's
 	reportTime  = 60 * time.Second // for the model to read a call
 	reportHold  = reportTime + 10*time.Second
 	reportGrace = 10 * time.Second // for those under way when the server stops
@@ -41,20 +42,20 @@ func (d *Center) report(ctx context.Context) {
 	work, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	var under sync.WaitGroup
-	room := make(chan struct{}, reporters)
+	room := newDesk(reporters, reportersOf)
 	tick := time.NewTicker(reportLook)
 	defer tick.Stop()
 	for {
 		last := ctx.Err() != nil
-		list, err := d.claim(work, reporters-len(room))
+		list, err := d.claim(work, room)
 		if err != nil {
 			slog.Error("look for calls to report", "error", err)
 		}
 		for i := range list {
 			c := &list[i]
-			room <- struct{}{}
+			room.take(c.UserID)
 			under.Go(func() {
-				defer func() { <-room; d.wake() }()
+				defer func() { room.leave(c.UserID); d.wake() }()
 				if err := crash.Run(func() error { return d.makeReport(work, c) }); err != nil {
 					slog.Error("report a call; it is tried again", "call", c.ID, "error", err)
 				}
@@ -74,19 +75,84 @@ func (d *Center) report(ctx context.Context) {
 	}
 }
 
-func (d *Center) claim(ctx context.Context, n int) (list []parley.Call, err error) {
-	if n <= 0 {
+func (d *Center) claim(ctx context.Context, room *desk) (list []parley.Call, err error) {
+	if room.full() {
 		return nil, nil
 	}
 	now := parley.Now()
-	if due, err := d.DB.ReportDue(ctx, now); err != nil || !due { // a look costs less than a write
+	due, err := d.DB.ReportsDue(ctx, now) // a look costs less than a write
+	if err != nil {
 		return nil, err
 	}
-	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		list, err = tx.ClaimReports(ctx, now, now.Add(reportHold), n)
-		return err
+	share := room.share(due)
+	if len(share) == 0 {
+		return nil, nil
+	}
+	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		list = nil
+		for user, n := range share {
+			some, err := tx.ClaimReports(ctx, user, n, now, now.Add(reportHold))
+			if err != nil {
+				return err
+			}
+			list = append(list, some...)
+		}
+		return nil
 	})
 	return list, err
+}
+
+// desk is how many reports of each account are being made, and how many more may be.
+type desk struct {
+	most, each int
+	mu         sync.Mutex
+	under      map[int64]int // by account
+	all        int
+}
+
+func newDesk(most, each int) *desk { return &desk{most: most, each: each, under: map[int64]int{}} }
+
+func (d *desk) full() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.all >= d.most
+}
+
+func (d *desk) take(user int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.under[user]++
+	d.all++
+}
+
+func (d *desk) leave(user int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all--
+	if d.under[user]--; d.under[user] == 0 {
+		delete(d.under, user)
+	}
+}
+
+// share divides the free places among the accounts that have something to do: each gets one more in turn, those first
+// that have the fewest.
+func (d *desk) share(users []int64) map[int64]int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of := map[int64]int{}
+	for free := d.most - d.all; free > 0; free-- {
+		user, least := int64(0), d.each
+		for _, u := range users {
+			if n := d.under[u] + of[u]; n < least {
+				user, least = u, n
+			}
+		}
+		if user == 0 {
+			break
+		}
+		of[user]++
+	}
+	return of
 }
 
 // makeReport extracts what is asked for from a call and announces the call. It may run twice: what is stored first

@@ -182,7 +182,7 @@ func (d *Center) carrierRate(kind parley.CallType, n *parley.Number, to string) 
 
 var (
 	// ErrFull refuses a call for which the plan has no room.
-	ErrFull     = parley.Errorf(parley.Forbidden, "Concurrent call limit reached: your plan allows no more calls at once. Wait until one has ended.")
+	ErrFull     = parley.Errorf(parley.Forbidden, parley.LinesTaken+": your plan allows no more calls at once. Wait until one has ended.")
 	errDisabled = parley.Errorf(parley.Forbidden, "The account is disabled.")
 )
 
@@ -203,9 +203,14 @@ func (d *Center) admit(ctx context.Context, tx *store.Tx, userID int64, c *parle
 	now := parley.Now()
 	if c.Test {
 		c.Reserved = 0
-		if err := tx.CountDay(ctx, userID, "test_calls", "test calls", now); err != nil {
+		if err := tx.Meter(ctx, userID, now, parley.LimitTestCalls); err != nil {
 			return err
 		}
+		minutes, err := tx.TakeDay(ctx, userID, parley.LimitTestMinutes, minutes(c.MaxDuration), now)
+		if err != nil {
+			return err
+		}
+		c.MaxDuration = min(c.MaxDuration, 60*minutes)
 	}
 	if c.Type == parley.CallOutbound {
 		if err := d.spend(ctx, tx, userID, c.Reserved, now); err != nil {
@@ -228,7 +233,10 @@ func (d *Center) admit(ctx context.Context, tx *store.Tx, userID int64, c *parle
 	return reserve(ctx, userID, reference(c.ID), c.Reserved, now.Add(hold))
 }
 
-// hasRoom reports whether the account has room for a call where it is to be: an assistant's needs a line, and those
+// minutes are the minutes that seconds begin.
+func minutes(seconds int64) int64 { return (seconds + 59) / 60 }
+
+// hasRoom reports whether the account has room for a call where it is to be: an assistant's, a test too, needs a line, and those
 // beside the lines are as many at most as the plan has lines. Those who wait are limited by their number.
 func (d *Center) hasRoom(ctx context.Context, q store.Query, u *parley.User, c *parley.Call) error {
 	lines, err := q.Lines(ctx, u.ID)
@@ -236,9 +244,6 @@ func (d *Center) hasRoom(ctx context.Context, q store.Query, u *parley.User, c *
 		return err
 	}
 	c.Complete()
-	if c.Test { // a test takes nobody's line
-		return nil
-	}
 	plan, free := d.Prices.Plan(u.Plan).ParallelCalls, true
 	switch c.TakenBy {
 	case parley.TakenByAssistant:

@@ -59,7 +59,7 @@ func (d *Center) Web(ctx context.Context, a *parley.Assistant, vars map[string]s
 	return d.web(ctx, a, false, vars, visitors)
 }
 
-// WebTest is Web for a test call: it costs nothing and takes no line, as many a day as the plan allows.
+// WebTest is Web for a test call: it costs nothing, and a plan allows so many of them, and so many minutes, a day.
 func (d *Center) WebTest(ctx context.Context, a *parley.Assistant, vars map[string]string,
 	visitors ...string) (*WebCall, error) {
 	return d.web(ctx, a, true, vars, visitors)

@@ -188,11 +188,11 @@ func (c *Chat) create(ctx context.Context, tx *store.Tx, a *parley.Assistant, co
 	if conv.Variables == nil {
 		conv.Variables = map[string]string{}
 	}
-	name, words := "conversations", "new conversations"
+	name := "conversations"
 	if c.free(conv) {
-		name, words = "test_conversations", "free test conversations"
+		name = "test_conversations"
 	}
-	if err := tx.CountDay(ctx, conv.UserID, name, words, parley.Now()); err != nil {
+	if err := tx.Meter(ctx, conv.UserID, parley.Now(), name); err != nil {
 		return err
 	}
 	conv.EndsAt = EndsAt(a)
@@ -321,8 +321,7 @@ func (c *Chat) send(ctx context.Context, conv *parley.Conversation, m *parley.Me
 			return err
 		}
 		if c.free(conv) {
-			if err := tx.CountDay(ctx, conv.UserID, "test_messages", "free messages in test conversations",
-				parley.Now()); err != nil {
+			if err := tx.Meter(ctx, conv.UserID, parley.Now(), "test_messages"); err != nil {
 				return err
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -88,6 +89,21 @@ func (c *Console) known(pattern string, h handler) handler {
 		if err := r.mayUse(pattern); err != nil {
 			return nil, err
 		}
+		if r.Context().Value(within{}) != nil { // its connection's request was counted
+			return h(r)
+		}
+		if err := c.Gate.Ask(r.UserID(), time.Now()); err != nil {
+			return nil, err
+		}
+		occupies := parley.LimitTogether
+		if strings.HasSuffix(pattern, "/live") || strings.HasSuffix(pattern, "/lives") {
+			occupies = parley.LimitStreams
+		}
+		leave, err := c.Gate.Enter(r.UserID(), r.who.User.Plan, occupies)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
 		return h(r)
 	}
 }
@@ -160,8 +176,12 @@ func (c *Console) fail(r *request, err error) {
 
 // plain is an error as its causer may read it.
 func plain(r *http.Request, err error) *parley.Error {
-	return web.Known(r, err, "Something went wrong on the server. Quote "+web.RequestID(r.Context())+
+	e := web.Known(r, err, "Something went wrong on the server. Quote "+web.RequestID(r.Context())+
 		" when you report it.")
+	if e.Detail != "" {
+		e = parley.Errorf(e.Kind, "%s", e.Detail)
+	}
+	return e
 }
 
 // render sends a page whole, or not at all.

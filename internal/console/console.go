@@ -29,6 +29,7 @@ import (
 	"parley/internal/exam"
 	"parley/internal/keyring"
 	"parley/internal/knowledge"
+	"parley/internal/limit"
 	"parley/internal/number"
 	"parley/internal/oidc"
 	"parley/internal/payment"
@@ -74,6 +75,7 @@ type Config struct {
 	Create  *auth.Limiter // test chats and calls begun per address, the API's too; nil: no limit
 	Message *auth.Limiter // messages per conversation, the API's too; nil: no limit
 	Streams *auth.Slots   // live streams at once per address, the API's too; nil: no limit
+	Gate    *limit.Gate   // the API's; nil: no limits
 }
 
 // Console is the handler of every page.
@@ -391,6 +393,7 @@ func (c *Console) routes() {
 	c.page("GET /ledger/paid", c.ledgerPaid)
 	c.page("GET /audit", c.auditPage)
 	c.page("GET /account", c.accountPage)
+	c.page("GET /account/limits", c.limitsPage)
 	c.page("POST /account", c.profileSave)
 	c.page("POST /account/confirm", c.confirmAsk)
 	c.page("POST /account/password", c.passwordChange)

@@ -122,7 +122,7 @@ func (c *Console) knowledgePage(r *request) (*answer, error) {
 	l.trying = trying
 	if q.Q != "" {
 		l.asked = true
-		if l.found, err = c.Knowledge.Search(r.Context(), r.UserID(), l.ID, q.Q, assistant.ToolPassages); err != nil {
+		if l.found, err = c.Knowledge.Try(r.Context(), r.UserID(), l.ID, q.Q, assistant.ToolPassages); err != nil {
 			return nil, err
 		}
 	}

@@ -152,12 +152,15 @@ func (c *Console) trunkCheck(r *request) (*answer, error) {
 		return nil, err
 	}
 	f := c.editTrunk(t, treeOf(t), nil)
-	health, err := c.Calls.CheckTrunk(r.Context(), t)
+	health, wrong, err := c.Calls.CheckTrunk(r.Context(), t)
+	if err != nil {
+		return nil, err
+	}
 	f.found = health.Findings
-	f.well = err == nil && (!t.Register || health.Registered)
+	f.well = wrong == nil && (!t.Register || health.Registered)
 	switch {
-	case err != nil:
-		f.checked = firstUpper(err.Error())
+	case wrong != nil:
+		f.checked = firstUpper(wrong.Error())
 	case t.Register && !health.Registered:
 		f.checked = fmt.Sprintf("The trunk answers (%d ms), but we are not registered with it: look at the user name and the password.", health.OptionsMS)
 	case t.Register:

@@ -79,7 +79,7 @@ func TestFilters(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := save(u.ID, "calls", "one more", "a=b"); err == nil || !strings.Contains(err.Error(), "50 filters") {
+		if _, err := save(u.ID, "calls", "one more", "a=b"); err == nil || !strings.Contains(err.Error(), "50 saved filters") {
 			t.Errorf("beyond the limit: %v", err)
 		}
 	})

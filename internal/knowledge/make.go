@@ -60,3 +60,14 @@ func (d *Library) Rename(ctx context.Context, userID, knowledgebaseID, id int64,
 	})
 	return doc, err
 }
+
+// Try is Search by somebody's hand, as often as the account may.
+func (d *Library) Try(ctx context.Context, userID, id int64, query string, limit int) ([]parley.Passage, error) {
+	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Meter(ctx, userID, parley.Now(), parley.LimitSearchRate)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d.Search(ctx, userID, id, query, limit)
+}

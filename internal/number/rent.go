@@ -35,6 +35,12 @@ func (d *Pool) Search(ctx context.Context, userID int64, country, contains strin
 	if !ok {
 		return nil, fmt.Errorf("there is no price of numbers in %s", country)
 	}
+	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Meter(ctx, userID, parley.Now(), parley.LimitNumberRate)
+	})
+	if err != nil {
+		return nil, err
+	}
 	found, err := d.Carrier.Search(ctx, country, contains)
 	if err != nil {
 		return nil, fmt.Errorf("search numbers in %s: %w", country, err)

@@ -69,6 +69,7 @@ type Runner struct {
 	Server   *Server
 	Mouth    Mouth
 	Parallel int
+	Patient  bool     // calls for which the account has no line wait for one; otherwise they end with ErrBusy
 	Ears     Ears     // of cases that name none
 	Model    ai.Model // plays personas and judges; nil: there is none
 	// Done is told of each result as it comes, one at a time; it may be nil
@@ -119,6 +120,14 @@ func (n *Runner) Run(ctx context.Context, cases []Case) []Result {
 			if r.Err = context.Cause(ctx); r.Err == nil {
 				r.Err = crash.Run(func() error { return n.perform(ctx, r) })
 			}
+			for n.Patient && errors.Is(r.Err, ErrBusy) {
+				select {
+				case <-time.After(time.Second):
+					r.Err = n.perform(ctx, r)
+				case <-ctx.Done():
+					r.Err = context.Cause(ctx)
+				}
+			}
 			r.Took = time.Since(began)
 			mu.Lock()
 			defer mu.Unlock()
@@ -130,6 +139,9 @@ func (n *Runner) Run(ctx context.Context, cases []Case) []Result {
 	wg.Wait()
 	return results
 }
+
+// ErrBusy is why a case was not performed for which the account has no line now: it can be, once one is free.
+var ErrBusy = errors.New("all lines of the account are taken")
 
 // errLimit ends a case that takes too long.
 var errLimit = errors.New("the case took longer than its limit: give it a longer one, such as limit: 3m")
@@ -268,6 +280,9 @@ func dial(ctx context.Context, from, to string, at netip.AddrPort, o phone.Optio
 func (n *Runner) callOut(ctx context.Context, c *Case, a *callee, token string, o phone.Options, _ *time.Duration) (*phone.Call,
 	int64, func(), error) {
 	call, leave, err := dial(ctx, token, fmt.Sprint(a.ID), n.Server.SIP, o)
+	if refused, ok := errors.AsType[*phone.Refused](err); ok && refused.Code == 486 {
+		err = fmt.Errorf("%w: %w", ErrBusy, err)
+	}
 	if err != nil {
 		return nil, 0, leave, err
 	}

@@ -91,7 +91,11 @@ func (s *Client) send(req *http.Request, out any) error {
 		return fmt.Errorf("ask the server: %w", err)
 	}
 	if res.StatusCode >= 300 {
-		return refused(method, path, res.StatusCode, raw)
+		err := refused(method, path, res.StatusCode, raw)
+		if res.StatusCode == http.StatusForbidden && bytes.Contains(raw, []byte(parley.LinesTaken)) {
+			err = fmt.Errorf("%w: %w", ErrBusy, err)
+		}
+		return err
 	}
 	if out != nil {
 		if err := json.Unmarshal(raw, out); err != nil {

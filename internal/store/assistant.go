@@ -144,6 +144,17 @@ func (q Query) Assistants(ctx context.Context, userID int64, kind string) ([]par
 	return list, q.complete(ctx, list)
 }
 
+// AssistantsAfter are the user's assistants, of one type unless kind is "", that follow an id, oldest first and at most n.
+func (q Query) AssistantsAfter(ctx context.Context, userID int64, kind string, id int64, n int) ([]parley.Assistant, error) {
+	list := []parley.Assistant{}
+	s := q.q.NewSelect().Model(&list).Where("user_id = ? AND id > ?", userID, id).Where(alive).Order("id").Limit(int64(n))
+	only(s, "type", kind)
+	if err := s.Scan(ctx); err != nil {
+		return nil, err
+	}
+	return list, q.complete(ctx, list)
+}
+
 // AssistantsNamed is a page of the user's assistants whose names match, oldest first. Until it is known who they are,
 // names alone are read.
 func (q Query) AssistantsNamed(ctx context.Context, userID int64, match func(name string) bool,

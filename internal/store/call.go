@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -155,9 +156,9 @@ func (q Query) OpenCalls(ctx context.Context, userID int64, most int) ([]parley.
 	return list, err
 }
 
-// LiveCalls is how many calls of the user's are live. Tests take nobody's line.
+// LiveCalls is how many calls of the user's are live, tests among them.
 func (q Query) LiveCalls(ctx context.Context, userID int64) (n int, err error) {
-	err = q.q.NewRaw("SELECT count(*) FROM calls WHERE user_id = ? AND ended_at = 0 AND NOT test", userID).Scan(ctx, &n)
+	err = q.q.NewRaw("SELECT count(*) FROM calls WHERE user_id = ? AND ended_at = 0", userID).Scan(ctx, &n)
 	return n, err
 }
 
@@ -167,7 +168,7 @@ func (q Query) Lines(ctx context.Context, userID int64) (*parley.Lines, error) {
 		ID, NumberID int64
 		TakenBy      parley.CallTaker
 	}
-	err := q.q.NewRaw(`SELECT id, coalesce(number_id, 0) AS number_id, taken_by FROM calls WHERE user_id = ? AND ended_at = 0 AND NOT test ORDER BY id`, userID).
+	err := q.q.NewRaw(`SELECT id, coalesce(number_id, 0) AS number_id, taken_by FROM calls WHERE user_id = ? AND ended_at = 0 ORDER BY id`, userID).
 		Scan(ctx, &rows)
 	if err != nil {
 		return nil, err
@@ -292,18 +293,23 @@ func (q Query) LostCalls(ctx context.Context, since parley.Time, limit int) (ids
 	return ids, err
 }
 
-// ReportDue says whether a call's report is due.
-func (q Query) ReportDue(ctx context.Context, now parley.Time) (due bool, err error) {
-	err = q.q.NewRaw("SELECT EXISTS (SELECT 1 FROM calls WHERE report_due > 0 AND report_due <= ?)", now).Scan(ctx,
-		&due)
-	return due, err
+// ReportsDue are the users who have calls whose report is due. The index is read one step per user who has some, not per
+// call.
+func (q Query) ReportsDue(ctx context.Context, now parley.Time) (users []int64, err error) {
+	const next = "SELECT user_id FROM calls WHERE report_due > 0 AND user_id > %s ORDER BY user_id LIMIT 1"
+	err = q.q.NewRaw(`WITH RECURSIVE due (user_id) AS (
+			SELECT * FROM (`+fmt.Sprintf(next, "0")+`) AS first
+			UNION ALL SELECT (`+fmt.Sprintf(next, "due.user_id")+`) FROM due WHERE due.user_id IS NOT NULL
+		) SELECT user_id FROM due WHERE user_id IS NOT NULL AND EXISTS (SELECT 1 FROM calls AS c
+			WHERE c.user_id = due.user_id AND c.report_due > 0 AND c.report_due <= ?)`, now).Scan(ctx, &users)
+	return users, err
 }
 
-// ClaimReports takes at most limit calls whose report is due, until then: a report that is not made by that time may be
-// claimed by another process.
-func (tx *Tx) ClaimReports(ctx context.Context, now, until parley.Time, limit int) (list []parley.Call, err error) {
+// ClaimReports takes at most n of a user's calls whose report is due, until then: a report that is not made by that time
+// may be claimed by another process.
+func (tx *Tx) ClaimReports(ctx context.Context, userID int64, n int, now, until parley.Time) (list []parley.Call, err error) {
 	err = tx.q.NewRaw(`UPDATE calls SET report_due = ?, report_tries = report_tries + 1 WHERE id IN (SELECT id FROM calls
-		WHERE report_due > 0 AND report_due <= ? ORDER BY report_due, id LIMIT ?`+tx.skipLocked()+`) RETURNING *`, until, now, limit).Scan(ctx, &list)
+		WHERE user_id = ? AND report_due > 0 AND report_due <= ? ORDER BY report_due, id LIMIT ?`+tx.skipLocked()+`) RETURNING *`, until, userID, now, n).Scan(ctx, &list)
 	return list, err
 }
 

@@ -205,7 +205,7 @@ func TestCallLeases(t *testing.T) {
 		now := parley.Now()
 		claim := func(at parley.Time) (list []parley.Call) {
 			write(t, db, func(ctx context.Context, tx *store.Tx) (err error) {
-				list, err = tx.ClaimReports(ctx, at, at.Add(time.Minute), 10)
+				list, err = tx.ClaimReports(ctx, u.ID, 10, at, at.Add(time.Minute))
 				return err
 			})
 			return list

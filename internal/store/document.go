@@ -80,7 +80,7 @@ func (tx *Tx) CreateDocument(ctx context.Context, userID, knowledgebaseID int64,
 	if err := tx.room(ctx, userID, fileLimit, d.Size); err != nil {
 		return err
 	}
-	if err := tx.CountDay(ctx, userID, "document_readings", "documents to be read", parley.Now()); err != nil {
+	if err := tx.Meter(ctx, userID, parley.Now(), "document_readings"); err != nil {
 		return err
 	}
 	if err := tx.LockKnowledgebase(ctx, knowledgebaseID); err != nil {
@@ -117,7 +117,7 @@ func (tx *Tx) AgainDocument(ctx context.Context, userID int64, d *parley.Documen
 	if err != nil || len(run) == 0 {
 		return false, err
 	}
-	if err := tx.CountDay(ctx, userID, "document_readings", "documents to be read", parley.Now()); err != nil {
+	if err := tx.Meter(ctx, userID, parley.Now(), "document_readings"); err != nil {
 		return false, err
 	}
 	d.Status, d.Error, d.Progress, d.Run = parley.KnowledgeProcessing, nil, parley.Progress{}, run[0]

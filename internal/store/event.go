@@ -183,12 +183,16 @@ func (q Query) CallDeliveries(ctx context.Context, userID, callID int64) ([]parl
 	return list, err
 }
 
-// ResendDelivery has a delivery made anew, at once and with its whole schedule, under its own id and with its own body.
+// ResendDelivery has a delivery made anew, at once and with its whole schedule, under its own id and with its own body, as
+// often as the account may: each costs the server requests.
 func (tx *Tx) ResendDelivery(ctx context.Context, userID, id int64) (*parley.Delivery, error) {
 	d := new(parley.Delivery)
 	err := tx.locked(tx.q.NewSelect().Model(d).Where("id = ? AND user_id = ?", id, userID)).Scan(ctx)
 	if err != nil {
 		return nil, notFound(err, deliveryNotFound)
+	}
+	if err := tx.Meter(ctx, userID, parley.Now(), parley.LimitResendRate, parley.LimitResends); err != nil {
+		return nil, err
 	}
 	d.Status, d.NextAttemptAt, d.Earlier = parley.DeliveryPending, parley.Now(), d.Attempts
 	tx.AfterCommit(tx.wake)

@@ -24,15 +24,8 @@ func (q Query) SavedFilter(ctx context.Context, userID, id int64) (*parley.Saved
 
 // CreateFilter stores a new filter.
 func (tx *Tx) CreateFilter(ctx context.Context, userID int64, f *parley.SavedFilter) error {
-	if err := tx.LockUser(ctx, userID); err != nil {
+	if err := tx.room(ctx, userID, filterLimit, 1); err != nil {
 		return err
-	}
-	var n int
-	if err := tx.q.NewRaw("SELECT count(*) FROM saved_filters WHERE user_id = ?", userID).Scan(ctx, &n); err != nil {
-		return err
-	}
-	if n >= parley.MostFilters {
-		return parley.Errorf(parley.Forbidden, "An account can save %d filters. Delete what you no longer need.", parley.MostFilters)
 	}
 	f.ID, f.UserID, f.CreatedAt = 0, userID, parley.Now()
 	_, err := tx.q.NewInsert().Model(f).Exec(ctx)

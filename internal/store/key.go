@@ -55,9 +55,6 @@ func (tx *Tx) DeleteKeysNamed(ctx context.Context, userID int64, kind parley.Key
 	return tx.noteKey(parley.AuditDeleted, &parley.Key{UserID: userID, Kind: kind, Name: name}, err)
 }
 
-// mostSessions is how many sessions of a kind a user has at once; the oldest ends for another.
-const mostSessions = 1000
-
 // CreateKey stores a credential.
 func (tx *Tx) CreateKey(ctx context.Context, k *parley.Key) error {
 	if k.Kind == parley.APIKey {
@@ -67,7 +64,7 @@ func (tx *Tx) CreateKey(ctx context.Context, k *parley.Key) error {
 	}
 	if k.Kind != parley.APIKey { // a program that signs in for each of its requests leaves no rows without end
 		_, err := tx.q.NewRaw(`DELETE FROM keys WHERE user_id = ? AND kind = ? AND id <= (SELECT id FROM keys WHERE user_id = ? AND kind = ?
-			ORDER BY id DESC LIMIT 1 OFFSET ?)`, k.UserID, k.Kind, k.UserID, k.Kind, mostSessions-1).Exec(ctx)
+			ORDER BY id DESC LIMIT 1 OFFSET ?)`, k.UserID, k.Kind, k.UserID, k.Kind, parley.MostSessions-1).Exec(ctx)
 		if err != nil {
 			return err
 		}

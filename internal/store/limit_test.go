@@ -95,17 +95,17 @@ func TestPlanLimits(t *testing.T) {
 				return tx.CreateTest(ctx, user, &parley.Test{AssistantID: own.ID, Name: next(), Channel: "chat", Script: strings.Repeat("x", 1000_000)})
 			}},
 			{"conversations", "new conversations a day", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
-				return tx.CountDay(ctx, user, "conversations", "new conversations", parley.Now())
+				return tx.Meter(ctx, user, parley.Now(), "conversations")
 			}},
-			{"test_conversations", "tests a day", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
-				return tx.CountDay(ctx, user, "test_conversations", "tests", parley.Now())
+			{"test_conversations", "free test conversations a day", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
+				return tx.Meter(ctx, user, parley.Now(), "test_conversations")
 			}},
-			{"webhook_tests", "test webhooks a day", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
+			{"webhook_tests", "test webhooks and alerts a day", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
 				return tx.EnqueueTest(ctx, user, &parley.Delivery{Event: "call.completed",
 					URL: "https://example.com/" + next(), Payload: "{}"})
 			}},
-			{"test_messages", "tests a day", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
-				return tx.CountDay(ctx, user, "test_messages", "tests", parley.Now())
+			{"test_messages", "free messages in test conversations a day", 0, func(ctx context.Context, tx *store.Tx, user int64) error {
+				return tx.Meter(ctx, user, parley.Now(), "test_messages")
 			}},
 		} {
 			plan = plenty()
@@ -162,7 +162,7 @@ func TestDayCount(t *testing.T) {
 		u := storetest.User(t, db, 0)
 		count := func(at time.Time) error {
 			return db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-				return tx.CountDay(ctx, u.ID, "test_messages", "tests", parley.At(at))
+				return tx.Meter(ctx, u.ID, parley.At(at), "test_messages")
 			})
 		}
 		midnight := time.Date(2026, 3, 27, 0, 0, 0, 0, time.UTC)
@@ -173,7 +173,7 @@ func TestDayCount(t *testing.T) {
 				}
 			}
 			for _, at := range []time.Duration{23 * time.Hour, -time.Hour} {
-				if err := count(midnight.Add(at)); !forbidden(err, "3 tests a day") {
+				if err := count(midnight.Add(at)); !forbidden(err, "3 free messages in test conversations a day") {
 					t.Errorf("%v, one too many: %v", midnight, err)
 				}
 			}
@@ -245,4 +245,157 @@ func TestSignedUp(t *testing.T) {
 			t.Errorf("the operator's plan became %s", now.Plan)
 		}
 	})
+}
+
+// Every name in a plan is a row of the table of limits, and every row that plans set is in a plan. Names are given once.
+func TestTableOfLimits(t *testing.T) {
+	var plan parley.Plan
+	names := map[string]bool{}
+	for _, l := range parley.Limits {
+		if names[l.Name] {
+			t.Errorf("%s is there twice", l.Name)
+		}
+		names[l.Name] = true
+		if l.OfPlan() && plan.Limits()[l.Name] == nil {
+			t.Errorf("%s has neither a value nor a plan that sets it", l.Name)
+		}
+		if l.Setting != "" && l.Most != 0 || l.What == "" || l.Span == "" {
+			t.Errorf("%+v", l)
+		}
+	}
+	for name := range plan.Limits() {
+		if !names[name] {
+			t.Errorf("plans set %s, which is not in the table of limits (limit.go)", name)
+		} else if !parley.LimitNamed(name).OfPlan() {
+			t.Errorf("plans set %s, and the table says otherwise", name)
+		}
+	}
+}
+
+// What is counted by the minute is refused until the next one, and says when that is. What is taken for a day is given
+// back.
+func TestCounts(t *testing.T) {
+	plan := plenty()
+	plan.TestMinutes = 12
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		u := storetest.User(t, db, 0)
+		at := time.Date(2026, 3, 27, 10, 0, 50, 0, time.UTC)
+		count := func(at time.Time) error {
+			return db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+				return tx.Meter(ctx, u.ID, parley.At(at), parley.LimitTrunkCheckRate)
+			})
+		}
+		for range parley.LimitNamed(parley.LimitTrunkCheckRate).Most {
+			if err := count(at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var late *parley.LimitError
+		if err := count(at); !errors.As(err, &late) || late.RetryAfter != 10 || !strings.Contains(late.Detail, "10 trunk checks per minute. Go on in 10 s.") {
+			t.Errorf("one too many: %v, %+v", err, late)
+		}
+		if err := count(at.Add(10 * time.Second)); err != nil {
+			t.Errorf("in the next minute: %v", err)
+		}
+		take := func(n int64, at time.Time) (taken int64, err error) {
+			err = db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
+				taken, err = tx.TakeDay(ctx, u.ID, parley.LimitTestMinutes, n, parley.At(at))
+				return err
+			})
+			return taken, err
+		}
+		give := func(n int64, at time.Time) {
+			write(t, db, func(ctx context.Context, tx *store.Tx) error {
+				return tx.GiveDay(ctx, u.ID, parley.LimitTestMinutes, n, parley.At(at))
+			})
+		}
+		for _, c := range []struct{ want, get int64 }{{10, 10}, {10, 2}, {1, 0}} {
+			if got, err := take(c.want, at); got != c.get || c.get == 0 && !forbidden(err, "12 minutes of test calls a day") {
+				t.Errorf("of %d there were %d left: %v", c.want, got, err)
+			}
+		}
+		give(7, at)
+		give(7, at.AddDate(0, 0, -1)) // of a day that is over
+		if got, err := take(10, at); got != 7 || err != nil {
+			t.Errorf("after 7 were given back, %d: %v", got, err)
+		}
+		if got, err := take(10, at.AddDate(0, 0, 1)); got != 10 || err != nil {
+			t.Errorf("the next day %d: %v", got, err)
+		}
+	}, store.Rules{Plan: func(string) parley.Plan { return plan }})
+}
+
+// Reports are claimed by account: whose backlog is long holds up nobody else.
+func TestReportsOfAccounts(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		due := func(n int, at parley.Time) *parley.User {
+			u := storetest.User(t, db, 0)
+			a := spoken(t, db, u.ID)
+			write(t, db, func(ctx context.Context, tx *store.Tx) error {
+				for range n {
+					c := &parley.Call{AssistantID: a.ID, Type: parley.CallWeb, Status: parley.CallCompleted, EndedAt: 1, ReportDue: at}
+					if err := tx.CreateCall(ctx, u.ID, c); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			return u
+		}
+		now := parley.Now()
+		many, one, _ := due(40, 1), due(1, 2), due(1, now.Add(time.Hour))
+		users, err := db.ReportsDue(t.Context(), now)
+		if slices.Sort(users); err != nil || !slices.Equal(users, []int64{many.ID, one.ID}) {
+			t.Fatalf("due are those of %v: %v", users, err)
+		}
+		write(t, db, func(ctx context.Context, tx *store.Tx) error {
+			list, err := tx.ClaimReports(ctx, one.ID, 8, now, now.Add(time.Minute))
+			if len(list) != 1 || list[0].UserID != one.ID {
+				t.Errorf("claimed %+v", list)
+			}
+			some, wrong := tx.ClaimReports(ctx, many.ID, 8, now, now.Add(time.Minute))
+			if len(some) != 8 {
+				t.Errorf("claimed %d of 40", len(some))
+			}
+			return errors.Join(err, wrong)
+		})
+		if users, err := db.ReportsDue(t.Context(), now); err != nil || !slices.Equal(users, []int64{many.ID}) {
+			t.Errorf("then those of %v: %v", users, err)
+		}
+	})
+}
+
+// An account has so many members and open invitations, and so many sessions, of which the oldest ends for another.
+func TestMembersAndSessions(t *testing.T) {
+	o := storetest.Options(t, "sqlite")
+	db := storetest.Open(t, o)
+	u := storetest.User(t, db, 0)
+	invite := func(n int) error {
+		return db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			return tx.CreateInvitation(ctx, &parley.Invitation{UserID: u.ID, Email: fmt.Sprintf("m%d@example.com", n), Name: "M",
+				Role: parley.RoleAgent, ExpiresAt: parley.Now().Add(time.Hour), Hash: []byte(fmt.Sprint(n))})
+		})
+	}
+	most := int(parley.LimitNamed("members").Most)
+	for n := range most {
+		if err := invite(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := invite(most); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d members and invitations", most)) {
+		t.Errorf("one too many: %v", err)
+	}
+	most = int(parley.LimitNamed("sessions").Most)
+	write(t, db, func(ctx context.Context, tx *store.Tx) error {
+		for n := range most + 3 {
+			if err := tx.CreateKey(ctx, &parley.Key{UserID: u.ID, Kind: parley.Session, Name: "s", Hash: []byte(fmt.Sprint("s", n))}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	var n int
+	if storetest.Query(t, o, &n, "SELECT count(*) FROM keys WHERE user_id = ? AND kind = 'session'", u.ID); n != most {
+		t.Errorf("%d sessions", n)
+	}
 }

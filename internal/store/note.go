@@ -19,7 +19,7 @@ func (tx *Tx) AddNote(ctx context.Context, n *parley.Note) error {
 		return err
 	}
 	if there >= parley.MostNotes {
-		return parley.Errorf(parley.Forbidden, "A conversation can have %d notes. Delete what you no longer need.", parley.MostNotes)
+		return parley.LimitNamed("notes").Refuse(parley.MostNotes, 0)
 	}
 	n.ID, n.CreatedAt = 0, parley.DateTime(parley.Now())
 	_, err := tx.q.NewInsert().Model(n).Exec(ctx)
@@ -57,12 +57,8 @@ func (tx *Tx) SaveCannedAnswer(ctx context.Context, userID int64, a *parley.Cann
 		res, err := tx.q.NewUpdate().Model(a).Column("name", "content", "updated_at").Where("id = ? AND user_id = ?", a.ID, userID).Exec(ctx)
 		return tx.note(userID, parley.AuditChanged, parley.AuditCanned, a.ID, a, one(res, err, cannedNotFound))
 	}
-	var n int
-	if err := tx.q.NewRaw("SELECT count(*) FROM canned_answers WHERE user_id = ?", userID).Scan(ctx, &n); err != nil {
+	if err := tx.room(ctx, userID, answerLimit, 1); err != nil {
 		return err
-	}
-	if n >= parley.MostCannedAnswers {
-		return parley.Errorf(parley.Forbidden, "An account can have %d canned answers. Delete what you no longer need.", parley.MostCannedAnswers)
 	}
 	a.UserID, a.CreatedAt = userID, a.UpdatedAt
 	_, err := tx.q.NewInsert().Model(a).Exec(ctx)

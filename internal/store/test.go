@@ -21,8 +21,6 @@ const (
 	testOpen        = "state IN ('waiting', 'running')"
 )
 
-var testLimit = limit{"tests", "tests", "SELECT count(*) FROM tests WHERE user_id = ?", false}
-
 // Tests are those of one of the user's assistants, in the order in which they were made, with what became of them last.
 func (q Query) Tests(ctx context.Context, userID, assistantID int64) ([]parley.Test, error) {
 	list := []parley.Test{}
@@ -353,10 +351,10 @@ func (tx *Tx) HoldTests(ctx context.Context, node string, ids []int64, until par
 	return held, err
 }
 
-// ReturnTest gives a performance that was cut off back: another process takes it.
-func (tx *Tx) ReturnTest(ctx context.Context, node string, id int64) error {
+// ReturnTest gives a performance that was cut off back: whoever comes then takes it.
+func (tx *Tx) ReturnTest(ctx context.Context, node string, id int64, due parley.Time) error {
 	_, err := tx.q.NewRaw("UPDATE test_results SET state = 'waiting', due_at = ?, tries = tries - 1 WHERE id = ? AND node = ? AND state = 'running'",
-		parley.Now(), id, node).Exec(ctx)
+		due, id, node).Exec(ctx)
 	return err
 }
 

@@ -44,6 +44,16 @@ func (q Query) Tools(ctx context.Context, userID int64) ([]parley.Tool, error) {
 	return list, q.unsealTools(list)
 }
 
+// ToolsBefore are the user's mid-call tools that precede an id, newest first and at most n.
+func (q Query) ToolsBefore(ctx context.Context, userID, id int64, n int) ([]parley.Tool, error) {
+	list := []parley.Tool{}
+	err := q.q.NewSelect().Model(&list).Where("user_id = ? AND id < ?", userID, id).Order("id DESC").Limit(int64(n)).Scan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return list, q.unsealTools(list)
+}
+
 // CreateTool stores a new mid-call tool.
 func (tx *Tx) CreateTool(ctx context.Context, userID int64, t *parley.Tool) error {
 	if err := tx.room(ctx, userID, toolLimit, 1); err != nil {

@@ -15,6 +15,7 @@ import (
 var (
 	ErrStalled = errors.New("the server sent nothing")
 	ErrEndless = errors.New("the answer is endless")
+	ErrSlow    = errors.New("the answer is too slow to be waited for")
 	errDrained = errors.New("the reply is whole, its connection is not") // no failure
 )
 
@@ -22,6 +23,8 @@ const (
 	maxEvent  = 1 << 20  // bytes of one event, or of an answer that is no stream
 	maxStream = 16 << 20 // bytes of a whole stream
 	maxDrain  = 4 << 10
+	maxWait   = 4 * time.Minute // for a whole answer, pauses of its reader aside
+	leastSpan = 16 << 10        // bytes of sound that come at least in each span of stall
 	// DrainTime is how long we read on behind the last event, to keep the connection.
 	DrainTime = 100 * time.Millisecond
 )
@@ -33,6 +36,8 @@ type Guard struct {
 	Sound int
 
 	stall  time.Duration
+	waited time.Duration
+	pace   ai.Pace // of sound
 	cancel context.CancelCauseFunc
 	timer  *time.Timer // runs only while we wait for the server, not while a slow reader holds us up
 
@@ -45,7 +50,7 @@ type Guard struct {
 
 // NewGuard starts watching. Stop it.
 func NewGuard(stall time.Duration, cancel context.CancelCauseFunc) *Guard {
-	return &Guard{stall: stall, cancel: cancel, timer: time.AfterFunc(stall, func() { cancel(ErrStalled) })}
+	return &Guard{stall: stall, pace: ai.Pace{Least: leastSpan, What: "bytes of sound", Window: stall}, cancel: cancel, timer: time.AfterFunc(stall, func() { cancel(ErrStalled) })}
 }
 
 // Stop ends the watching.
@@ -65,15 +70,24 @@ func (g *Guard) Middleware(r *http.Request, next func(*http.Request) (*http.Resp
 // Read implements io.Reader.
 func (g *Guard) Read(p []byte) (int, error) {
 	g.timer.Reset(g.stall)
+	began := time.Now()
+	g.pace.Wait()
 	n, err := g.body.Read(p)
 	g.timer.Stop()
+	g.waited += time.Since(began)
 	g.ended = g.ended || err != nil
-	if g.count(p[:n]) {
+	cause := error(nil)
+	switch {
+	case !g.count(p[:n]):
+		cause = ErrEndless
+	case err == nil && (g.waited > maxWait || g.Sound > 0 && g.pace.Came(n) != nil):
+		cause = ErrSlow
+	default:
 		return n, err
 	}
 	g.ended = true
-	g.cancel(ErrEndless)
-	return 0, ErrEndless
+	g.cancel(cause)
+	return 0, cause
 }
 
 // count says whether the answer is still of a sane size.
@@ -117,6 +131,8 @@ func (g *Guard) Ended(ctx context.Context) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, ErrStalled):
 		return &ai.Error{Kind: ai.Stalled, Err: fmt.Errorf("%w for %v", cause, g.stall)}
+	case errors.Is(cause, ErrSlow):
+		return &ai.Error{Kind: ai.Stalled, Err: fmt.Errorf("%w: %d bytes in %v", cause, g.total, g.waited.Round(time.Second))}
 	case errors.Is(cause, ErrEndless):
 		return &ai.Error{Kind: ai.Malformed, Err: cause}
 	case ctx.Err() != nil && !errors.Is(cause, errDrained):

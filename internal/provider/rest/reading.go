@@ -13,6 +13,7 @@ const (
 	maxText      = 1 << 20 // bytes of a reply's text
 	maxArguments = 1 << 20 // bytes of all its calls' arguments
 	maxCalls     = 128
+	leastText    = 60 // bytes of a reply's text that come at least in each DefaultStall, once it has begun
 )
 
 // Reading is a reply as far as it has been read.
@@ -22,6 +23,7 @@ type Reading struct {
 
 	yield func(ai.Delta) error
 	seen  bool // something was yielded
+	pace  ai.Pace
 
 	text  strings.Builder
 	calls []*Call
@@ -37,7 +39,9 @@ type Call struct {
 }
 
 // NewReading begins a reply.
-func NewReading(yield func(ai.Delta) error) *Reading { return &Reading{yield: yield} }
+func NewReading(yield func(ai.Delta) error) *Reading {
+	return &Reading{yield: yield, pace: ai.Pace{Least: leastText, What: "bytes of text", Window: DefaultStall}}
+}
 
 // Seen reports whether anything has been passed on.
 func (r *Reading) Seen() bool { return r.seen }
@@ -50,6 +54,10 @@ func (r *Reading) Say(text string) error {
 	if r.text.Len()+len(text) > maxText {
 		return &ai.Error{Kind: ai.Malformed, Err: ErrEndless}
 	}
+	if err := r.pace.Came(len(text)); err != nil {
+		return err
+	}
+	defer r.pace.Wait()
 	r.text.WriteString(text)
 	return r.give(ai.Delta{Text: text})
 }

@@ -99,7 +99,14 @@ const quietTime = time.Second
 
 // Speak implements ai.Synthesizer.
 func (v *Voice) Speak(ctx context.Context, as ai.Speech, texts <-chan string, yield func(ai.Sound) error) error {
-	s := &speaking{v: v, ctx: ctx, as: as, yield: yield}
+	pace := ai.Pace{Least: int(as.Rate) / 2, What: "samples", Window: v.stall}
+	samples := 0
+	s := &speaking{v: v, ctx: ctx, as: as, yield: func(sound ai.Sound) error {
+		if samples += len(sound.PCM); sound.Last {
+			samples += pace.Least
+		}
+		return yield(sound)
+	}}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -120,6 +127,7 @@ func (v *Voice) Speak(ctx context.Context, as ai.Speech, texts <-chan string, yi
 		case text, ok := <-texts:
 			if s.sent == s.cur {
 				patience.Reset(v.stall) // it was not waiting for anything
+				pace.Wait()
 			}
 			texts = s.accept(text, ok, texts)
 			err = s.send()
@@ -130,9 +138,16 @@ func (v *Voice) Speak(ctx context.Context, as ai.Speech, texts <-chan string, yi
 				err = s.send()
 			default:
 			}
-			if err == nil {
+			if pace.Hold(); err == nil {
+				samples = 0
 				err = s.hear()
 			}
+			if s.sent == s.cur {
+				pace.Forget()
+			} else if err == nil {
+				err = pace.Came(samples)
+			}
+			pace.Wait()
 			patience.Reset(v.stall)
 			quiet.Reset(quietTime)
 		case <-keep.C:

@@ -1,0 +1,4 @@
+-- +goose Up
+-- Calls whose reports are due are looked for by account, so that one account's backlog holds up nobody else's.
+DROP INDEX calls_report;
+CREATE INDEX calls_report ON calls (user_id, report_due, id) WHERE report_due > 0;
