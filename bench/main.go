@@ -21,6 +21,7 @@ var groups = map[string]func(*bench) error{
 	"chat":      benchChat,
 	"event":     benchEvent,
 	"knowledge": benchKnowledge,
+	"neighbour": benchNeighbour,
 	"quality":   benchQuality,
 	"rehearsal": benchRehearsal,
 	"share":     benchShare,

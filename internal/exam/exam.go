@@ -39,12 +39,13 @@ type Desk struct {
 	room int // performances at once
 	// how long a performance is held without a sign of life, and how often the process gives one
 	lease, beat time.Duration
+	again       time.Duration // after which a call for which the account had no line is tried again
 }
 
 // New makes a desk. It starts nothing.
 func New(c Config) *Desk {
 	return &Desk{Config: c, node: rand.Text(), wake: make(chan struct{}, 1), room: max(2, runtime.NumCPU()),
-		lease: 30 * time.Second, beat: 5 * time.Second}
+		lease: 30 * time.Second, beat: 5 * time.Second, again: 3 * time.Second}
 }
 
 // Topic is what the hub is told of a run under.

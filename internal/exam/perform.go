@@ -16,9 +16,6 @@ import (
 	"parley/internal/store"
 )
 
-// lineAgain is after how long a call for which the account had no line is tried again.
-const lineAgain = 3 * time.Second
-
 // look is how often it is looked for performances that another process was to do, and for new ones of other processes.
 const look = time.Second
 
@@ -149,7 +146,7 @@ func (h *hands) perform(ctx, serving context.Context, r *parley.TestResult) {
 	case serving.Err() != nil: // the server stops: the next one performs it
 		due = parley.Now()
 	case ctx.Err() == nil && errors.Is(err, rehearsal.ErrBusy): // others are performed meanwhile
-		due = parley.Now().Add(lineAgain)
+		due = parley.Now().Add(h.again)
 	}
 	if due != 0 {
 		err := h.DB.Write(writing, func(ctx context.Context, tx *store.Tx) error { return tx.ReturnTest(ctx, h.node, r.ID, due) })

@@ -24,6 +24,7 @@ type world struct {
 	mu       sync.Mutex
 	answer   string
 	asked    int           // messages
+	busy     int           // how often there is no line yet
 	hold     chan struct{} // not nil: messages wait for it
 	arriving chan struct{} // a message has come
 	broken   chan struct{} // a waiting message was cancelled
@@ -32,6 +33,13 @@ type world struct {
 func (w *world) ServeHTTP(res http.ResponseWriter, r *http.Request) {
 	switch r.Method + " " + r.URL.Path {
 	case "POST /api/user/rehearsals":
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.busy--; w.busy >= 0 {
+			res.WriteHeader(http.StatusForbidden)
+			fmt.Fprintf(res, `{"message":%q}`, parley.LinesTaken+": your plan allows no more.")
+			return
+		}
 		fmt.Fprint(res, `{"data":{"token":"test-1"}}`)
 	case "POST /api/conversations":
 		fmt.Fprint(res, `{"conversation_id":"c","history":[]}`)
@@ -93,7 +101,7 @@ func each(t *testing.T, test func(h *house)) {
 func (h *house) desk() *Desk {
 	d := New(Config{DB: h.db, Assistants: &assistant.Studio{DB: h.db}, Hub: event.NewHub(),
 		Ask: func(int64) http.RoundTripper { return h.world }})
-	d.lease, d.beat = 2*time.Second, 100*time.Millisecond
+	d.lease, d.beat, d.again = 2*time.Second, 100*time.Millisecond, 50*time.Millisecond
 	return d
 }
 
@@ -146,6 +154,19 @@ func (h *house) wait(what string, c <-chan struct{}) {
 func (h *house) arrived() {
 	h.Helper()
 	h.wait("nobody performs the test", h.arriving)
+}
+
+// A test for which the account has no line now is given back, as often as that takes, and performed once there is one.
+func TestRunWaitsForALine(t *testing.T) {
+	each(t, func(h *house) {
+		h.busy = mostTries + 2
+		d := h.desk()
+		defer h.serve(d)()
+		r := h.finished(d, h.start(d, Order{}).ID)
+		if len(r.Results) != 1 || r.Results[0].State != parley.TestPassed || r.Results[0].Tries != 1 {
+			t.Errorf("%+v", r.Results)
+		}
+	})
 }
 
 // A run is performed, and the next one is compared with it.
