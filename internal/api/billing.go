@@ -32,7 +32,7 @@ type limitRow struct {
 	Setting *string `json:"setting" doc:"The setting by which the server's operator changes it; null: the plan, or nothing."`
 }
 
-func (a *API) listLimits(ctx context.Context, r *request, _ *none) (*dataOf[[]limitRow], error) {
+func (a *API) listLimits(ctx context.Context, r *request, _ *none) (*listOf[limitRow], error) {
 	list, err := a.DB.Limits(ctx, r.UserID(), parley.Now())
 	rows := make([]limitRow, len(list))
 	for i, l := range list {
@@ -43,7 +43,7 @@ func (a *API) listLimits(ctx context.Context, r *request, _ *none) (*dataOf[[]li
 			rows[i].Most = &l.Most
 		}
 	}
-	return &dataOf[[]limitRow]{rows}, err
+	return &listOf[limitRow]{rows}, err
 }
 
 // dateQuery bounds a list by day, UTC, both days included.

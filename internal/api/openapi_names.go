@@ -24,7 +24,7 @@ var schemaNames = map[string]string{
 	"StringListResponse": "WebhookSettingResponse",
 	"Trial":              "TestCallRequest",
 	"File":               "AssistantFile", "ChangedFields": "FieldChanges", "WholeVersion": "AssistantVersionWhole",
-	"TrunkInput": "Trunk",
+	"TrunkInput": "Trunk", "LimitRow": "AccountLimit",
 }
 
 // alsoRefuses are the statuses of refusals that an operation's declaration doesn't tell of.
