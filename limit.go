@@ -52,6 +52,7 @@ var Limits = []Limit{
 	{Name: "knowledgebases", What: "knowledgebases", Span: Stored},
 	{Name: "documents", What: "documents", Span: Stored},
 	{Name: "document_mb", What: "MB of documents", Span: Stored},
+	{Name: "stored_mb", What: "MB of assistants, their versions, tests and tools", Span: Stored},
 	{Name: "numbers", What: "phone numbers", Span: Stored},
 	{Name: "trunks", What: "SIP trunks", Span: Stored},
 	{Name: "campaigns", What: "campaigns", Span: Stored},

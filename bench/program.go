@@ -43,7 +43,7 @@ const (
 
 // unlimited is a plan that no measurement reaches the end of.
 const unlimited = `plans:
-  default: {parallel_calls: 1000, assistants: 10000000, tools: 10000000, documents: 10000000, document_mb: 1000000, stored_mb: 1000000,
+  default: {parallel_calls: 1000, assistants: 10000000, tools: 10000000, documents: 10000000, document_mb: 1000000, stored_mb: 1000000, requests_together: 100000, streams: 100000,
     document_readings: 10000000, conversations: 10000000, test_conversations: 10000000, test_messages: 10000000, test_calls: 10000000}
 `
 

@@ -43,14 +43,14 @@ var (
 )
 
 // kept are the limits of which the use is told.
-var kept = []limit{assistantLimit, toolLimit, testLimit, knowledgebaseLimit, documentLimit, fileLimit, numberLimit, trunkLimit,
+var kept = []limit{assistantLimit, toolLimit, testLimit, knowledgebaseLimit, documentLimit, fileLimit, storedLimit, numberLimit, trunkLimit,
 	campaignLimit, leadLimit, blacklistLimit, keyLimit, memberLimit, alertLimit, answerLimit, filterLimit, callLimit}
 
 const mega = 1 << 20
 
 // unit is in how much of what is counted the limit is written.
 func (l limit) unit() int64 {
-	if l.name == fileLimit.name {
+	if l.name == fileLimit.name || l.name == storedLimit.name {
 		return mega
 	}
 	return 1
@@ -76,11 +76,6 @@ func (tx *Tx) room(ctx context.Context, userID int64, l limit, n int64) error {
 		return row.Refuse(most, 0)
 	}
 	return nil
-}
-
-// beyond is the refusal of what a plan does not allow.
-func (tx *Tx) beyond(most int64, l limit) error {
-	return parley.Errorf(parley.Forbidden, "Your plan allows %d %s. Delete what you no longer need, or ask the operator of this server for a larger plan.", most, l.words)
 }
 
 // RoomForLeads says how many more leads the user's plan allows.

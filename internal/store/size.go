@@ -44,7 +44,7 @@ var (
 )
 
 // storedLimit is looked at when a transaction ends, when it is known what it has added.
-var storedLimit = limit{"stored_mb", "MB of assistants, their versions, tests and tools",
+var storedLimit = limit{"stored_mb",
 	"SELECT coalesce((SELECT bytes FROM stored_bytes WHERE user_id = ?), 0)", true}
 
 // weight is how many bytes the rows of a table take that a condition selects.
@@ -131,7 +131,7 @@ func (tx *Tx) addWeight(ctx context.Context, userID int64, w weighed) error {
 	}
 	most, _, err := tx.used(ctx, userID, storedLimit)
 	if err == nil && bytes > most*mega {
-		err = tx.beyond(most, storedLimit)
+		err = parley.LimitNamed(storedLimit.name).Refuse(most, 0)
 	}
 	return err
 }
