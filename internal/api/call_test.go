@@ -702,7 +702,7 @@ func (l *trunkLine) Refresh()              { l.refreshed++ }
 func TestTrunkCheck(t *testing.T) {
 	l := &trunkLine{}
 	h := lite(t, func(c *api.Config) {
-		c.Calls = phone.New(phone.Config{Line: l})
+		c.Calls = phone.New(phone.Config{DB: c.DB, Line: l})
 		c.Numbers.TrunksChanged = l.Refresh
 	})
 	trunk := h.post(trunksAt, with(trunkBody(), map[string]any{"register": true}),

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -109,7 +110,11 @@ func TestEveryLimit(t *testing.T) {
 	use := func(name string) int {
 		for _, row := range h.get("/user/limits", status(200)).rows() {
 			if row["name"] == name && row["used"] != nil {
-				return int(row["used"].(float64))
+				n, err := strconv.Atoi(fmt.Sprint(row["used"]))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return n
 			}
 		}
 		return 0
