@@ -446,7 +446,7 @@ func TestWebTest(t *testing.T) {
 // A plan has minutes of test calls a day. A test sets aside what it may last, gives back what it did not, and is over
 // when the day's minutes are.
 func TestMinutesOfTests(t *testing.T) {
-	plan := parley.Plan{ParallelCalls: 10, TestCalls: 100, TestMinutes: 12}
+	plan := parley.Plan{ParallelCalls: 10, TestCalls: 100, TestMinutes: 12, Assistants: 5, Numbers: 5, StoredMB: 10}
 	t.Parallel()
 	h := open(t, storetest.SQLite(t, store.Rules{Plan: func(string) parley.Plan { return plan }}))
 	n := h.node(func(c *call.Config) { c.Speech = &speech{} })
