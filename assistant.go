@@ -148,12 +148,12 @@ type AssistantTool struct {
 	Type string `json:"type" required:"true" enum:"end_call,call_transfer,warm_call_transfer,dtmf_input,collect_keypad,assistant_transfer,mid_call"`
 
 	// call_transfer
-	PhoneNumber         string `json:"phone_number,omitempty" maxLength:"64" doc:"call_transfer: where to, as a number in international format; or an extension of 2 to 6 digits or a sip: address, for calls over your own SIP trunk."`
+	PhoneNumber         string `json:"phone_number,omitempty" maxLength:"64" reads:"transfer" doc:"call_transfer: where to, as a number in international format; or an extension of 2 to 6 digits or a sip: address, for calls over your own SIP trunk."`
 	Description         string `json:"description,omitempty" maxLength:"1000" doc:"When the assistant uses it."`
 	WarmTransfer        *bool  `json:"warm_transfer,omitempty" doc:"call_transfer: call the target first, brief them, and connect both when they accept, as warm_call_transfer does by default."`
 	WarmTransferMessage string `json:"warm_transfer_message,omitempty" maxLength:"1000" doc:"call_transfer with warm_transfer: said to the customer before it begins."`
 	// warm_call_transfer
-	SupervisorPhone        string `json:"supervisor_phone,omitempty" maxLength:"64" doc:"warm_call_transfer: who is called, as phone_number."`
+	SupervisorPhone        string `json:"supervisor_phone,omitempty" maxLength:"64" reads:"transfer" doc:"warm_call_transfer: who is called, as phone_number."`
 	OutboundPhoneID        *int64 `json:"outbound_phone_id,omitempty" doc:"warm_call_transfer: which of your numbers the target is called from; null: the number of the call."`
 	CallerIDMode           string `json:"caller_id_mode,omitempty" enum:"outbound_number,customer_number" doc:"warm_call_transfer: whose number the target sees (outbound_number)."`
 	HoldMusic              string `json:"hold_music,omitempty" enum:"hold_music,none" doc:"warm_call_transfer: what the customer hears meanwhile (hold_music)."`

@@ -9,24 +9,11 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// NormalizePhone gives the E.164 form of a number in international format, and whether it is a valid one.
+// NormalizePhone returns the E.164 form of a number in international format, and whether it is a valid one. It is for
+// what machines write; ReadPhone is for what people do.
 func NormalizePhone(s string) (string, bool) {
-	s = strings.TrimSpace(s)
-	if digits, ok := strings.CutPrefix(s, "00"); ok {
-		s = "+" + digits
-	}
-	if !strings.HasPrefix(s, "+") || len(s) > 32 {
-		return "", false
-	}
-	n, err := phonenumbers.Parse(s, "")
-	if err != nil || !phonenumbers.IsValidNumber(n) {
-		return "", false
-	}
-	s = phonenumbers.Format(n, phonenumbers.E164)
-	if len(s) > 1+15 { // some plans allow more digits than E.164 does
-		return "", false
-	}
-	return s, true
+	e164, err := ReadPhone(s, "")
+	return e164, err == nil
 }
 
 // FormatPhone is how an E.164 number is shown to people: as its own country writes it in North America, elsewhere
@@ -191,19 +178,20 @@ func PhoneZones(e164 string) []string {
 }
 
 // TransferTarget reads where a call may be sent: a number in international format, an extension of 2 to 6 digits, or
-// a sip: address. It gives the target as it is kept, and the E.164 number that is reached there, "" where a house
+// a sip: address. It returns the target as it is kept, and the E.164 number that is reached there, "" where a house
 // decides who that is.
-func TransferTarget(s string) (target, number string, ok bool) {
+func TransferTarget(s string) (target, number string, ok bool) { return ReadTransferTarget(s, "") }
+
+// ReadTransferTarget is TransferTarget for what people write: a national number is read as ReadPhone reads it.
+func ReadTransferTarget(s, country string) (target, number string, ok bool) {
 	s = strings.TrimSpace(s)
-	if n, ok := NormalizePhone(s); ok {
-		return n, n, true
-	}
 	const digits = "0123456789"
 	if len(s) >= 2 && len(s) <= 6 && strings.Trim(s, digits) == "" {
 		return s, "", true
 	}
 	if len(s) < 4 || !strings.EqualFold(s[:4], "sip:") {
-		return "", "", false
+		n, err := ReadPhone(s, country)
+		return n, n, err == nil
 	}
 	user, host, _ := strings.Cut(s[4:], "@")
 	if user == "" || strings.Trim(user, digits+"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.!~*'()+") != "" || !ValidHostPort(host) {

@@ -37,7 +37,7 @@ type NumberRoute struct {
 	EarlyMedia   bool      `json:"early_media" default:"false" doc:"Callers hear the queue, and that nobody can take the call, before the call is answered (183 Session Progress), so that most networks charge them nothing for it; they hear the words where refuse, or an inactive assistant, would turn them away. After two minutes a waiting call is answered. A line that can't do it is answered as usual."`
 	AfterQueue   RouteStep `json:"after_queue" default:"words" enum:"words,telephone,voicemail" doc:"What happens to a caller who has waited for queue_seconds."`
 
-	BlockedCallers []string `json:"blocked_callers" maxItems:"1000" maxLength:"32" doc:"Numbers whose calls are rejected (603), in international format; one that ends in * is a prefix."`
+	BlockedCallers []string `json:"blocked_callers" reads:"phone" maxItems:"1000" maxLength:"32" doc:"Numbers whose calls are rejected (603), in international format; one that ends in * is a prefix."`
 	BlockAnonymous bool     `json:"block_anonymous" default:"false" doc:"Reject callers who withhold their number."`
 	BlockBlacklist bool     `json:"block_blacklisted" default:"false" doc:"Reject callers who are on your blacklist, which otherwise applies only to campaigns."`
 }
@@ -63,7 +63,7 @@ func NewRoute(timezone string) *NumberRoute {
 
 // RingTarget is somebody who may take a caller.
 type RingTarget struct {
-	PhoneNumber string `json:"phone_number" required:"true" maxLength:"255" doc:"In international format; for a trunk's number also an extension or a sip: address of that trunk."`
+	PhoneNumber string `json:"phone_number" required:"true" maxLength:"255" reads:"transfer" doc:"In international format; for a trunk's number also an extension or a sip: address of that trunk."`
 	Seconds     int64  `json:"seconds" default:"20" minimum:"5" maximum:"120" doc:"How long it rings, in seconds."`
 }
 

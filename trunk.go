@@ -21,7 +21,7 @@ type Trunk struct {
 	UserID                   int64    `json:"-"`
 	PhoneNumberID            int64    `json:"phone_number_id" readOnly:"true"`
 	Name                     string   `json:"name" required:"true" maxLength:"255"`
-	PhoneNumber              string   `bun:",scanonly" json:"phone_number" required:"true" maxLength:"32" doc:"E.164; used by no other trunk or number of this server. If the carrier rents it out later, the trunk is no longer used."`
+	PhoneNumber              string   `bun:",scanonly" json:"phone_number" required:"true" maxLength:"32" reads:"phone" doc:"E.164; used by no other trunk or number of this server. If the carrier rents it out later, the trunk is no longer used."`
 	SIPAddress               string   `bun:"sip_address" json:"sip_address" required:"true" maxLength:"255" doc:"host[:port]; private addresses are allowed, unless the operator forbids them (PARLEY_TRUNK_PRIVATE). Not this server's own carrier."`
 	SIPUsername              string   `bun:"sip_username" json:"sip_username" maxLength:"255" pattern:"^[^\\s\"<>]*$" must:"not contain spaces, quotes or angle brackets" doc:"Required with register. Not somebody else's phone number."`
 	Transport                string   `json:"transport" default:"udp" enum:"udp,tcp,tls" doc:"tls: the trunk's certificate must be valid for the host of sip_address, or of outbound_proxy."`

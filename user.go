@@ -13,6 +13,7 @@ type User struct {
 	EmailProvenAt Time   `json:"-"`
 	PasswordHash  string `json:"-"` // argon2id
 	Timezone      string `json:"timezone"`
+	Country       string `json:"country"` // ISO 3166-1 alpha-2: where national telephone numbers are read; "": nowhere
 	Plan          string `json:"plan"`
 	Balance       Money  `json:"total_balance"` // the cached sum of the user's ledger
 	// when the account made itself; 0 once it has had a credit, and for those that the operator made
@@ -31,6 +32,7 @@ type Profile struct {
 	Name            string `json:"name" required:"true" maxLength:"255"`
 	Email           string `json:"email" required:"true" maxLength:"255" format:"email"`
 	Timezone        string `json:"timezone" required:"true" maxLength:"64" format:"timezone" doc:"IANA time zone."`
+	Country         string `json:"country" maxLength:"2" format:"country" doc:"Of the account: ISO 3166-1 alpha-2, such as DE. National telephone numbers are read as they are dialled there; empty: all numbers need their country code. A member's profile has none."`
 	CurrentPassword string `json:"current_password" maxLength:"1024" trim:"off" doc:"The present password: required to change the email."`
 }
 

@@ -227,7 +227,7 @@ func (h *server) openLines() (err error) {
 	h.numbers = number.New(number.Config{DB: h.db, Carrier: h.carrier.Carrier, Prices: h.prices, Limits: limits,
 		Trunks: h.phone.rules, Proof: s.NumberProof == "on", Place: h.phone.place,
 		TrunksChanged: h.phone.Refresh})
-	h.campaigns = campaign.New(campaign.Config{DB: h.db, Prices: h.prices, Hub: h.hub, Allow: destinations.Allow,
+	h.campaigns = campaign.New(campaign.Config{DB: h.db, Prices: h.prices, Blobs: h.documents.Blobs, Hub: h.hub, Allow: destinations.Allow,
 		Mail: h.mail, URL: s.urlOf(h.at.Addr())})
 	secret, err := s.secret()
 	if err != nil {
@@ -402,11 +402,12 @@ func (h *server) work(ctx, soft context.Context) error {
 	h.channels.AddWorkers(jobs)
 	h.documents.Register(jobs)
 	h.calls.AddWorkers(jobs)
+	h.campaigns.AddWorkers(jobs)
 	h.mail.AddWorkers(jobs, h.db)
 	h.payments.AddWorkers(jobs)
 	todo := store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20},
 		knowledge.Queue: {MaxWorkers: knowledge.Readers}},
-		Periodic: slices.Concat(number.Periodic(), h.channels.Periodic(), h.payments.Periodic()), Started: func() { h.ready.Store(true) }}
+		Periodic: slices.Concat(number.Periodic(), h.channels.Periodic(), h.payments.Periodic(), h.campaigns.Periodic()), Started: func() { h.ready.Store(true) }}
 	for {
 		err := h.db.Work(ctx, soft, todo)
 		if err == nil {

@@ -56,7 +56,7 @@ func (a *API) callRoutes() {
 
 type newCall struct {
 	Body struct {
-		PhoneNumber  string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"Whom to call, in international format (E.164)."`
+		PhoneNumber  string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"Whom to call, in international format (E.164), or as it is dialled in your country."`
 		AssistantID  int64             `json:"assistant_id" required:"true" format:"assistant" doc:"One of your active outbound assistants."`
 		Variables    map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{name}} in the prompt and the initial message."`
 		SIPHeaders   map[string]string `json:"sip_headers" maxProperties:"20" doc:"X- headers of the call's INVITE; {{name}} stands for variables. They override the trunk's headers of the same name."`
@@ -76,8 +76,7 @@ func (a *API) makeCall(ctx context.Context, r *request, in *newCall) (*startedCa
 	if parley.CheckSIPHeaders("sip_headers", in.Body.SIPHeaders, &wrong); len(wrong) > 0 {
 		return nil, wrong.Err()
 	}
-	to, _ := parley.NormalizePhone(in.Body.PhoneNumber) // its format was judged
-	c, err := a.Calls.Start(ctx, call.Order{UserID: r.UserID(), AssistantID: in.Body.AssistantID, To: to,
+	c, err := a.Calls.Start(ctx, call.Order{UserID: r.UserID(), AssistantID: in.Body.AssistantID, To: in.Body.PhoneNumber,
 		Variables: in.Body.Variables, SIPHeaders: in.Body.SIPHeaders, HideCallerID: in.Body.HideCallerID})
 	if err != nil {
 		return nil, err
@@ -117,7 +116,7 @@ type callQuery struct {
 	dateQuery
 	Status      string `query:"status" enum:"initiated,ringing,in-progress,completed,busy,no-answer,failed,canceled"`
 	Type        string `query:"type" enum:"inbound,outbound,web"`
-	PhoneNumber string `query:"phone_number" maxLength:"32" doc:"Only calls with this customer."`
+	PhoneNumber string `query:"phone_number" maxLength:"32" reads:"phone" doc:"Only calls with this customer."`
 	Search      string `query:"search" maxLength:"200" doc:"Only calls whose transcript has all of these words, in any of their English forms. A call can be found a moment after its end."`
 	AssistantID int64  `query:"assistant_id" format:"assistant"`
 	CampaignID  int64  `query:"campaign_id"`
@@ -130,21 +129,11 @@ type callQuery struct {
 	Test        *bool  `query:"test" doc:"true: test calls alone; false: none."`
 }
 
-// asked is a phone number that a list is asked for, as numbers are kept.
-func asked(phone string) string {
-	for _, text := range []string{phone, "+" + phone} { // a plus that was not escaped arrives as a space
-		if n, ok := parley.NormalizePhone(text); ok {
-			return n
-		}
-	}
-	return phone
-}
-
 // filter is what the store is asked for.
 func (q *callQuery) filter(userID int64) store.CallFilter {
 	from, to := q.bounds()
 	return store.CallFilter{Status: parley.CallStatus(q.Status), Type: parley.CallType(q.Type),
-		Phone: asked(q.PhoneNumber), AssistantID: q.AssistantID,
+		Phone: q.PhoneNumber, AssistantID: q.AssistantID,
 		CampaignID: q.CampaignID, NumberID: q.NumberID, Reason: parley.EndedReason(q.Reason), Answerer: q.AnsweredBy,
 		Sentiment: q.Sentiment, Outcome: q.Outcome, SlowerThan: q.SlowerThan, Test: q.Test,
 		Words: search.Query(userID, q.Search), From: from, To: to}

@@ -200,13 +200,12 @@ func (a *API) reviewCampaign(ctx context.Context, r *request, in *byID) (*campai
 type campaignTry struct {
 	byID
 	Body struct {
-		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"Your own, in international format."`
+		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"Your own, in international format or as it is dialled in your country."`
 	}
 }
 
 func (a *API) tryCampaign(ctx context.Context, r *request, in *campaignTry) (*startedCall, error) {
-	to, _ := parley.NormalizePhone(in.Body.PhoneNumber) // its format was judged
-	order, err := a.Campaigns.Rehearsal(ctx, r.UserID(), in.ID, to)
+	order, err := a.Campaigns.Rehearsal(ctx, r.UserID(), in.ID, in.Body.PhoneNumber)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +218,7 @@ func (a *API) tryCampaign(ctx context.Context, r *request, in *campaignTry) (*st
 
 type blacklistEntry struct {
 	Body struct {
-		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"In international format."`
+		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"In international format, or as it is dialled in your country."`
 	}
 }
 
@@ -240,8 +239,7 @@ func (a *API) listBlacklist(ctx context.Context, r *request, _ *none) (*data[[]p
 
 func (a *API) addToBlacklist(ctx context.Context, r *request,
 	in *blacklistEntry) (*messageData[*parley.BlacklistEntry], error) {
-	number, _ := parley.NormalizePhone(in.Body.PhoneNumber) // its format was judged
-	e, err := a.Campaigns.Blacklist(ctx, r.UserID(), number)
+	e, err := a.Campaigns.Blacklist(ctx, r.UserID(), in.Body.PhoneNumber)
 	return &messageData[*parley.BlacklistEntry]{"Phone number added to the blacklist successfully", e}, err
 }
 

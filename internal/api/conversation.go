@@ -378,8 +378,8 @@ type conversationQuery struct {
 	dateQuery
 	Type          string `query:"type" enum:"test,widget,whatsapp,api"`
 	AssistantID   int64  `query:"assistant_id" format:"assistant"`
-	CustomerPhone string `query:"customer_phone" maxLength:"32" doc:"Only with this customer."`
-	SenderPhone   string `query:"whatsapp_sender_phone" maxLength:"32" doc:"Only over this WhatsApp sender."`
+	CustomerPhone string `query:"customer_phone" maxLength:"32" reads:"phone" doc:"Only with this customer."`
+	SenderPhone   string `query:"whatsapp_sender_phone" maxLength:"32" reads:"phone" doc:"Only over this WhatsApp sender."`
 	Search        string `query:"search" maxLength:"200" doc:"Only conversations that have all of these words, in any of their English forms. A message can be found a moment later."`
 	Show          string `query:"show" enum:"needs_person,unassigned,mine" doc:"needs_person: only those in which a customer waits for a person, longest waiting first; unassigned: only those of them that nobody has taken; mine: only those that you have taken."`
 	Identifier    string `query:"external_identifier" maxLength:"255" doc:"Only with this identifier in the channel: the customer_identifier of generate-reply, or a phone number."`
@@ -389,7 +389,7 @@ type conversationQuery struct {
 func (q *conversationQuery) filter(r *request) store.ConversationFilter {
 	from, to := q.bounds()
 	f := store.ConversationFilter{Type: parley.ConversationType(q.Type), AssistantID: q.AssistantID,
-		CustomerPhone: asked(q.CustomerPhone), SenderPhone: asked(q.SenderPhone), Identifier: q.Identifier,
+		CustomerPhone: q.CustomerPhone, SenderPhone: q.SenderPhone, Identifier: q.Identifier,
 		Words: search.Query(r.UserID(), q.Search), From: from, To: to}
 	f.Narrow(q.Show, r.Who.Person())
 	return f

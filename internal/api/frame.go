@@ -76,6 +76,14 @@ func (o *op) input(in reflect.Type) reflect.Type {
 // UserID is the asking user's id.
 func (r *request) UserID() int64 { return r.Who.User.ID }
 
+// country is where national telephone numbers of the request are read.
+func (r *request) country() string {
+	if r.Who == nil {
+		return ""
+	}
+	return r.Who.User.Country
+}
+
 // owns says whether the request carries a credential of that user's.
 func (r *request) owns(userID int64) bool { return r.Who != nil && r.UserID() == userID }
 
@@ -99,7 +107,9 @@ func handle[In, Out any](a *API, o op, h func(ctx context.Context, r *request, i
 		if err := form.QueryAssistants(query, t, byUUID); err != nil {
 			return err
 		}
+		form.QueryPhones(query, t, req.country())
 		fields := form.Query(query, in)
+		var unread parley.Fields
 		buf := buffers.Get()
 		defer buffers.Put(buf)
 		if r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch {
@@ -110,6 +120,7 @@ func handle[In, Out any](a *API, o op, h func(ctx context.Context, r *request, i
 				if err := form.Assistants(req.Body, input, byUUID); err != nil {
 					return err
 				}
+				unread = form.Phones(req.Body, input, req.country())
 			}
 			if hasBody {
 				target := reflect.ValueOf(in).Elem().FieldByIndex(bodyAt.Index).Addr().Interface()
@@ -117,11 +128,14 @@ func handle[In, Out any](a *API, o op, h func(ctx context.Context, r *request, i
 				fields = append(fields, form.Bind(req.Body, target, true)...)
 			}
 		}
-		if err := fields.Err(); err != nil {
+		if err := form.Explain(fields, unread).Err(); err != nil {
 			return err
 		}
 		return a.once(req, &o, buf.Bytes(), func(ctx context.Context) (int, any, error) {
 			out, err := h(ctx, req, in)
+			if e, ok := errors.AsType[*parley.Error](err); ok && e.Kind == parley.Invalid && len(e.Fields) > 0 {
+				err = form.Explain(e.Fields, unread).Err()
+			}
 			var u *unsettled
 			if errors.As(err, &u) {
 				return u.status, u.body, nil

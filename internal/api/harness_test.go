@@ -148,7 +148,7 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *harness {
 	t.Cleanup(c.Keys.Close)
 	c.Alerts = alert.New(db, &mail.Sender{}, "")
 	c.Exams = exam.New(exam.Config{DB: db, Assistants: c.Assistants, Hub: event.NewHub()})
-	c.Campaigns = campaign.New(campaign.Config{DB: db, Prices: prices})
+	c.Campaigns = campaign.New(campaign.Config{DB: db, Prices: prices, Blobs: blobs})
 	if change != nil {
 		change(&c)
 	}
@@ -352,9 +352,9 @@ func (a *answer) fails(fields ...string) map[string][]string {
 }
 
 // says wants a field to have exactly this message.
-func (a *answer) says(field, text string) {
+func (a *answer) says(field string, text ...string) {
 	a.Helper()
-	if got := a.fails(field)[field]; !slices.Equal(got, []string{text}) {
+	if got := a.fails(field)[field]; !slices.Equal(got, text) {
 		a.Errorf("%s: %q, want %q", field, got, text)
 	}
 }

@@ -24,7 +24,7 @@ func (a *API) identityRoutes() {
 	handle(a, op{Method: "GET", Path: "/user/me", Name: "getMe", Tag: tag,
 		Summary: "Read the account that the credential belongs to"}, a.me)
 	handle(a, op{Method: "PUT", Path: "/user/me", Name: "updateMe", Tag: tag, Body: parley.Profile{}, Partial: true,
-		Summary: "Change your own name, email or time zone"}, a.updateMe)
+		Summary: "Change your own name, email or time zone, or the account's country"}, a.updateMe)
 	handle(a, op{Method: "POST", Path: "/user/me/confirm-email", Name: "askEmailConfirmation", Tag: tag,
 		Summary: "Send a link to your own email address, which shows that it is yours"}, a.askConfirmation)
 	handle(a, op{Method: "POST", Path: "/email/confirm", Name: "confirmEmail", Tag: tag, Access: anybody,
@@ -119,6 +119,7 @@ type me struct {
 	Name     string        `json:"name"`
 	Email    string        `json:"email"`
 	Timezone string        `json:"timezone"`
+	Country  string        `json:"country" doc:"Of the account: where national telephone numbers are read; empty: nowhere."`
 	Plan     string        `json:"plan"`
 	Balance  *parley.Money `json:"total_balance,omitempty" doc:"For those who may read the ledger."`
 	Role     parley.Role   `json:"role,omitempty" doc:"Of a member, or of a key that is limited to a role: what the credential may do."`
@@ -128,7 +129,7 @@ type me struct {
 }
 
 func meOf(who *auth.Who) *me {
-	out := &me{ID: who.User.ID, Name: who.Name(), Email: who.Email(), Timezone: who.Timezone(), Plan: who.User.Plan,
+	out := &me{ID: who.User.ID, Name: who.Name(), Email: who.Email(), Timezone: who.Timezone(), Country: who.User.Country, Plan: who.User.Plan,
 		Unconfirmed: !who.Confirmed()}
 	role := who.Role()
 	if role.Includes(parley.NeedLedger) {

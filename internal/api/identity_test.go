@@ -33,7 +33,7 @@ func (h *harness) password(text string) {
 
 func TestMe(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		h.get("/user/me", status(200)).is(fmt.Sprintf(`{"id":%d,"name":"Ana","email":%q,"timezone":"UTC","plan":"default","total_balance":5}`, h.user.ID, h.user.Email))
+		h.get("/user/me", status(200)).is(fmt.Sprintf(`{"id":%d,"name":"Ana","email":%q,"timezone":"UTC","country":"","plan":"default","total_balance":5}`, h.user.ID, h.user.Email))
 	})
 }
 

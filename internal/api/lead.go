@@ -25,7 +25,7 @@ func (a *API) leadRoutes() {
 		Summary: "Add a lead to a campaign"}, a.createLead)
 	handle(a, op{Method: "POST", Path: "/user/leads/import", Name: "importLeads", Tag: tag, Body: leadImport{},
 		Upload: importLimit, File: "file", Idempotent: true,
-		Summary: "Add the rows of a CSV file to a campaign; rows that can't be added are reported one by one"},
+		Summary: "Add the rows of a CSV file or a spreadsheet (XLSX) to a campaign; the first 1,000 rows that can't be added are reported one by one"},
 		a.importLeads)
 	handle(a, op{Method: "GET", Path: "/user/leads", Name: "listLeads", Tag: tag, Summary: "List leads"}, a.listLeads)
 	handle(a, op{Method: "GET", Path: "/user/leads/{id}", Name: "getLead", Tag: tag, NotFound: missing,
@@ -47,7 +47,7 @@ func (a *API) leadRoutes() {
 type newLead struct {
 	Body struct {
 		CampaignID      int64             `json:"campaign_id" required:"true"`
-		PhoneNumber     string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"In international format."`
+		PhoneNumber     string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"In international format, or as it is dialled in your country."`
 		Variables       map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{name}}; they override the assistant's own."`
 		AllowDuplicate  bool              `json:"allow_duplicate" default:"false" doc:"Add the number even if the campaign already has it."`
 		AllowDupplicate bool              `json:"allow_dupplicate" default:"false" doc:"The same, as older clients write it."`
@@ -56,21 +56,19 @@ type newLead struct {
 }
 
 type newContact struct {
-	PhoneNumber string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"In international format."`
+	PhoneNumber string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"In international format, or as it is dialled in your country."`
 	Variables   map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"They override the lead's own."`
 }
 
 func contacts(list []newContact) (out []parley.LeadContact) {
 	for _, c := range list {
-		number, _ := parley.NormalizePhone(c.PhoneNumber) // its format was judged
-		out = append(out, parley.LeadContact{PhoneNumber: number, Variables: c.Variables})
+		out = append(out, parley.LeadContact{PhoneNumber: c.PhoneNumber, Variables: c.Variables})
 	}
 	return out
 }
 
 func (a *API) createLead(ctx context.Context, r *request, in *newLead) (*messageData[*parley.Lead], error) {
-	number, _ := parley.NormalizePhone(in.Body.PhoneNumber) // its format was judged
-	l := &parley.Lead{CampaignID: in.Body.CampaignID, PhoneNumber: number, Variables: in.Body.Variables,
+	l := &parley.Lead{CampaignID: in.Body.CampaignID, PhoneNumber: in.Body.PhoneNumber, Variables: in.Body.Variables,
 		Contacts: contacts(in.Body.Contacts)}
 	err := a.Campaigns.AddLead(ctx, r.UserID(), l, in.Body.AllowDuplicate || in.Body.AllowDupplicate)
 	return &messageData[*parley.Lead]{"Lead created successfully", l}, err
@@ -82,6 +80,7 @@ type leadImport struct {
 	AllowDupplicate bool  `json:"allow_dupplicate" default:"false"`
 	// parsed from JSON in a text, as the other fields of the form are texts
 	Columns     map[string]string `json:"columns" maxProperties:"201" doc:"A JSON object from column names of the file to what they hold: phone_number, a variable, or an empty string to ignore the column."`
+	Country     *string           `json:"country" maxLength:"2" format:"country" doc:"Where national numbers of the list are read, such as DE; by default your account's country."`
 	RejectedCSV bool              `json:"rejected_csv" default:"false" doc:"The answer has the rows that were skipped, as CSV."`
 }
 
@@ -129,11 +128,18 @@ func (a *API) importLeads(ctx context.Context, r *request, _ *none) (*messageDat
 		return nil, fmt.Errorf("read the list: %w", err)
 	}
 	order := campaign.Import{CampaignID: in.CampaignID, File: file, Size: size, Duplicates: in.AllowDuplicate ||
-		in.AllowDupplicate, Columns: in.Columns, Rejected: in.RejectedCSV}
-	fmt.Fprintln(sum, order.CampaignID, order.Duplicates, order.Columns, order.Rejected)
+		in.AllowDupplicate, Columns: in.Columns, Rejected: in.RejectedCSV, Country: r.country()}
+	if in.Country != nil {
+		order.Country = *in.Country
+	}
+	fmt.Fprintln(sum, order.CampaignID, order.Duplicates, order.Columns, order.Rejected, order.Country)
 	if err := a.once(r, r.op, sum.Sum(nil), func(ctx context.Context) (int, any, error) {
 		report, err := a.Campaigns.ImportLeads(ctx, r.UserID(), order)
-		return http.StatusOK, &messageData[*campaign.ImportReport]{"Leads imported successfully", report}, err
+		message := "Leads imported successfully"
+		if err == nil && report.Imported == 0 {
+			message = "No leads were imported"
+		}
+		return http.StatusOK, &messageData[*campaign.ImportReport]{message, report}, err
 	}); err != nil {
 		return nil, err
 	}
@@ -166,14 +172,14 @@ type leadQuery struct {
 	dateQuery
 	Status      string `query:"status" enum:"created,scheduled,processing,completed,rescheduled,reached-max-retries,blacklisted"`
 	CampaignID  int64  `query:"campaign_id"`
-	PhoneNumber string `query:"phone_number" maxLength:"32"`
+	PhoneNumber string `query:"phone_number" maxLength:"32" reads:"phone"`
 }
 
 // filter is what the store is asked for.
 func (q *leadQuery) filter() store.LeadFilter {
 	from, to := q.bounds()
 	return store.LeadFilter{Status: parley.LeadStatus(q.Status), CampaignID: q.CampaignID,
-		PhoneNumber: asked(q.PhoneNumber), From: from, To: to}
+		PhoneNumber: q.PhoneNumber, From: from, To: to}
 }
 
 func (a *API) listLeads(ctx context.Context, r *request, in *leadQuery) (*Paginated[parley.Lead], error) {
@@ -194,7 +200,7 @@ func (a *API) getLead(ctx context.Context, r *request, in *byID) (*parley.Lead, 
 }
 
 type leadChange struct {
-	PhoneNumber     string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"In international format; not while the lead is being called."`
+	PhoneNumber     string            `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"In international format, or as it is dialled in your country; not while the lead is being called."`
 	Variables       map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Merged into the existing ones."`
 	Status          string            `json:"status" required:"true" enum:"created,completed,reached-max-retries" doc:"created: call it from the start; completed: don't call it again; reached-max-retries: don't call it again, all attempts failed."`
 	CampaignID      int64             `json:"campaign_id" required:"true" doc:"Moves the lead to another of your campaigns; not while it is being called."`
@@ -213,8 +219,8 @@ func (a *API) updateLead(ctx context.Context, r *request, in *byID) (*messageDat
 		return nil, err
 	}
 	ch := campaign.LeadChange{Variables: sent.Variables, Duplicate: sent.AllowDuplicate || sent.AllowDupplicate}
-	if number, ok := parley.NormalizePhone(sent.PhoneNumber); ok {
-		ch.PhoneNumber = &number
+	if sent.PhoneNumber != "" {
+		ch.PhoneNumber = &sent.PhoneNumber
 	}
 	if _, ok := r.Body["campaign_id"]; ok {
 		ch.CampaignID = &sent.CampaignID

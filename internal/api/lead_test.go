@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"parley/internal/store/storetest"
 )
 
 func TestLeadLife(t *testing.T) {
@@ -148,12 +150,13 @@ func TestLeadList(t *testing.T) {
 
 func TestLeadImport(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
+		storetest.Jobs(t, h.db, h.api.Campaigns.AddWorkers)
 		c := fmt.Sprint(h.campaign(nil))
 		h.post("/user/blacklist", map[string]any{"phone_number": "+14155550105"}, status(201))
 		list := "\ufeffphone_number;Name;note\r\n+14155550101;Ána;=1+1\r\n4155550102;Bo;\r\n+14155550103;\"never closed;x\r\n+1 415 555 0101;again;\r\n\r\n;nobody;\r\n+14155550105;on the list;\r\n+14155550106;\"a;b\";last"
 		got := h.post("/user/leads/import", nil, multi("file", strings.NewReader(list), "campaign_id", c), status(200))
 		got.is(`{"message":"Leads imported successfully","data":{"imported":3,"skipped":4,"errors":[` +
-			`{"row":2,"field":"phone_number","message":"The phone_number field must be a valid phone number in international format."},` +
+			`{"row":2,"field":"phone_number","message":"The phone_number field must be a valid phone number in international format. 4155550102 has no country code: write it with + and the country code, or choose the country of your account."},` +
 			`{"row":3,"field":"row","message":"A quoted text is followed by something other than a separator: write a quote in a text twice."},` +
 			`{"row":4,"field":"phone_number","message":"The phone_number is in this campaign already."},` +
 			`{"row":6,"field":"phone_number","message":"The phone_number field is required."}]}}`)
@@ -215,6 +218,7 @@ func TestLeadImport(t *testing.T) {
 // 100,000 rows can come in one upload; rows beyond that are reported; a body that is too large is refused.
 func TestLeadImportLimits(t *testing.T) {
 	h := lite(t, nil)
+	storetest.Jobs(t, h.db, h.api.Campaigns.AddWorkers)
 	c := fmt.Sprint(h.campaign(nil))
 	var list strings.Builder
 	list.WriteString("phone_number,name\n")

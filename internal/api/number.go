@@ -105,7 +105,7 @@ func (a *API) listSMSNumbers(ctx context.Context, r *request, _ *none) ([]ownedN
 
 type numberPurchase struct {
 	Body struct {
-		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" doc:"E.164: a number that the search found, or any other that is for rent."`
+		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" reads:"phone" doc:"E.164: a number that the search found, or any other that is for rent."`
 	}
 }
 
@@ -166,7 +166,7 @@ func (a *API) deleteRoute(ctx context.Context, r *request, in *byID) (*notice, e
 
 type callerIDRequest struct {
 	Body struct {
-		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" doc:"In international format."`
+		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" reads:"phone" doc:"In international format, or as it is dialled in your country."`
 	}
 }
 

@@ -267,7 +267,10 @@ func TestCallerIDs(t *testing.T) {
 		other.post(at, map[string]any{"phone_number": phone}, status(201))
 		h.post(at, map[string]any{"phone_number": "+12025550001"},
 			status(500)).is(`{"error":"Failed to send the code: The sandbox refuses messages to numbers that end in 0001."}`)
-		for _, bad := range []string{"12025550777", "+1", "+999123", "hello", "+1202555077x"} {
+		h.post(at, map[string]any{"phone_number": "12025550777"}, status(422)).says("phone_number",
+			"The phone_number field must be a phone number in international format.",
+			"12025550777 has no country code: write it with + and the country code, or choose the country of your account.")
+		for _, bad := range []string{"+1", "+999123", "hello", "+1202555077x"} {
 			h.post(at, map[string]any{"phone_number": bad}, status(422)).says("phone_number",
 				"The phone_number field must be a phone number in international format.")
 		}

@@ -150,7 +150,7 @@ func diff(want, got string) string {
 func TestMembers(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		mine := h.get("/user/me", status(200))
-		mine.is(fmt.Sprintf(`{"id":%d,"name":%q,"email":%q,"timezone":"UTC","plan":"default","total_balance":5}`,
+		mine.is(fmt.Sprintf(`{"id":%d,"name":%q,"email":%q,"timezone":"UTC","country":"","plan":"default","total_balance":5}`,
 			h.user.ID, h.user.Name, h.user.Email))
 		h.post("/user/invitations", map[string]any{"email": "x", "role": "boss"}, status(422)).fails("email", "name", "role")
 		h.post("/user/invitations", map[string]any{"email": strings.ToUpper(h.stranger().user.Email), "name": "X", "role": "viewer"},

@@ -29,7 +29,7 @@ func (a *API) smsRoutes() {
 type newSMS struct {
 	Body struct {
 		From int64  `json:"from" required:"true" doc:"Id of one of your phone numbers that can send SMS."`
-		To   string `json:"to" required:"true" doc:"Recipient, in international format."`
+		To   string `json:"to" required:"true" reads:"phone" doc:"Recipient, in international format or as dialled in your country."`
 		Body string `json:"body" required:"true" maxLength:"300"`
 	}
 }
@@ -59,13 +59,13 @@ type smsQuery struct {
 	dateQuery
 	Status        string `query:"status" enum:"queued,sent,delivered,undelivered,failed"`
 	PhoneNumberID int64  `query:"phone_number_id" doc:"Only messages from this number."`
-	To            string `query:"to" maxLength:"32" doc:"Only messages to this number."`
+	To            string `query:"to" maxLength:"32" reads:"phone" doc:"Only messages to this number."`
 }
 
 // filter is what the store is asked for.
 func (q *smsQuery) filter(r *request) store.SMSFilter {
 	from, until := q.bounds()
-	f := store.SMSFilter{Status: parley.SMSStatus(q.Status), PhoneNumberID: q.PhoneNumberID, To: asked(q.To),
+	f := store.SMSFilter{Status: parley.SMSStatus(q.Status), PhoneNumberID: q.PhoneNumberID, To: q.To,
 		From: from, Until: until}
 	if f.PhoneNumberID == 0 && named(r, "phone_number_id") {
 		f.PhoneNumberID = -1 // nobody's
@@ -99,8 +99,8 @@ func (a *API) listOutbox(ctx context.Context, r *request, in *pageQuery) (*Pagin
 
 type sandboxSMS struct {
 	Body struct {
-		From string `json:"from" required:"true" maxLength:"32" doc:"The sender, in international format."`
-		To   string `json:"to" required:"true" maxLength:"32" doc:"One of your rented numbers."`
+		From string `json:"from" required:"true" maxLength:"32" reads:"phone" doc:"The sender, in international format."`
+		To   string `json:"to" required:"true" maxLength:"32" reads:"phone" doc:"One of your rented numbers."`
 		Body string `json:"body" required:"true" maxLength:"1600"`
 	}
 }

@@ -129,11 +129,10 @@ func (a *API) checkTrunk(ctx context.Context, r *request, in *checkQuery) (*trun
 type trial struct {
 	ID   int64 `path:"id"`
 	Body struct {
-		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"Whom to ring, in international format (E.164)."`
+		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"Whom to ring, in international format (E.164), or as it is dialled in your country."`
 	}
 }
 
 func (a *API) tryTrunk(ctx context.Context, r *request, in *trial) (*parley.TestCall, error) {
-	to, _ := parley.NormalizePhone(in.Body.PhoneNumber) // its format was judged
-	return a.Calls.Try(ctx, r.UserID(), in.ID, to)
+	return a.Calls.Try(ctx, r.UserID(), in.ID, in.Body.PhoneNumber)
 }

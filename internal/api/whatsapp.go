@@ -126,7 +126,7 @@ type templateSend struct {
 	Body struct {
 		SenderID       int64             `json:"sender_id" required:"true"`
 		TemplateID     int64             `json:"template_id" required:"true"`
-		RecipientPhone string            `json:"recipient_phone" required:"true" maxLength:"255" doc:"International format, such as +14155552671."`
+		RecipientPhone string            `json:"recipient_phone" required:"true" maxLength:"255" reads:"phone" doc:"International format, such as +14155552671."`
 		RecipientName  string            `json:"recipient_name" maxLength:"255" doc:"Becomes {{customer_name}} in the conversation."`
 		Variables      map[string]string `json:"variables" maxProperties:"100" format:"variables" doc:"A value for each of the template's variables."`
 	}
@@ -135,7 +135,7 @@ type templateSend struct {
 type textSend struct {
 	Body struct {
 		SenderID       int64  `json:"sender_id" required:"true"`
-		RecipientPhone string `json:"recipient_phone" required:"true" maxLength:"255" doc:"International format, such as +14155552671."`
+		RecipientPhone string `json:"recipient_phone" required:"true" maxLength:"255" reads:"phone" doc:"International format, such as +14155552671."`
 		Message        string `json:"message" required:"true" maxLength:"4096"`
 	}
 }
@@ -183,7 +183,7 @@ func (a *API) sendWhatsApp(ctx context.Context, r *request, o whatsapp.Outgoing)
 
 type sessionQuery struct {
 	SenderID       int64  `query:"sender_id" doc:"Required."`
-	RecipientPhone string `query:"recipient_phone" maxLength:"255" doc:"Required; international format."`
+	RecipientPhone string `query:"recipient_phone" maxLength:"255" reads:"phone" doc:"Required; international format."`
 }
 
 type sessionAnswer struct {

@@ -19,7 +19,7 @@ func (d *Authority) SetProfile(ctx context.Context, u *parley.User, body map[str
 		body = maps.Clone(body)
 		delete(body, "email")
 	}
-	p := parley.Profile{Name: u.Name, Email: u.Email, Timezone: u.Timezone}
+	p := parley.Profile{Name: u.Name, Email: u.Email, Timezone: u.Timezone, Country: u.Country}
 	if err := checkProfile(form.Bind(body, &p, false), &p, u.Email, check); err != nil {
 		return nil, err
 	}
@@ -31,7 +31,10 @@ func (d *Authority) SetProfile(ctx context.Context, u *parley.User, body map[str
 		if changed, err = tx.User(ctx, u.ID); err != nil {
 			return err
 		}
-		changed.Name, changed.Timezone = p.Name, p.Timezone
+		changed.Name, changed.Timezone, changed.Country = p.Name, p.Timezone, p.Country
+		if p.Country == "" && u.Country == "" && p.Timezone != u.Timezone { // none was ever chosen
+			changed.Country = parley.ZoneCountry(p.Timezone)
+		}
 		if p.Email != u.Email {
 			changed.Email, changed.EmailProvenAt = p.Email, 0
 		}

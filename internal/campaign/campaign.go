@@ -25,6 +25,7 @@ import (
 
 	"parley"
 	"parley/internal/billing"
+	"parley/internal/blob"
 	"parley/internal/event"
 	"parley/internal/form"
 	"parley/internal/mail"
@@ -35,6 +36,7 @@ import (
 type Config struct {
 	DB     *store.DB
 	Prices *billing.Prices
+	Blobs  blob.Store // keeps lists until they are imported
 	Hub    *event.Hub // is told how imports get on, where not nil (see Topic)
 	// Allow says whether a number may be called from here at all; nil: any.
 	Allow func(e164 string) bool
@@ -183,6 +185,9 @@ func begin(ctx context.Context, tx *store.Tx, c *parley.Campaign, to parley.Camp
 	return tx.SaveCampaignRun(ctx, c.UserID, c)
 }
 
+// errImporting is why a campaign does not begin while its list is not complete.
+var errImporting = parley.Errorf(parley.Refused, "A list is being imported into this campaign: start it when the import has ended.")
+
 // ready says why a campaign can't begin, nil when it can.
 func (d *Roster) ready(ctx context.Context, q store.Query, userID int64, c *parley.Campaign) error {
 	refuse := func(text string) error { return parley.Errorf(parley.Refused, "%s", text) }
@@ -198,6 +203,12 @@ func (d *Roster) ready(ctx context.Context, q store.Query, userID int64, c *parl
 		return refuse("The campaign's assistant is inactive: activate it first.")
 	case len(c.PhoneNumberIDs) == 0 && a.PhoneNumberID == nil:
 		return refuse("There is no phone number to call from: give the campaign or its assistant one.")
+	}
+	if im, err := q.LastImport(ctx, userID, c.ID); err != nil || im != nil && im.EndedAt == 0 {
+		if err == nil {
+			err = errImporting
+		}
+		return err
 	}
 	if left, err := q.LeadsLeft(ctx, c.ID); err != nil || !left {
 		if err == nil {

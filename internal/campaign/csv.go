@@ -11,8 +11,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/encoding"
 	utf "golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
+
+	"parley/internal/document"
 )
 
 const (
@@ -26,17 +29,30 @@ const (
 	mostLines     = 50
 )
 
-// table reads a CSV file (RFC 4180, and what spreadsheets make of it): commas, semicolons, tabs or bars; UTF-8 or
-// UTF-16, with a mark or without. A quote that never closes costs its own line, not those after it. Cells are text,
-// whatever they look like.
+// table reads a list: a spreadsheet (XLSX), or a CSV file (RFC 4180, and what spreadsheets make of it): commas,
+// semicolons, tabs or bars; UTF-8 or UTF-16, with a mark or without, or an older character set. A quote that never
+// closes costs its own line, not those after it. Cells are text, whatever they look like.
 type table struct {
+	book   *workbook // of a spreadsheet; nil: lines are read
 	lines  *bufio.Reader
-	again  []string // lines that were read ahead
+	count  *counted
+	again  []string   // lines that were read ahead
+	ahead  [][]string // rows of a spreadsheet likewise
 	comma  byte
-	names  []string // of the columns, as the file has them
+	names  []string // of the columns, as the file has them; a name that it has twice is numbered
 	header []string // what they are taken for; "": left out
 	row    int      // the last one that was read; the first line after the header is 1
 }
+
+// Close removes what reading a spreadsheet has left on disk.
+func (s *table) Close() {
+	if s.book != nil {
+		s.book.Close()
+	}
+}
+
+// consumed is how many bytes of the file have been read.
+func (s *table) consumed() int64 { return s.count.n }
 
 // badRow is a row that can't be read.
 type badRow struct {
@@ -51,78 +67,277 @@ type badSheet string
 
 func (b badSheet) Error() string { return "the file " + string(b) }
 
-// openSheet reads a file's header. columns say what some columns are to be taken for, "" for nothing; the others keep
-// their names.
-func openSheet(r io.Reader, columns map[string]string) (*table, error) {
-	s, err := readHeader(r)
-	if err != nil {
-		return nil, err
+// openSheet reads the header of a file of so many bytes. columns say what some columns are to be taken for, "" for
+// nothing; the others keep their names.
+func openSheet(file io.ReadSeeker, size int64, columns map[string]string) (*table, error) {
+	s, err := readHeader(file, size, columns)
+	if err == nil {
+		err = s.name(columns)
 	}
-	return s, s.name(columns)
+	if err != nil && s != nil {
+		s.Close()
+	}
+	return s, err
 }
 
 // readHeader reads the names of a file's columns.
-func readHeader(r io.Reader) (*table, error) {
-	raw := bufio.NewReaderSize(r, longestLine)
-	head, err := raw.Peek(512)
-	if err != nil && err != io.EOF {
+func readHeader(file io.ReadSeeker, size int64, columns map[string]string) (*table, error) {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
+	head := make([]byte, 512)
+	n, err := io.ReadFull(file, head)
+	if head = head[:n]; err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, err
+	}
+	s := &table{count: &counted{r: file}}
 	switch {
-	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("\xd0\xcf\x11\xe0")):
-		return nil, badSheet("is a spreadsheet or an archive: save it as CSV.")
-	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
-		raw.Discard(3)
-	}
-	s := &table{lines: raw}
-	if order, ok := utf16(head); ok {
-		s.lines = bufio.NewReaderSize(transform.NewReader(raw, utf.UTF16(order, utf.UseBOM).NewDecoder()),
-			longestLine)
-	}
-	line := ""
-	for strings.TrimSpace(line) == "" {
-		if line, err = s.line(); err == io.EOF {
-			return nil, badSheet("must not be empty.")
-		} else if err != nil {
+	case bytes.HasPrefix(head, []byte("\xd0\xcf\x11\xe0")):
+		return nil, badSheet("is an older spreadsheet, or one with a password: save it as XLSX or CSV, without a password.")
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
+		if s.book, err = openWorkbook(file); err != nil {
+			return nil, err
+		}
+		s.count.n = size
+	default:
+		if err := s.openLines(file, head); err != nil {
 			return nil, err
 		}
 	}
-	if sep, ok := strings.CutPrefix(line, "sep="); ok && len(sep) == 1 { // a spreadsheet's own hint
-		if line, err = s.line(); err != nil {
-			return nil, badSheet("must not be empty.")
-		}
-		s.comma = sep[0]
-	} else {
-		s.comma = comma(line)
+	first, err := s.findHeader(columns)
+	if err != nil {
+		s.Close()
+		return nil, err
 	}
-	p := parser{comma: s.comma}
-	if p.feed(line) != whole {
-		return nil, badSheet("must have a header whose quotes are closed.")
-	}
-	cells := p.cells
-	if len(cells) > mostColumns {
-		return nil, badSheet(fmt.Sprintf("must not have more than %d columns.", mostColumns))
-	}
-	for _, name := range cells {
+	for _, name := range first {
+		name = strings.TrimSpace(strings.Trim(name, "\ufeff\u200b"))
 		if !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
+			s.Close()
 			return nil, badSheet("must be UTF-8 or UTF-16 text.")
 		}
-		s.names = append(s.names, strings.TrimSpace(name))
+		s.names = append(s.names, s.fresh(name))
 	}
 	return s, nil
 }
 
-// Columns are the names of a list's columns, as the file has them, without those that have none.
-func Columns(file io.Reader) ([]string, error) {
-	s, err := readHeader(file)
-	var bad badSheet
-	var row *badRow
+// fresh is a column's name, with a number where the file has it already.
+func (s *table) fresh(name string) string {
+	is := name
+	for n := 2; is != "" && slices.Contains(s.names, is); n++ {
+		is = fmt.Sprintf("%s %d", name, n)
+	}
+	return is
+}
+
+// openLines prepares the lines of a CSV file, in whatever character set it is written.
+func (s *table) openLines(file io.ReadSeeker, head []byte) error {
+	order, wide := utf16(head)
+	var older encoding.Encoding
+	if !wide {
+		var err error
+		if _, err = file.Seek(0, io.SeekStart); err == nil {
+			older, err = charset(bufio.NewReaderSize(file, longestLine))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	var text io.Reader = s.count
 	switch {
-	case errors.As(err, &bad), errors.As(err, &row): // the import says it
+	case wide:
+		text = transform.NewReader(s.count, utf.UTF16(order, utf.UseBOM).NewDecoder())
+	case older != nil:
+		text = transform.NewReader(s.count, older.NewDecoder())
+	}
+	s.lines = bufio.NewReaderSize(text, longestLine)
+	for { // some programs write it twice
+		mark, err := s.lines.Peek(3)
+		if err != nil && err != io.EOF || string(mark) != "\ufeff" {
+			return ignoreEnd(err)
+		}
+		s.lines.Discard(3)
+	}
+}
+
+func ignoreEnd(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// mostSample is how many bytes of lines that are not UTF-8 tell their character set.
+const mostSample = 64 << 10
+
+// charset is the character set of a text, nil for UTF-8. A text in UTF-8 may have some lines that are broken: then
+// others of its lines are in it.
+func charset(r *bufio.Reader) (encoding.Encoding, error) {
+	var line, sample []byte
+	good, bad := 0, 0
+	for {
+		c, err := r.ReadByte()
+		if err != nil && err != io.EOF {
+			return nil, err
+		}
+		if err == nil && c != '\n' && c != '\r' {
+			if len(line) < longestLine {
+				line = append(line, c)
+			}
+			continue
+		}
+		switch plain := !slices.ContainsFunc(line, func(b byte) bool { return b >= 0x80 }); {
+		case plain:
+		case utf8.Valid(line):
+			good++
+		default:
+			if bad++; len(sample) < mostSample {
+				sample = append(append(sample, line...), '\n')
+			}
+		}
+		if line = line[:0]; err == io.EOF {
+			break
+		}
+	}
+	if bad == 0 || good >= bad {
 		return nil, nil
-	case err != nil:
+	}
+	return document.Guess(sample), nil
+}
+
+// mostBefore is how many rows may stand above a header: titles, dates.
+const mostBefore = 10
+
+// findHeader reads the cells of a file's header, and leaves the rows after it to be read. It is the first row that names
+// a column of phone numbers; else the first row, or the second where the first is a title.
+func (s *table) findHeader(columns map[string]string) ([]string, error) {
+	var rows []headRow
+	at := -1
+	for at < 0 && len(rows) < mostBefore {
+		row, err := s.headRow()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if rows = append(rows, row); row.named(columns) {
+			at = len(rows) - 1
+		}
+	}
+	filled := slices.DeleteFunc(indexesOf(rows), func(i int) bool { return rows[i].filled() == 0 })
+	switch {
+	case len(filled) == 0:
+		return nil, badSheet("must not be empty.")
+	case at >= 0:
+	case len(filled) > 1 && rows[filled[0]].filled() == 1 && rows[filled[1]].filled() > 1 && !rows[filled[1]].numbers():
+		at = filled[1]
+	default:
+		at = filled[0]
+	}
+	for _, row := range rows[at+1:] {
+		if s.book != nil {
+			s.ahead = append(s.ahead, row.cells)
+		} else {
+			s.again = append(s.again, row.line)
+		}
+	}
+	s.comma = rows[at].comma
+	switch head := rows[at]; {
+	case head.torn:
+		return nil, badSheet("must have a header whose quotes are closed.")
+	case len(head.cells) > mostColumns:
+		return nil, badSheet(fmt.Sprintf("must not have more than %d columns.", mostColumns))
+	default:
+		return head.cells, nil
+	}
+}
+
+func indexesOf(rows []headRow) (list []int) {
+	for i := range rows {
+		list = append(list, i)
+	}
+	return list
+}
+
+// headRow is a row that may be a header.
+type headRow struct {
+	cells []string
+	line  string // of a CSV file
+	comma byte
+	torn  bool // its quotes are not closed
+}
+
+// headRow reads a row that may be a header.
+func (s *table) headRow() (headRow, error) {
+	if s.book != nil {
+		cells, err := s.book.next()
+		return headRow{cells: cells}, err
+	}
+	line, err := s.line()
+	if err != nil {
+		return headRow{}, err
+	}
+	if sep, ok := strings.CutPrefix(line, "sep="); ok && len(sep) == 1 && s.comma == 0 { // a spreadsheet's own hint
+		s.comma = sep[0]
+		return s.headRow()
+	}
+	row := headRow{line: line, comma: s.comma}
+	if row.comma == 0 {
+		row.comma = comma(line)
+	}
+	p := parser{comma: row.comma}
+	row.torn = p.feed(line) != whole
+	row.cells = p.cells
+	return row, nil
+}
+
+// filled is how many cells hold something.
+func (r *headRow) filled() (n int) {
+	for _, c := range r.cells {
+		if strings.TrimSpace(c) != "" {
+			n++
+		}
+	}
+	if n == 0 && r.torn {
+		return 1
+	}
+	return n
+}
+
+// numbers says whether a cell holds what may be a phone number, as no header's does.
+func (r *headRow) numbers() bool {
+	return slices.ContainsFunc(r.cells, func(c string) bool {
+		digits := 0
+		for _, b := range []byte(c) {
+			if b >= '0' && b <= '9' {
+				digits++
+			}
+		}
+		return digits >= 6
+	})
+}
+
+// named says whether a row is a header that names a column of phone numbers.
+func (r *headRow) named(columns map[string]string) bool {
+	return !r.torn && !r.numbers() && slices.ContainsFunc(r.cells, func(c string) bool {
+		c = strings.TrimSpace(strings.Trim(c, "\ufeff\u200b"))
+		return usual(c) == phoneColumn || columns[c] == phoneColumn
+	})
+}
+
+// Columns are the names of a list's columns, as the file has them, without those that have none.
+func Columns(file io.ReadSeeker, size int64) ([]string, error) {
+	s, err := readHeader(file, size, nil)
+	if errors.As(err, new(badSheet)) || errors.As(err, new(*badRow)) { // the import says it
+		return nil, nil
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read the list: %w", err)
 	}
+	defer s.Close()
 	return slices.DeleteFunc(s.names, func(name string) bool { return name == "" || name == rowColumn || name == whyColumn }), nil
 }
 
@@ -131,11 +346,14 @@ func usual(name string) string {
 	if name == rowColumn || name == whyColumn { // of rows that were left out before
 		return ""
 	}
-	plain := strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(name))
-	if plain == phoneColumn || plain == "phone" {
+	if plain := plainName(name); plain == phoneColumn || plain == "phone" {
 		return phoneColumn
 	}
 	return name
+}
+
+func plainName(name string) string {
+	return strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(name))
 }
 
 // Suggest is what a column would best be taken for, among an assistant's variables: the one of the same name, but for
@@ -144,20 +362,43 @@ func Suggest(column string, variables []string) string {
 	if as := usual(column); as == phoneColumn || slices.Contains(variables, as) {
 		return as
 	}
-	plain := func(name string) string {
-		return strings.Map(func(r rune) rune {
-			if unicode.IsLetter(r) || unicode.IsDigit(r) {
-				return unicode.ToLower(r)
-			}
-			return -1
-		}, name)
-	}
 	for _, name := range variables {
-		if plain(name) == plain(column) && plain(name) != "" {
+		if letters(name) == letters(column) && letters(name) != "" {
 			return name
 		}
 	}
 	return usual(column)
+}
+
+// phoneNames are how columns of phone numbers are called, in letters and digits alone.
+var phoneNames = strings.Fields(`mobile mobilephone mobilenumber mobileno cell cellphone cellnumber tel telephone telephonenumber telno phoneno phonenr
+	phone1 phonenumber whatsapp whatsappnumber contactnumber number msisdn mobil mobilnummer mobiltelefon handy handynummer telefon telefonnummer telefonnr
+	rufnummer nummer telefono teléfono telefone celular movil móvil cellulare numero número numerotelefono portable téléphone numérodetéléphone gsm telefoon
+	telefoonnummer telefonnummer telefonszám telefoninumero numertelefonu телефон мобильный 电话 手机 电话号码 手机号 電話 電話番号 携帯 전화번호 휴대폰`)
+
+// PhoneColumn is the column that holds phone numbers by its name, "" where none is called so.
+func PhoneColumn(names []string) string {
+	for _, name := range names {
+		if usual(name) == phoneColumn {
+			return name
+		}
+	}
+	for _, name := range names {
+		if slices.Contains(phoneNames, letters(name)) {
+			return name
+		}
+	}
+	return ""
+}
+
+// letters are the letters and digits of a name, in lower case.
+func letters(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, name)
 }
 
 // utf16 says whether a file is of two bytes a character: by its mark, or by zeros where ASCII has its upper byte.
@@ -206,12 +447,16 @@ func comma(line string) byte {
 // phoneColumn is the one column that must be there.
 const phoneColumn = "phone_number"
 
-// name says what the columns are taken for; those without a name are left out.
+// name says what the columns are taken for; those without a name are left out. Of several that are called as a column of
+// phone numbers, phone_number itself or else the first is one, and the others are variables of their names.
 func (s *table) name(columns map[string]string) error {
-	for _, own := range s.names {
+	phone, _ := s.phone(columns)
+	for i, own := range s.names {
 		name, ok := columns[own]
 		if !ok {
-			name = usual(own)
+			if name = usual(own); name == phoneColumn && i != phone && !mapped(columns) {
+				name = own
+			}
 		}
 		switch {
 		case utf8.RuneCountInString(name) > 255:
@@ -231,30 +476,71 @@ func (s *table) name(columns map[string]string) error {
 	return nil
 }
 
+// phone is the column that is taken for the phone number where nothing is said.
+func (s *table) phone(columns map[string]string) (at int, ok bool) {
+	at = -1
+	for i, name := range s.names {
+		if _, said := columns[name]; said || usual(name) != phoneColumn {
+			continue
+		}
+		if at < 0 || plainName(name) == phoneColumn && plainName(s.names[at]) != phoneColumn {
+			at = i
+		}
+	}
+	return at, at >= 0
+}
+
+// mapped says whether a column is said to hold the phone number.
+func mapped(columns map[string]string) bool {
+	for _, as := range columns {
+		if as == phoneColumn {
+			return true
+		}
+	}
+	return false
+}
+
 // next is the next row: its cells by the header, at least one of which is not empty. The error is io.EOF at the end,
 // a badRow where it can't be read and the reading goes on; the cells are then as far as they are known.
 func (s *table) next() ([]string, error) {
 	for {
-		line, err := s.line()
+		cells, err := s.read()
 		if err == io.EOF {
 			return nil, err
 		}
-		s.row++
 		if err != nil {
-			return nil, err
-		}
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
-		cells, err := s.record(line)
-		if err != nil {
-			return []string{line}, err
+			return cells, err
 		}
 		if !slices.ContainsFunc(cells, func(c string) bool { return c != "" }) {
 			continue // a line of separators, as spreadsheets leave them at the end
 		}
 		return cells, s.check(cells)
 	}
+}
+
+// read is the next row, also an empty one.
+func (s *table) read() ([]string, error) {
+	if s.book != nil {
+		if s.row++; len(s.ahead) > 0 {
+			cells := s.ahead[0]
+			s.ahead = s.ahead[1:]
+			return cells, nil
+		}
+		return s.book.next()
+	}
+	line, err := s.line()
+	if err == io.EOF {
+		return nil, err
+	}
+	s.row++
+	if err != nil || strings.TrimSpace(line) == "" {
+		return nil, err
+	}
+	cells, err := s.record(line)
+	if err != nil {
+		return []string{line}, err
+	}
+	return cells, nil
 }
 
 // record takes apart the record that begins with a line.
@@ -290,7 +576,9 @@ func (s *table) check(cells []string) error {
 		switch {
 		case i >= len(s.header) && c != "":
 			return &badRow{s.row, "There are more cells than columns in the header."}
-		case !utf8.ValidString(c) || strings.ContainsRune(c, utf8.RuneError) || strings.ContainsRune(c, 0):
+		case strings.ContainsRune(c, 0):
+			return &badRow{s.row, "There is a null character: save the file anew as CSV UTF-8."}
+		case !utf8.ValidString(c) || strings.ContainsRune(c, utf8.RuneError):
 			return &badRow{s.row, "There are characters that are not UTF-8: save the file as CSV UTF-8."}
 		case len(c) > longestCell && utf8.RuneCountInString(c) > longestCell:
 			return &badRow{s.row, fmt.Sprintf("A cell has more than %d characters.", longestCell)}

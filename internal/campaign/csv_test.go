@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,15 +15,19 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/unicode"
 )
 
 // readAll reads a file: its rows by number, and what is wrong with the other rows or with the whole file.
-func readAll(r io.Reader) (header []string, rows map[int][]string, bad map[int]string, err error) {
-	s, err := openSheet(r, nil)
+func readAll(r io.ReadSeeker) (header []string, rows map[int][]string, bad map[int]string, err error) {
+	s, err := openSheet(r, 0, nil)
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	defer s.Close()
 	rows, bad = map[int][]string{}, map[int]string{}
 	for {
 		cells, err := s.next()
@@ -105,11 +110,19 @@ func TestSheet(t *testing.T) {
 			strings.Repeat("é", longestCell) + "\n", nil,
 			map[int][]string{2: {"+2", strings.Repeat("é", longestCell)}},
 			map[int]string{1: "A cell has more than 10000 characters."}},
-		"another encoding": {"phone_number,name\n+1,\xc1na\n+2,Bo\n", nil,
-			map[int][]string{2: {"+2", "Bo"}}, map[int]string{
-				1: "There are characters that are not UTF-8: save the file as CSV UTF-8."}},
+		"another encoding": {"phone_number,name\n+1,\xc1na\n+2,Bo\n", nil, two, nil},
+		"a broken line of UTF-8": {"phone_number,name\n+1,Ána\n+2,B\xf6\n", nil,
+			map[int][]string{1: {"+1", "Ána"}}, map[int]string{
+				2: "There are characters that are not UTF-8: save the file as CSV UTF-8."}},
+		"a mark twice":        {"\xef\xbb\xbf\xef\xbb\xbf" + plain, nil, two, nil},
+		"a mark in quotes":    {"\xef\xbb\xbf\"\ufeffphone_number\",name\n+1,Ána\n+2,Bo\n", nil, two, nil},
+		"a title":             {"Leads of March\n" + plain, nil, two, nil},
+		"a title with commas": {"Leads of March,\n,\n" + plain, nil, two, nil},
+		"a date and a title":  {"2026-03-01\n\nLeads, all of them\n" + plain, nil, two, nil},
+		"several numbers":     {"Phone,Phone,phone_number\n+3,+4,+1\n", []string{"Phone", "Phone 2", "phone_number"}, map[int][]string{1: {"+3", "+4", "+1"}}, nil},
+		"a name twice":        {"phone_number,a,a,a\n+1,x,y,z\n", []string{"phone_number", "a", "a 2", "a 3"}, map[int][]string{1: {"+1", "x", "y", "z"}}, nil},
 		"a null": {"phone_number,name\n+1,a\x00b\n+2,c\n", nil, map[int][]string{2: {"+2", "c"}},
-			map[int]string{1: "There are characters that are not UTF-8: save the file as CSV UTF-8."}},
+			map[int]string{1: "There is a null character: save the file anew as CSV UTF-8."}},
 		"nameless columns": {"phone_number,,name\n+1,x,y\n", []string{"phone_number", "", "name"},
 			map[int][]string{1: {"+1", "x", "y"}}, nil},
 		"no rows": {"phone_number\n", []string{"phone_number"}, map[int][]string{}, nil},
@@ -135,11 +148,10 @@ func TestNoSheet(t *testing.T) {
 		"sep=;":                "must not be empty.",
 		"name,age\nx,1\n":      "must have a phone_number column. Its columns are: name, age",
 		"+14155550100\n":       "must have a phone_number column. Its columns are: +14155550100",
-		"phone,phone_number\n": "must not have the column phone_number twice.",
-		"phone_number,a,a\n":   "must not have the column a twice.",
 		"phone_number,\"a\n":   "must have a header whose quotes are closed.",
-		"PK\x03\x04rest":       "is a spreadsheet or an archive: save it as CSV.",
-		"phone_number,\xff\n":  "must be UTF-8 or UTF-16 text.",
+		"PK\x03\x04rest":       "is an archive or a damaged spreadsheet: open it in your spreadsheet program and save it as XLSX or CSV.",
+		"\xd0\xcf\x11\xe0rest": "is an older spreadsheet, or one with a password: save it as XLSX or CSV, without a password.",
+		"phone_number,a\x00\n": "must be UTF-8 or UTF-16 text.",
 		"phone_number" + strings.Repeat(",a", 201): "must not have more than 201 columns.",
 	} {
 		_, _, _, err := readAll(strings.NewReader(file))
@@ -149,15 +161,24 @@ func TestNoSheet(t *testing.T) {
 		}
 	}
 	broken := errors.New("the line is down")
-	if _, _, _, err := readAll(io.MultiReader(strings.NewReader("phone_number\n+1\n"),
-		failing{broken})); !errors.Is(err, broken) {
+	if _, _, _, err := readAll(failing{strings.NewReader("phone_number\n+1\n"), broken}); !errors.Is(err, broken) {
 		t.Errorf("a file that can't be read: %v", err)
 	}
 }
 
-type failing struct{ err error }
+// failing is a file that can be read up to a point.
+type failing struct {
+	*strings.Reader
+	err error
+}
 
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
+func (f failing) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if err == io.EOF {
+		err = f.err
+	}
+	return n, err
+}
 
 // A list in which every quote stays open is read in linear, not quadratic, time: quadratic time would be minutes.
 func TestOpenQuotesStayCheap(t *testing.T) {
@@ -202,6 +223,9 @@ func FuzzSheet(f *testing.F) {
 		if err != nil {
 			return // our reader may accept what Go's refuses
 		}
+		if !slices.ContainsFunc(all[0], func(c string) bool { return usual(strings.TrimSpace(c)) == phoneColumn }) {
+			return // it has rows above the header
+		}
 		var want [][]string
 		for _, r := range all[1:] {
 			if strings.Join(r, "") != "" {
@@ -225,4 +249,48 @@ func FuzzSheet(f *testing.F) {
 // in quotes.
 func isPlain(file []byte) bool {
 	return !bytes.Contains(file, []byte("\"\n")) || !bytes.Contains(file, []byte("\n\""))
+}
+
+// Lists in the character sets that spreadsheets save by are read as they are meant.
+func TestOlderCharacterSets(t *testing.T) {
+	file, err := os.Open("testdata/cp1252-phone_number.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	header, rows, bad, err := readAll(file)
+	if fmt.Sprint(header, rows, bad) != "[phone_number name city] map[1:[+4915112345601 Müller Köln] 2:[+4915112345602 Smith Bonn]] map[]" || err != nil {
+		t.Errorf("%v %v %v: %v", header, rows, bad, err)
+	}
+	for name, c := range map[string]struct {
+		encode encoding.Encoding
+		header string
+		cells  []string
+	}{
+		"Windows-1252":          {charmap.Windows1252, "Straße", []string{"Müller", "Grünwald", "Weiß", "Schäfer"}},
+		"Windows-1252, French":  {charmap.Windows1252, "Prénom", []string{"François", "Hélène", "Zoé", "Aurélie"}},
+		"Windows-1252, Spanish": {charmap.Windows1252, "Dirección", []string{"Muñoz", "José", "Íñigo", "Núñez"}},
+		"Windows-1250":          {charmap.Windows1250, "Příjmení", []string{"Dvořák", "Křížová", "Černý", "Žižka", "Růžička", "Šťastný"}},
+		"Windows-1251":          {charmap.Windows1251, "Имя", []string{"Иван Петров", "Анна Смирнова", "Ольга Кузнецова"}},
+		"GB18030":               {simplifiedchinese.GB18030, "姓名", []string{"王小明", "李小红", "张伟", "北京市朝阳区"}},
+	} {
+		var b strings.Builder
+		fmt.Fprintf(&b, "phone_number,%s\n", c.header)
+		for i, cell := range c.cells {
+			fmt.Fprintf(&b, "%s,%s\n", phone(i), cell)
+		}
+		text, err := c.encode.NewEncoder().String(b.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		header, rows, bad, err := readAll(strings.NewReader(text))
+		if err != nil || len(bad) > 0 || header[1] != c.header {
+			t.Errorf("%s: header %q, bad rows %v: %v", name, header, bad, err)
+		}
+		for i, cell := range c.cells {
+			if got := rows[i+1]; len(got) != 2 || got[1] != cell {
+				t.Errorf("%s: row %d is %q, want %s", name, i+1, got, cell)
+			}
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/internal/billing"
+	"parley/internal/blob"
 	"parley/internal/call"
 	"parley/internal/form"
 	"parley/internal/store"
@@ -54,7 +55,11 @@ func open(t testing.TB, db *store.DB) *harness {
 		t.Fatal(err)
 	}
 	h := &harness{TB: t, user: storetest.User(t, db, 1000*parley.USD)}
-	h.Runner = &Runner{Roster: New(Config{DB: db, Prices: prices}), Start: h.start}
+	blobs, err := blob.OpenDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Runner = &Runner{Roster: New(Config{DB: db, Prices: prices, Blobs: blobs}), Start: h.start}
 	n := &parley.Number{PhoneNumber: fmt.Sprintf("+1415555%04d", h.user.ID), CountryCode: "US", Type: parley.NumberSIP}
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateNumber(ctx, h.user.ID, n) })
 	h.number = n.ID

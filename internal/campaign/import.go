@@ -11,9 +11,7 @@ import (
 	"strings"
 
 	"parley"
-	"parley/internal/event"
 	"parley/internal/sheet"
-	"parley/internal/store"
 )
 
 const (
@@ -25,10 +23,11 @@ const (
 // Import is a list that is imported.
 type Import struct {
 	CampaignID int64
-	File       io.Reader
-	Size       int64 // of the file in bytes, for the progress; 0 when it is not known
-	Duplicates bool  // numbers that the campaign has already are added again
-	Dry        bool  // nothing is added: the report is what it would be
+	File       io.ReadSeeker
+	Size       int64  // of the file in bytes, for the progress; 0 when it is not known
+	Country    string // where national numbers are read; "": nowhere
+	Duplicates bool   // numbers that the campaign has already are added again
+	Dry        bool   // nothing is added: the report is what it would be
 	// what columns of the file are taken for, by their names: phone_number, a variable, "" for nothing
 	Columns  map[string]string
 	Rejected bool // the report has the rows that are left out, as CSV
@@ -40,16 +39,40 @@ type ImportReport struct {
 	Skipped  int           `json:"skipped"`
 	Errors   []ImportError `json:"errors" doc:"One for each skipped row, the first 1000 of them."`
 	More     int           `json:"more_errors,omitempty" doc:"How many skipped rows errors leaves out."`
-	// Nothing of it is stored: whoever sent the list has it.
-	Rejected string `json:"rejected_csv,omitempty" doc:"With rejected_csv: the skipped rows with their values and the reasons, up to 1 MiB."`
-	Kept     int    `json:"-"` // rows in Rejected
+	Preview  []PreviewRow  `json:"-"` // of a dry import: the first rows
+	ReadAs   []ReadNumber  `json:"read_as,omitempty" doc:"The first 10 numbers that were written without a country code, and how they were read."`
+	// Whoever sent the list has it: it is kept for an hour.
+	Rejected string   `json:"rejected_csv,omitempty" doc:"With rejected_csv: the skipped rows with their values and the reasons, up to 1 MiB."`
+	Kept     int      `json:"-"` // rows in Rejected
+	Names    []string `json:"-"` // of a dry import: the columns
 }
+
+const (
+	mostErrors  = 1000 // rows that a report has a reason for
+	mostReadAs  = 10
+	mostPreview = 5
+)
 
 // ImportError is why a row was not imported.
 type ImportError struct {
 	Row     int    `json:"row" doc:"The first line after the header is 1."`
 	Field   string `json:"field" doc:"The column, or row for the whole row."`
 	Message string `json:"message"`
+}
+
+// ReadNumber is a number as it was written, and as it was read.
+type ReadNumber struct {
+	Row    int    `json:"row"`
+	Text   string `json:"text"`
+	Number string `json:"phone_number"`
+}
+
+// PreviewRow is a row of a list, and how its number is read.
+type PreviewRow struct {
+	Row    int
+	Cells  []string
+	Number string // E.164
+	Why    string // it is none
 }
 
 // Importing is how far an import is, as the hub tells it (Topic) under the kind "import".
@@ -62,32 +85,25 @@ type Importing struct {
 	Done     bool  `json:"done"`
 }
 
-// ImportLeads adds the rows of a CSV file to a campaign of the user's, some at a time. It fails as a whole only where
-// the file is no such list; what was imported stays, also when ctx ends on the way.
+// ImportLeads adds the rows of a list to a campaign of the user's, some at a time. It fails as a whole only where the
+// file is no such list. Once the file is stored the import is finished as a job, whether or not ctx ends before.
 func (d *Roster) ImportLeads(ctx context.Context, userID int64, in Import) (*ImportReport, error) {
 	if _, err := d.DB.Campaign(ctx, userID, in.CampaignID); err != nil {
 		return nil, err
 	}
-	count := &counted{r: in.File}
-	s, err := openSheet(count, in.Columns)
-	var bad badSheet
-	var row *badRow
-	switch {
-	case errors.As(err, &bad):
-		return nil, fileError(string(bad))
-	case errors.As(err, &row):
-		return nil, fileError("must have a header: " + row.text)
-	case err != nil:
-		return nil, fmt.Errorf("read the list: %w", err)
+	im := &importer{Roster: d, Import: in, userID: userID, report: &ImportReport{Errors: []ImportError{}}, seen: map[string]bool{}}
+	if err := im.open(in.File, in.Size); err != nil {
+		return nil, err
 	}
-	im := &importer{Roster: d, Import: in, userID: userID, sheet: s, count: count,
-		report: &ImportReport{Errors: []ImportError{}}, seen: map[string]bool{}}
-	for end := false; !end; {
-		if end, err = im.batch(ctx); err != nil {
-			return nil, err
-		}
+	if in.Dry {
+		return im.try(ctx)
 	}
-	return im.report, im.writeRejected()
+	im.sheet.Close()
+	row, err := d.queueImport(ctx, userID, in)
+	if err != nil {
+		return nil, err
+	}
+	return d.awaitImport(ctx, userID, row.ID, in.Rejected)
 }
 
 func fileError(text string) error {
@@ -101,123 +117,103 @@ type importer struct {
 	Import
 	userID int64
 	sheet  *table
-	count  *counted
-	rows   int
 	report *ImportReport
+	rows   int             // read so far
 	seen   map[string]bool // of a dry import: numbers that it would have added
-	left   []rejected
-	size   int // bytes of left, about
+	size   int             // of the rows that were left out, as CSV
 }
 
-// rejected is a row that was left out, as far as it could be read.
-type rejected struct {
-	row   int
-	cells []string
-	why   string
+// open reads the list's header.
+func (im *importer) open(file io.ReadSeeker, size int64) (err error) {
+	im.sheet, err = openSheet(file, size, im.Columns)
+	bad, isBad := errors.AsType[badSheet](err)
+	row, isRow := errors.AsType[*badRow](err)
+	switch {
+	case isBad:
+		return fileError(string(bad))
+	case isRow:
+		return fileError("must have a header: " + row.text)
+	case err != nil:
+		return fmt.Errorf("read the list: %w", err)
+	}
+	return nil
+}
+
+// try says what an import would do.
+func (im *importer) try(ctx context.Context) (*ImportReport, error) {
+	defer im.sheet.Close()
+	im.report.Names = im.sheet.names
+	for end := false; !end; {
+		b, err := im.read()
+		if err != nil {
+			return nil, err
+		}
+		added, err := im.tryLeads(ctx, b.leads)
+		if err != nil {
+			return nil, err
+		}
+		text, kept := im.rejected(im.report.take(b, added))
+		im.report.Rejected += text
+		im.report.Kept, im.size, end = im.report.Kept+kept, im.size+len(text), b.end
+	}
+	return im.report, nil
 }
 
 const (
 	rowColumn, whyColumn = "import_row", "import_error" // of rows that were left out; an import takes no notice of them
 	mostRejected         = 1 << 20                      // bytes of such rows that a report has
-	mostErrors           = 1000                         // rows that a report has a reason for
 )
 
-func (im *importer) skip(row int, field, text string, cells []string) {
-	im.report.Skipped++
-	if len(im.report.Errors) < mostErrors {
-		im.report.Errors = append(im.report.Errors, ImportError{row, field, text})
-	} else {
-		im.report.More++
-	}
-	if !im.Rejected {
-		return
-	}
-	size := len(text) + 16
-	for _, c := range cells {
-		size += len(c) + 1
-	}
-	if im.size += size; im.size <= mostRejected {
-		im.left = append(im.left, rejected{row, cells, text})
-	}
+// skipped is a row that was left out, as far as it could be read.
+type skipped struct {
+	ImportError
+	cells []string
 }
 
-// writeRejected writes the rows that were left out, so that they can be mended and imported again.
-func (im *importer) writeRejected() error {
-	if len(im.left) == 0 {
-		return nil
-	}
-	slices.SortStableFunc(im.left, func(a, b rejected) int { return a.row - b.row })
-	var b strings.Builder
-	out := csv.NewWriter(&b)
-	head := []string{rowColumn, whyColumn}
-	for _, name := range im.sheet.names {
-		head = append(head, sheet.Plain(name))
-	}
-	out.Write(head) // failures show at the end
-	for _, r := range im.left {
-		line := []string{strconv.Itoa(r.row), r.why}
-		for _, c := range r.cells {
-			line = append(line, sheet.Phone(c))
-		}
-		for len(line) < len(head) {
-			line = append(line, "")
-		}
-		out.Write(line)
-	}
-	out.Flush()
-	im.report.Rejected, im.report.Kept = b.String(), len(im.left)
-	return out.Error()
+// batch is some rows of a list.
+type batch struct {
+	leads []*parley.Lead
+	from  []skipped // the leads' rows, to be said why if they are not added
+	left  []skipped
+	read  []ReadNumber
+	end   bool // there are no more rows
 }
 
-// batch reads and stores some rows. end says that there are no more.
-func (im *importer) batch(ctx context.Context) (end bool, err error) {
-	told := len(im.report.Errors)
-	leads, rows := make([]*parley.Lead, 0, batchRows), make([]rejected, 0, batchRows)
-	for len(leads) < batchRows && !end {
+func (b *batch) skip(row int, field, text string, cells []string) {
+	b.left = append(b.left, skipped{ImportError{row, field, text}, cells})
+}
+
+// read reads the list's next rows.
+func (im *importer) read() (*batch, error) {
+	b := &batch{}
+	for len(b.leads) < batchRows && len(b.left) < batchRows && !b.end {
 		cells, err := im.sheet.next()
-		var bad *badRow
+		bad, isBad := errors.AsType[*badRow](err)
 		switch {
 		case err == io.EOF:
-			end = true
+			b.end = true
 			continue
-		case err != nil && !errors.As(err, &bad):
-			return false, fmt.Errorf("read the list: %w", err)
+		case err != nil && !isBad:
+			return nil, fmt.Errorf("read the list: %w", err)
 		}
-		if im.rows++; im.rows > MostRows {
-			im.skip(im.sheet.row, "row", fmt.Sprintf("An import takes %d rows: this one and those after it were not read. Import them as another file.", MostRows), cells)
-			end = true
-			continue
-		}
-		if bad != nil {
-			im.skip(bad.row, "row", bad.text, cells)
-			continue
-		}
-		if l := im.lead(cells); l != nil {
-			leads, rows = append(leads, l), append(rows, rejected{row: im.sheet.row, cells: cells})
+		im.rows++
+		switch {
+		case im.rows > MostRows:
+			b.skip(im.sheet.row, "row", fmt.Sprintf("An import takes %d rows: this one and those after it were not read. Import them as another file.", MostRows), cells)
+			b.end = true
+		case isBad:
+			b.skip(bad.row, "row", bad.text, cells)
+		default:
+			im.lead(b, cells)
 		}
 	}
-	if err := im.add(ctx, leads, rows); err != nil {
-		return false, err
-	}
-	// duplicates were found last
-	slices.SortStableFunc(im.report.Errors[told:], func(a, b ImportError) int { return a.Row - b.Row })
-	if im.Dry {
-		return end, nil
-	}
-	if im.Hub != nil {
-		im.Hub.Tell(Topic(im.CampaignID), event.Event{Kind: "import",
-			Data: Importing{Rows: im.rows, Imported: im.report.Imported,
-				Skipped: im.report.Skipped, Read: im.count.n, Size: im.Size, Done: end}})
-	}
-	im.Wake(im.userID)
-	return end, nil
+	return b, nil
 }
 
-// lead is a row's lead, nil where its number is none. Empty cells are no variables: the assistant's own values stand
+// lead adds a row's lead, unless its number is none. Empty cells are no variables: the assistant's own values stand
 // then.
-func (im *importer) lead(cells []string) *parley.Lead {
-	l := &parley.Lead{Variables: map[string]string{}}
-	phone := ""
+func (im *importer) lead(b *batch, cells []string) {
+	l, phone := &parley.Lead{Variables: map[string]string{}}, ""
 	for i, name := range im.sheet.header {
 		switch {
 		case i >= len(cells) || cells[i] == "" || name == "":
@@ -228,44 +224,101 @@ func (im *importer) lead(cells []string) *parley.Lead {
 		}
 	}
 	if phone == "" {
-		im.skip(im.sheet.row, phoneColumn, "The phone_number field is required.", cells)
-		return nil
+		b.skip(im.sheet.row, phoneColumn, "The phone_number field is required.", cells)
+		return
 	}
-	var ok bool
-	if l.PhoneNumber, ok = parley.NormalizePhone(phone); !ok {
-		im.skip(im.sheet.row, phoneColumn, "The phone_number field must be a valid phone number in international format.", cells)
-		return nil
+	var err error
+	l.PhoneNumber, err = parley.ReadPhone(phone, im.Country)
+	if im.Dry && len(im.report.Preview) < mostPreview {
+		shown := PreviewRow{Row: im.sheet.row, Cells: cells, Number: l.PhoneNumber}
+		if err != nil {
+			shown.Why = err.Error()
+		}
+		im.report.Preview = append(im.report.Preview, shown)
 	}
-	return l
+	if err != nil {
+		b.skip(im.sheet.row, phoneColumn, notPhone(err), cells)
+		return
+	}
+	if _, whole := parley.NormalizePhone(phone); !whole && len(b.read) < mostReadAs {
+		b.read = append(b.read, ReadNumber{im.sheet.row, phone, l.PhoneNumber})
+	}
+	b.leads, b.from = append(b.leads, l), append(b.from, skipped{ImportError{Row: im.sheet.row}, cells})
 }
 
-func (im *importer) add(ctx context.Context, leads []*parley.Lead, rows []rejected) error {
-	if len(leads) == 0 {
-		return nil
-	}
-	do := im.store
-	if im.Dry {
-		do = im.try
-	}
-	added, err := do(ctx, leads)
-	if err != nil {
-		return err
-	}
-	for i, row := range rows {
+// notPhone says why a row's number is none.
+func notPhone(err error) string {
+	return strings.TrimSpace("The phone_number field must be a valid phone number in international format. " + parley.PhoneHelp(err))
+}
+
+// take adds a batch to the report, with which of its leads were added, and returns the rows that were left out.
+func (r *ImportReport) take(b *batch, added []bool) []skipped {
+	left := slices.Clone(b.left)
+	for i, from := range b.from {
 		switch {
 		case i >= len(added):
-			im.skip(row.row, "row", "Your plan allows no more leads: this row was not stored. Delete leads that are done, or ask the operator of this server for a larger plan.", row.cells)
+			from.Field, from.Message = "row", "Your plan allows no more leads: this row was not stored. Delete leads that are done, or ask the operator of this server for a larger plan."
+			left = append(left, from)
 		case added[i]:
-			im.report.Imported++
+			r.Imported++
 		default:
-			im.skip(row.row, phoneColumn, "The phone_number is in this campaign already.", row.cells)
+			from.Field, from.Message = phoneColumn, "The phone_number is in this campaign already."
+			left = append(left, from)
 		}
 	}
-	return nil
+	slices.SortStableFunc(left, func(a, b skipped) int { return a.Row - b.Row })
+	for _, l := range left {
+		r.Skipped++
+		if len(r.Errors) < mostErrors {
+			r.Errors = append(r.Errors, l.ImportError)
+		} else {
+			r.More++
+		}
+	}
+	r.ReadAs = append(r.ReadAs, b.read[:min(len(b.read), mostReadAs-len(r.ReadAs))]...)
+	return left
 }
 
-// try says which leads of a dry import would be added.
-func (im *importer) try(ctx context.Context, leads []*parley.Lead) (added []bool, err error) {
+// rejected writes rows that were left out as CSV, as many as a report has room for, so that they can be mended and
+// imported again; the first of them after a header.
+func (im *importer) rejected(left []skipped) (text string, kept int) {
+	if !im.Rejected || len(left) == 0 || im.size >= mostRejected {
+		return "", 0
+	}
+	var b strings.Builder
+	out := csv.NewWriter(&b)
+	head := []string{rowColumn, whyColumn}
+	for _, name := range im.sheet.names {
+		head = append(head, sheet.Plain(name))
+	}
+	if im.size == 0 {
+		out.Write(head)
+		out.Flush() // into memory: it can't fail
+	}
+	for _, l := range left {
+		line := []string{strconv.Itoa(l.Row), l.Message}
+		for _, c := range l.cells {
+			line = append(line, sheet.Phone(c))
+		}
+		for len(line) < len(head) {
+			line = append(line, "")
+		}
+		was := b.Len()
+		out.Write(line)
+		if out.Flush(); im.size+b.Len() > mostRejected {
+			im.size = mostRejected // it is full
+			return b.String()[:was], kept
+		}
+		kept++
+	}
+	return b.String(), kept
+}
+
+// tryLeads says which leads of a dry import would be added.
+func (im *importer) tryLeads(ctx context.Context, leads []*parley.Lead) (added []bool, err error) {
+	if len(leads) == 0 {
+		return nil, nil
+	}
 	added = make([]bool, len(leads))
 	numbers := make([]string, len(leads))
 	for i, l := range leads {
@@ -276,21 +329,6 @@ func (im *importer) try(ctx context.Context, leads []*parley.Lead) (added []bool
 		added[i] = im.Duplicates || !there[n] && !im.seen[n]
 		im.seen[n] = true
 	}
-	return added, err
-}
-
-func (im *importer) store(ctx context.Context, leads []*parley.Lead) (added []bool, err error) {
-	err = im.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if _, err := tx.Campaign(ctx, im.userID, im.CampaignID); err != nil { // it may be deleted meanwhile
-			return err
-		}
-		room, err := tx.RoomForLeads(ctx, im.userID)
-		if err != nil {
-			return err
-		}
-		added, err = tx.AddLeads(ctx, im.userID, im.CampaignID, leads[:min(int64(len(leads)), room)], im.Duplicates)
-		return err
-	})
 	return added, err
 }
 

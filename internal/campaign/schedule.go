@@ -114,6 +114,9 @@ func (d *Roster) beginOne(ctx context.Context, userID, id int64) error {
 		if ok {
 			err = d.ready(ctx, tx.Query, userID, c)
 		}
+		if errors.Is(err, errImporting) { // a moment later
+			return nil
+		}
 		if ok && err == nil && unfit != "" {
 			err = parley.Errorf(parley.Refused, "%s", unfit)
 		}

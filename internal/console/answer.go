@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"parley"
 	"parley/internal/auth"
+	"parley/internal/form"
 	"parley/internal/web"
 )
 
@@ -27,6 +29,37 @@ type request struct {
 
 // UserID is the id of the user who is signed in.
 func (r *request) UserID() int64 { return r.who.User.ID }
+
+// tree is what a form holds as the tree of a JSON body (decode), with telephone numbers in E.164 as far as they can be
+// read in the account's country.
+func (r *request) tree(of reflect.Type) map[string]any {
+	tree := decode(r.PostForm, of)
+	form.Phones(tree, of, r.who.User.Country)
+	return tree
+}
+
+// query reads the query's parameters into q, with telephone numbers as tree has them.
+func (r *request) query(q any) parley.Fields {
+	values := r.URL.Query()
+	form.QueryPhones(values, reflect.TypeOf(q).Elem(), r.who.User.Country)
+	return form.Query(values, q)
+}
+
+// phone is a telephone number as somebody wrote it, in E.164 where it can be read in the account's country.
+func (r *request) phone(text string) string {
+	if e164, err := parley.ReadPhone(text, r.who.User.Country); err == nil {
+		return e164
+	}
+	return text
+}
+
+// target is where a call is to be sent, as somebody wrote it, in the form in which it is kept where it can be read.
+func (r *request) target(text string) string {
+	if to, _, ok := parley.ReadTransferTarget(text, r.who.User.Country); ok {
+		return to
+	}
+	return strings.TrimSpace(text)
+}
 
 // zone is the time zone of whoever is signed in.
 func (r *request) zone() *time.Location { return r.who.Zone() }

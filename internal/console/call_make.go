@@ -75,7 +75,7 @@ func (c *Console) callNew(r *request) (*answer, error) {
 
 // callStart has the assistant call somebody, as the API's make_call does.
 func (c *Console) callStart(r *request) (*answer, error) {
-	tree := decode(r.PostForm, reflect.TypeFor[newCall]())
+	tree := r.tree(reflect.TypeFor[newCall]())
 	var in newCall
 	wrong := form.Bind(tree, &in, true)
 	f, err := c.callForm(r, tree, wrong)
@@ -88,8 +88,7 @@ func (c *Console) callStart(r *request) (*answer, error) {
 				delete(in.Variables, name)
 			}
 		}
-		to, _ := parley.NormalizePhone(in.PhoneNumber)
-		made, err := c.Calls.Start(r.Context(), call.Order{UserID: r.UserID(), AssistantID: f.assistant.ID, To: to,
+		made, err := c.Calls.Start(r.Context(), call.Order{UserID: r.UserID(), AssistantID: f.assistant.ID, To: in.PhoneNumber,
 			Variables: in.Variables})
 		if err == nil {
 			return see("/calls/" + strconv.FormatInt(made.ID, 10)), nil

@@ -9,7 +9,6 @@ import (
 
 	"parley"
 	"parley/internal/call"
-	"parley/internal/form"
 	"parley/internal/search"
 	"parley/internal/store"
 )
@@ -19,7 +18,7 @@ type callQuery struct {
 	dates
 	Status      string `query:"status" enum:"initiated,ringing,in-progress,completed,busy,no-answer,failed,canceled"`
 	Type        string `query:"type" enum:"inbound,outbound,web"`
-	Phone       string `query:"phone_number" maxLength:"32"`
+	Phone       string `query:"phone_number" maxLength:"32" reads:"phone"`
 	Search      string `query:"search" maxLength:"200"`
 	AssistantID int64  `query:"assistant_id" minimum:"1"`
 	CampaignID  int64  `query:"campaign_id" minimum:"1"`
@@ -80,9 +79,6 @@ func (q callQuery) filter(userID int64, zone *time.Location) store.CallFilter {
 		AssistantID: q.AssistantID, CampaignID: q.CampaignID, NumberID: q.NumberID, Reason: parley.EndedReason(q.Reason),
 		Answerer: q.Answerer, Sentiment: q.Sentiment, Outcome: q.Outcome, SlowerThan: q.SlowerThan, Test: q.Test,
 		Words: search.Query(userID, q.Search), From: from, To: to}
-	if n, ok := parley.NormalizePhone(q.Phone); ok {
-		f.Phone = n
-	}
 	return f
 }
 
@@ -125,7 +121,7 @@ func (l *calls) topics() (list []string) {
 // calls reads what a query asks for; ok is false when it is none.
 func (c *Console) calls(r *request) (l *calls, ok bool, err error) {
 	l = &calls{callQuery: callQuery{Page: 1}}
-	if len(form.Query(r.URL.Query(), &l.callQuery)) > 0 {
+	if len(r.query(&l.callQuery)) > 0 {
 		return nil, false, nil
 	}
 	if l.AssistantID != 0 {

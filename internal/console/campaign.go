@@ -13,7 +13,6 @@ import (
 	"parley/internal/call"
 	"parley/internal/campaign"
 	"parley/internal/event"
-	"parley/internal/form"
 	"parley/internal/store"
 	"parley/internal/web"
 )
@@ -81,7 +80,7 @@ func (c *Console) campaignMoved(r *request, err error, done string) (*answer, er
 // leadQuery is what the table of leads is asked for.
 type leadQuery struct {
 	Status string `query:"status" enum:"created,scheduled,processing,completed,rescheduled,reached-max-retries,blacklisted"`
-	Phone  string `query:"phone_number" maxLength:"32"`
+	Phone  string `query:"phone_number" maxLength:"32" reads:"phone"`
 	Page   int    `query:"page" minimum:"1" maximum:"2147483648"`
 }
 
@@ -110,6 +109,9 @@ type campaignView struct {
 	columns []listColumn           // of that list, to say what they are
 	lacking []string               // variables that it has no column for
 	used    []string               // variables of the assistant's
+	country string                 // where national numbers of a list are read
+	last    *parley.LeadImport     // the newest list that is here: it runs, or has ended; nil: none
+	zone    *time.Location
 }
 
 func (v *campaignView) path(more string) string {
@@ -126,9 +128,12 @@ func (c *Console) campaign(r *request) (*campaignView, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &campaignView{Campaign: camp, leadQuery: leadQuery{Page: 1}}
-	if wrong := form.Query(r.URL.Query(), &v.leadQuery); len(wrong) > 0 {
+	v := &campaignView{Campaign: camp, leadQuery: leadQuery{Page: 1}, country: r.who.User.Country, zone: r.zone()}
+	if wrong := r.query(&v.leadQuery); len(wrong) > 0 {
 		v.leadQuery = leadQuery{Page: 1}
+	}
+	if v.last, err = c.DB.LastImport(r.Context(), r.UserID(), camp.ID); err != nil {
+		return nil, err
 	}
 	counts, err := c.DB.LeadCounts(r.Context(), r.UserID(), camp.ID)
 	if err != nil {
@@ -148,9 +153,6 @@ func (c *Console) campaign(r *request) (*campaignView, error) {
 		return nil, err
 	}
 	f := store.LeadFilter{CampaignID: camp.ID, Status: parley.LeadStatus(v.leadQuery.Status), PhoneNumber: v.Phone}
-	if n, ok := parley.NormalizePhone(v.Phone); ok {
-		f.PhoneNumber = n
-	}
 	v.leads, v.total, err = c.DB.Leads(r.Context(), r.UserID(), f, store.Page{Number: v.Page, Size: pageSize})
 	return v, err
 }
@@ -214,7 +216,8 @@ func (v *campaignView) listed() string {
 
 func (v *campaignView) parts() []part {
 	return []part{{"campaign-state", v.stateVersion(), campaignState(v)},
-		{"campaign-sums", v.sumsVersion(), campaignSums(v)}, {"campaign-calls", v.callsVersion(), campaignCalls(v)}}
+		{"campaign-sums", v.sumsVersion(), campaignSums(v)}, {"campaign-calls", v.callsVersion(), campaignCalls(v)},
+		{"import-last", v.importVersion(), importLast(v)}}
 }
 
 func (v *campaignView) stateVersion() string {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -37,29 +38,23 @@ func (c *Console) takeList(r *request, dry bool) (*answer, error) {
 	file := form.file
 	var names []string
 	var report *campaign.ImportReport
-	wrong := "Choose a CSV file first."
+	wrong := "Choose a file first: CSV, or a spreadsheet (XLSX)."
 	if file != nil {
 		defer os.Remove(file.Name())
 		defer file.Close()
 		size, err := file.Seek(0, io.SeekEnd)
 		if err == nil {
-			_, err = file.Seek(0, io.SeekStart)
-		}
-		if err == nil {
-			names, err = campaign.Columns(file)
-		}
-		if err == nil {
-			_, err = file.Seek(0, io.SeekStart)
+			names, err = campaign.Columns(file, size)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the list: %w", err)
 		}
 		report, err = c.Campaigns.ImportLeads(r.Context(), r.UserID(),
 			campaign.Import{CampaignID: r.id("id"), File: file, Size: size, Duplicates: form.duplicates, Dry: dry,
-				Columns: form.columns(), Rejected: true})
+				Columns: form.columns(), Rejected: true, Country: form.country(r)})
 		var e *parley.Error
 		switch {
-		case errors.As(err, &e) && e.Kind == parley.Invalid:
+		case errors.As(err, &e) && (e.Kind == parley.Invalid || e.Kind == parley.Refused || e.Kind == parley.TooMany):
 			wrong = e.Message
 		case err != nil:
 			return nil, err
@@ -74,6 +69,7 @@ func (c *Console) takeList(r *request, dry bool) (*answer, error) {
 			return nil, err
 		}
 	}
+	v.country = form.country(r)
 	if v.report, v.checked = report, dry; report == nil {
 		v.wrong = wrong
 		return invalid(v.Name, campaignPage(v)), nil
@@ -86,6 +82,17 @@ type listForm struct {
 	file       *os.File // nil: it has none
 	duplicates bool
 	texts      url.Values
+}
+
+// country is where the list's national numbers are read: the form's choice, or the account's country.
+func (f *listForm) country(r *request) string {
+	if !f.texts.Has("country") {
+		return r.who.User.Country
+	}
+	if c := f.texts.Get("country"); parley.CountryName(c) != "" {
+		return c
+	}
+	return ""
 }
 
 // columns are what the form says of the list's columns.
@@ -128,10 +135,22 @@ func (c *Console) listColumns(r *request, v *campaignView, names []string, said 
 		}
 	}
 	v.lacking = campaign.Needed(a)
+	phone := campaign.PhoneColumn(names)
+	for _, as := range said {
+		if as == "phone_number" {
+			phone = ""
+		}
+	}
 	for _, name := range names {
 		as, ok := said[name]
-		if !ok {
-			as = campaign.Suggest(name, v.used)
+		switch {
+		case ok:
+		case name == phone:
+			as = "phone_number"
+		default:
+			if as = campaign.Suggest(name, v.used); as == "phone_number" { // one column holds it
+				as = name
+			}
 		}
 		v.columns = append(v.columns, listColumn{name, as})
 		v.lacking = slices.DeleteFunc(v.lacking, func(n string) bool { return n == as })
@@ -172,7 +191,7 @@ func (c *Console) listFile(r *request) (f *listForm, err error) {
 			if _, err = io.Copy(f.file, part); err != nil && body.Err != nil {
 				err = formError(body.Err)
 			}
-		case part.FormName() == "allow_duplicate" || strings.HasPrefix(part.FormName(), "column."):
+		case part.FormName() == "allow_duplicate" || part.FormName() == "country" || strings.HasPrefix(part.FormName(), "column."):
 			var text []byte
 			text, err = io.ReadAll(io.LimitReader(part, mostText))
 			f.texts.Set(part.FormName(), string(text))
@@ -187,6 +206,23 @@ func (c *Console) listFile(r *request) (f *listForm, err error) {
 // rejected is the list of the rows that were left out, as an address: the page has it, and the server keeps nothing.
 func (v *campaignView) rejected() templ.SafeURL {
 	return templ.SafeURL("data:text/csv;charset=utf-8;base64," + base64.StdEncoding.EncodeToString([]byte(v.report.Rejected)))
+}
+
+// lastImport says how the campaign's last list ended, with when.
+func (v *campaignView) lastImport(zone *time.Location) string {
+	text := count(v.last.Imported, "lead", "leads") + " imported"
+	if v.last.Skipped > 0 {
+		text += ", " + strconv.Itoa(v.last.Skipped) + " left out"
+	}
+	return text + ", " + v.last.EndedAt.Time().In(zone).Format("2006-01-02 15:04")
+}
+
+// importVersion changes when what is shown of the last import does.
+func (v *campaignView) importVersion() string {
+	if v.last == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d.%s", v.last.ID, v.last.State)
 }
 
 // mostTold is how many bad rows a page shows.

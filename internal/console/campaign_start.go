@@ -73,9 +73,9 @@ func (c *Console) campaignTry(r *request) (*answer, error) {
 		return nil, err
 	}
 	a.own = strings.TrimSpace(r.PostFormValue("phone_number"))
-	to, ok := parley.NormalizePhone(a.own)
-	if !ok {
-		a.refused = "Enter your number in international format, such as +14155552671."
+	to, err := parley.ReadPhone(a.own, r.who.User.Country)
+	if err != nil {
+		a.refused = strings.TrimSpace("Enter your number in international format, such as +14155552671. " + parley.PhoneHelp(err))
 		return invalid("Start "+a.Campaign.Name, campaignAsk(a)), nil
 	}
 	order, err := c.Campaigns.Rehearsal(r.Context(), r.UserID(), a.Campaign.ID, to)

@@ -89,7 +89,7 @@ func TestCampaignPages(t *testing.T) {
 	list := "phone_number;name\n+14155550101;Ana <i>\n12;Bo\n+14155550102;\"Cy\n+14155550101;again\n+14155550103;Di\n"
 	checked := v.sendList(at+"/check", list).is(http.StatusOK).doc().Find("#import-report")
 	if text := checked.Text(); !strings.Contains(text, "2 rows can be imported") ||
-		!strings.Contains(text, "3 would be left out") || checked.Find("tbody tr").Length() != 3 {
+		!strings.Contains(text, "3 would be left out") || checked.Find(".bad-rows:not(.preview) tbody tr").Length() != 3 || checked.Find(".preview tbody tr").Length() != 4 {
 		t.Errorf("checked: %s", text)
 	}
 	if list, _ := h.DB.Campaigns(t.Context(), u.ID); len(list) != 1 {
@@ -122,7 +122,7 @@ func TestCampaignPages(t *testing.T) {
 	}
 	v.sendList(at+"/import", "name\nAna\n").is(http.StatusUnprocessableEntity).says(
 		"The file field must have a phone_number column. Its columns are: name")
-	v.sendList(at+"/import", "").is(http.StatusUnprocessableEntity).says("Choose a CSV file first.")
+	v.sendList(at+"/import", "").is(http.StatusUnprocessableEntity).says("Choose a file first: CSV, or a spreadsheet (XLSX).")
 	rows := func(path string) int { return v.get(path).is(http.StatusOK).doc().Find("#results li").Length() }
 	// the last is the empty list's
 	if a, b, c := rows(at), rows(at+"?phone_number=%2B14155550103"), rows(at+"?status=completed"); a != 5 ||

@@ -325,6 +325,8 @@ func (c *Console) routes() {
 	c.page("POST /tools/{id}/try", c.toolTry)
 	c.page("POST /tools/{id}/delete", c.toolDelete)
 
+	c.page("GET /phone", c.phoneRead)
+	c.page("GET /phone/transfer", c.targetRead)
 	c.page("GET /numbers", c.numberList)
 	c.page("GET /numbers/buy", c.numberSearch)
 	c.page("POST /numbers/buy", c.numberBuy)

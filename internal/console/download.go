@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"parley"
-	"parley/internal/form"
 	"parley/internal/sheet"
 	"parley/internal/store"
 	"parley/internal/web"
@@ -31,7 +30,7 @@ func browserLanguage(r *http.Request) string {
 
 // asked reads a list's filters; a list that is asked for by wrong ones is not found.
 func asked(r *request, q any) error {
-	if len(form.Query(r.URL.Query(), q)) > 0 {
+	if len(r.query(q)) > 0 {
 		return parley.Errorf(parley.NotFound, "There is no such list.")
 	}
 	return nil

@@ -107,7 +107,7 @@ func (c *Console) assistantSave(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	tree := decode(r.PostForm, reflect.TypeFor[parley.Assistant]())
+	tree := r.tree(reflect.TypeFor[parley.Assistant]())
 	if seen := r.PostFormValue("seen"); seen != "" && seen != strconv.FormatInt(int64(of.seen()), 10) {
 		e, err := c.editor(r, of, tree, nil)
 		if err != nil {
@@ -143,7 +143,7 @@ func (c *Console) assistantChoices(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := c.editor(r, of, decode(r.PostForm, reflect.TypeFor[parley.Assistant]()), nil)
+	e, err := c.editor(r, of, r.tree(reflect.TypeFor[parley.Assistant]()), nil)
 	if err != nil {
 		return nil, err
 	}

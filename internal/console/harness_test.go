@@ -19,6 +19,7 @@ import (
 	"parley/internal/assistant"
 	"parley/internal/auth"
 	"parley/internal/billing"
+	"parley/internal/blob"
 	"parley/internal/catalog"
 	"parley/internal/event"
 	"parley/internal/exam"
@@ -82,6 +83,12 @@ func openUnder(t *testing.T, rules store.Rules, change ...func(*Config)) *harnes
 	connect(t, &c)
 	for _, f := range change {
 		f(&c)
+	}
+	if c.Campaigns != nil {
+		if c.Campaigns.Blobs, err = blob.OpenDir(t.TempDir()); err != nil {
+			t.Fatal(err)
+		}
+		storetest.Jobs(t, db, c.Campaigns.AddWorkers)
 	}
 	c.Setup = &setup.Setup{Keys: c.Keys, Assistants: c.Assistants}
 	h := &harness{Console: New(c), model: model}

@@ -84,7 +84,7 @@ func (c *Console) leadSave(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	tree := decode(r.PostForm, reflect.TypeFor[leadInput]())
+	tree := r.tree(reflect.TypeFor[leadInput]())
 	if rows, ok := tree["variables"].(map[string]any); ok && f.id == 0 { // left empty: the assistant's own
 		for name, v := range rows {
 			if v == "" {
@@ -111,13 +111,12 @@ func (c *Console) leadSave(r *request) (*answer, error) {
 }
 
 func (c *Console) storeLead(r *request, f *leadForm, in *leadInput) error {
-	number, _ := parley.NormalizePhone(in.PhoneNumber) // its format was judged
 	if f.id == 0 {
-		return c.Campaigns.AddLead(r.Context(), r.UserID(), &parley.Lead{CampaignID: f.campaign.ID, PhoneNumber: number,
+		return c.Campaigns.AddLead(r.Context(), r.UserID(), &parley.Lead{CampaignID: f.campaign.ID, PhoneNumber: in.PhoneNumber,
 			Variables: in.Variables}, false)
 	}
 	gone := slices.DeleteFunc(slices.Clone(f.shown), func(name string) bool { _, sent := in.Variables[name]; return sent })
 	_, err := c.Campaigns.ChangeLead(r.Context(), r.UserID(), f.id,
-		campaign.LeadChange{PhoneNumber: &number, Variables: in.Variables, Without: gone})
+		campaign.LeadChange{PhoneNumber: &in.PhoneNumber, Variables: in.Variables, Without: gone})
 	return err
 }

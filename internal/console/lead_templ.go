@@ -73,7 +73,7 @@ func leadPage(f *leadForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = f.Text("phone_number", "Phone number", "In international format, such as +14155552671.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = f.Tel("phone_number", "Phone number", "Such as +14155552671, or as you dial it in your country.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

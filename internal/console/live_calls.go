@@ -114,7 +114,7 @@ func (c *Console) callWhisper(r *request) (*answer, error) {
 
 // callInvite calls a supervisor's telephone into a call.
 func (c *Console) callInvite(r *request) (*answer, error) {
-	to, mode := strings.TrimSpace(r.PostFormValue("phone_number")), parley.LegMode(r.PostFormValue("mode"))
+	to, mode := r.target(r.PostFormValue("phone_number")), parley.LegMode(r.PostFormValue("mode"))
 	if _, err := c.DB.Call(r.Context(), r.UserID(), r.id("id")); err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ type smsQuery struct {
 	dates
 	Status    string `query:"status" enum:"queued,sent,delivered,undelivered,failed"`
 	NumberID  int64  `query:"phone_number_id" minimum:"1"`
-	Recipient string `query:"to" maxLength:"32"`
+	Recipient string `query:"to" maxLength:"32" reads:"phone"`
 	Page      int    `query:"page" minimum:"1" maximum:"2147483648"`
 }
 
@@ -75,15 +75,12 @@ func (q smsQuery) filter(zone *time.Location) store.SMSFilter {
 	from, until := q.bounds(zone)
 	f := store.SMSFilter{Status: parley.SMSStatus(q.Status), PhoneNumberID: q.NumberID, To: q.Recipient, From: from,
 		Until: until}
-	if to, ok := parley.NormalizePhone(q.Recipient); ok {
-		f.To = to
-	}
 	return f
 }
 
 func (c *Console) smsList(r *request) (*answer, error) {
 	m := &messages{smsQuery: smsQuery{Page: 1}, sandbox: c.SMS.Sandbox, base: c.base(r)}
-	if len(form.Query(r.URL.Query(), &m.smsQuery)) > 0 {
+	if len(r.query(&m.smsQuery)) > 0 {
 		return see("/messages"), nil
 	}
 	var err error
@@ -102,7 +99,7 @@ func (c *Console) smsList(r *request) (*answer, error) {
 // newSMS is a text message that is to be sent: the API's fields.
 type newSMS struct {
 	From int64  `json:"from" required:"true"`
-	To   string `json:"to" required:"true" maxLength:"32"`
+	To   string `json:"to" required:"true" maxLength:"32" reads:"phone"`
 	Body string `json:"body" required:"true" maxLength:"300"`
 }
 
@@ -145,18 +142,18 @@ func (c *Console) smsCost(to, body string) string {
 
 func (c *Console) smsNew(r *request) (*answer, error) {
 	q := r.URL.Query()
-	f, err := c.smsForm(r, map[string]any{"from": q.Get("from"), "to": q.Get("to")}, nil, "")
+	f, err := c.smsForm(r, map[string]any{"from": q.Get("from"), "to": r.phone(q.Get("to"))}, nil, "")
 	return show("New message", smsEditor(f)), err
 }
 
 // smsCount shows the form as it is with what it would cost; a script puts only that in place.
 func (c *Console) smsCount(r *request) (*answer, error) {
-	f, err := c.smsForm(r, decode(r.PostForm, reflect.TypeFor[newSMS]()), nil, "")
+	f, err := c.smsForm(r, r.tree(reflect.TypeFor[newSMS]()), nil, "")
 	return show("New message", smsEditor(f)), err
 }
 
 func (c *Console) smsSend(r *request) (*answer, error) {
-	tree := decode(r.PostForm, reflect.TypeFor[newSMS]())
+	tree := r.tree(reflect.TypeFor[newSMS]())
 	var in newSMS
 	wrong := form.Bind(tree, &in, true)
 	why := ""
@@ -193,8 +190,8 @@ func smsField(why string) string {
 
 // sandboxSMS is a message that is made to come in: the API's fields.
 type sandboxSMS struct {
-	From string `json:"from" required:"true" maxLength:"32"`
-	To   string `json:"to" required:"true" maxLength:"32"`
+	From string `json:"from" required:"true" maxLength:"32" reads:"phone"`
+	To   string `json:"to" required:"true" maxLength:"32" reads:"phone"`
 	Body string `json:"body" required:"true" maxLength:"1600"`
 }
 
@@ -245,7 +242,7 @@ func (c *Console) outbox(r *request, page int, tree map[string]any, wrong parley
 
 // outboxReceive has a message come in, as from a person's phone.
 func (c *Console) outboxReceive(r *request) (*answer, error) {
-	tree := decode(r.PostForm, reflect.TypeFor[sandboxSMS]())
+	tree := r.tree(reflect.TypeFor[sandboxSMS]())
 	var in sandboxSMS
 	wrong := form.Bind(tree, &in, true)
 	from, ok := parley.NormalizePhone(in.From)

@@ -175,7 +175,7 @@ func routeOptions(inbound []parley.Assistant) []option {
 
 // numberSave stores the page's one form: the name, who answers, and the route where the form has it.
 func (c *Console) numberSave(r *request) (*answer, error) {
-	tree := decode(r.PostForm, reflect.TypeFor[numberPageInput]())
+	tree := r.tree(reflect.TypeFor[numberPageInput]())
 	var in numberInput
 	wrong := form.Bind(tree, &in, false)
 	n, err := c.DB.Number(r.Context(), r.UserID(), r.id("id"))
@@ -344,7 +344,7 @@ func (c *Console) numberBuy(r *request) (*answer, error) {
 
 // newCallerID is a number that the user wants to show on outgoing calls.
 type newCallerID struct {
-	PhoneNumber string `json:"phone_number" required:"true" maxLength:"32"`
+	PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" reads:"phone"`
 }
 
 func (c *Console) callerIDNew(r *request) (*answer, error) {
@@ -352,7 +352,7 @@ func (c *Console) callerIDNew(r *request) (*answer, error) {
 }
 
 func (c *Console) callerIDAsk(r *request) (*answer, error) {
-	tree := decode(r.PostForm, reflect.TypeFor[newCallerID]())
+	tree := r.tree(reflect.TypeFor[newCallerID]())
 	var in newCallerID
 	wrong := form.Bind(tree, &in, true)
 	var asked *parley.CallerID

@@ -2,6 +2,8 @@ package console
 
 import (
 	"reflect"
+	"slices"
+	"strings"
 
 	"parley"
 	"parley/internal/auth"
@@ -15,7 +17,7 @@ func (c *Console) account(r *request, profile, password *fields) (*answer, error
 		return nil, err
 	}
 	if profile == nil {
-		p := parley.Profile{Name: r.who.Name(), Email: r.who.Email(), Timezone: r.who.Timezone()}
+		p := parley.Profile{Name: r.who.Name(), Email: r.who.Email(), Timezone: r.who.Timezone(), Country: r.who.User.Country}
 		profile = fieldsOf[parley.Profile](treeOf(p), nil)
 	}
 	if password == nil {
@@ -73,4 +75,14 @@ func (c *Console) confirm(r *request) (*answer, error) {
 		return nil, c.tooMany(r, err)
 	}
 	return see("/account", "confirmed"), nil
+}
+
+// countries are the choices of a country; the first is none.
+func countries() []option {
+	list := []option{{label: "None: every number needs its country code"}}
+	for _, c := range parley.Countries {
+		list = append(list, option{value: c.Code, label: c.Name})
+	}
+	slices.SortFunc(list[1:], func(a, b option) int { return strings.Compare(a.label, b.label) })
+	return list
 }

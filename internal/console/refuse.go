@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	"parley"
@@ -39,13 +40,12 @@ func (c *Console) refusePage(r *request, p *refusals) (*answer, error) {
 }
 
 func (c *Console) refuseAdd(r *request) (*answer, error) {
-	tree := map[string]any{"phone_number": r.PostFormValue("phone_number")}
+	tree := r.tree(reflect.TypeFor[unwanted]())
 	var in unwanted
 	if wrong := form.Bind(tree, &in, true); len(wrong) > 0 {
 		return c.refusePage(r, &refusals{add: fieldsOf[unwanted](tree, wrong)})
 	}
-	number, _ := parley.NormalizePhone(in.PhoneNumber) // its format was judged
-	if _, err := c.Campaigns.Blacklist(r.Context(), r.UserID(), number); err != nil {
+	if _, err := c.Campaigns.Blacklist(r.Context(), r.UserID(), in.PhoneNumber); err != nil {
 		return nil, err
 	}
 	return see("/do-not-call", "listed"), nil

@@ -105,7 +105,7 @@ func refusePage(p *refusals) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = p.add.Text("phone_number", "Phone number", "No campaign calls it. International format, such as +14155552671.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = p.add.Tel("phone_number", "Phone number", "No campaign calls it. Such as +14155552671, or as you dial it in your country.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

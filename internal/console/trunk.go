@@ -89,7 +89,7 @@ func forgetful(tree map[string]any) map[string]any {
 }
 
 func (c *Console) trunkCreate(r *request) (*answer, error) {
-	tree := decode(r.PostForm, reflect.TypeFor[parley.TrunkInput]())
+	tree := r.tree(reflect.TypeFor[parley.TrunkInput]())
 	t := &parley.TrunkInput{}
 	form.Defaults(t)
 	err := ownedAlready(c.Numbers.CreateTrunk(r.Context(), r.UserID(), t, layTree(tree, true)))
@@ -125,7 +125,7 @@ func (c *Console) trunkEdit(r *request) (*answer, error) {
 }
 
 func (c *Console) trunkSave(r *request) (*answer, error) {
-	tree := decode(r.PostForm, reflect.TypeFor[parley.TrunkInput]())
+	tree := r.tree(reflect.TypeFor[parley.TrunkInput]())
 	if tree["sip_password"] == "" && r.PostFormValue("forget_password") != "1" { // an empty box keeps it
 		delete(tree, "sip_password")
 	}
@@ -179,9 +179,9 @@ func (c *Console) trunkTry(r *request) (*answer, error) {
 	}
 	f := c.editTrunk(t, treeOf(t), nil)
 	f.dial = strings.TrimSpace(r.PostFormValue("phone_number"))
-	to, ok := parley.NormalizePhone(f.dial)
-	if !ok {
-		f.refused = "The test call needs a number in international format, such as +14155552671."
+	to, err := parley.ReadPhone(f.dial, r.who.User.Country)
+	if err != nil {
+		f.refused = strings.TrimSpace("The test call needs a number in international format, such as +14155552671. " + parley.PhoneHelp(err))
 		return invalid(t.Name, trunkEditor(f)), nil
 	}
 	if f.tried, err = c.Calls.Try(r.Context(), r.UserID(), t.ID, to); err != nil {

@@ -146,6 +146,9 @@ func binary(b []byte) bool {
 	return control > len(b)/200+2
 }
 
+// Guess is the likeliest of the older character sets for bytes that are no UTF-8.
+func Guess(b []byte) encoding.Encoding { return guess(b) }
+
 // guess picks the likeliest of the older character sets by what the bytes would say in each of them.
 func guess(b []byte) encoding.Encoding {
 	head := b[:min(len(b), 64<<10)]

@@ -1,7 +1,7 @@
 // Package form reads a decoded JSON object, a query string or an HTML form into a struct by the rules in its tags,
 // and reports every field that fails in the contract's words. The tags are those of the API reference (huma's):
 // required, minLength, maxLength, minimum, maximum, enum, pattern (with must: what to say), format (http-url, origin,
-// date, email, phone, timezone; assistant on an id, variables on a map), maxItems, uniqueItems, maxProperties,
+// country, date, email, phone, timezone; assistant on an id, variables on a map), maxItems, uniqueItems, maxProperties,
 // default, readOnly; so that one line says, enforces and documents a rule. A wrong JSON type is that field's error,
 // but for what clients of this API are used to: the digits of an integer in a string, 0 and 1 (also as strings) for a
 // boolean, and any scalar as the value of a variable. Strings are trimmed, unless they are tagged trim:"off".
@@ -228,6 +228,7 @@ var formats = map[string]struct {
 			strings.Contains(s[strings.LastIndexByte(s, '@')+1:], ".")
 	}},
 	"timezone": {"IANA time zone such as Europe/Berlin", parley.ValidTimezone},
+	"country":  {"country code such as DE (ISO 3166-1 alpha-2)", func(s string) bool { return parley.CountryName(s) != "" }},
 	"date": {"date such as 2026-01-31", func(s string) bool {
 		_,
 			err := time.Parse(time.DateOnly, s)

@@ -23,6 +23,7 @@ type rules struct {
 	enum                    []string
 	pattern                 *regexp.Regexp
 	must, format            string
+	reads                   string // phone or transfer: telephone numbers as people write them (Phones)
 }
 
 type field struct {
@@ -96,6 +97,10 @@ func read(tag reflect.StructTag) rules {
 		minLength: count("minLength"), maxLength: count("maxLength"), maxItems: count("maxItems"),
 		maxProperties: count("maxProperties"),
 		minimum:       bound("minimum"), maximum: bound("maximum"), format: tag.Get("format"), must: tag.Get("must"),
+		reads: tag.Get("reads"),
+	}
+	if r.format == "phone" {
+		r.reads = "phone"
 	}
 	if s := tag.Get("enum"); s != "" {
 		r.enum = strings.Split(s, ",")

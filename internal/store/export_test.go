@@ -48,3 +48,13 @@ func AwaitLock(t *testing.T, db *DB) {
 func CountedBytes(ctx context.Context, db *DB, userID int64) (int64, error) {
 	return db.stored(ctx, userID)
 }
+
+// ForgetCountries makes accounts as they were before there were countries.
+func ForgetCountries(t *testing.T, db *DB, users ...int64) {
+	t.Helper()
+	for _, id := range users {
+		if _, err := db.write.NewRaw("UPDATE users SET country = NULL WHERE id = ?", id).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
+
+	"parley"
 )
 
 //go:embed migrations
@@ -64,6 +66,9 @@ func (db *DB) Migrate(ctx context.Context) (applied int, err error) {
 				return applied, err
 			}
 		}
+		if err := fillCountries(ctx, pool, db.sqlite); err != nil {
+			return applied, fmt.Errorf("fill in the countries of accounts: %w", err)
+		}
 		return applied, db.migrateJobs(ctx, pool)
 	}
 }
@@ -102,6 +107,37 @@ func (db *DB) sign(ctx context.Context, pool *sql.DB) error {
 		") ON CONFLICT (name) DO UPDATE SET value = excluded.value", db.version)
 	if err != nil {
 		return fmt.Errorf("note which version updated the schema: %w", err)
+	}
+	return nil
+}
+
+// fillCountries gives accounts that have no country yet, not even none, the one of their time zone: those from before
+// there were countries, and those that nodes of a former version made.
+func fillCountries(ctx context.Context, pool *sql.DB, sqlite bool) error {
+	rows, err := pool.QueryContext(ctx, "SELECT DISTINCT timezone FROM users WHERE country IS NULL")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var zones []string
+	for rows.Next() {
+		var zone string
+		if err := rows.Scan(&zone); err != nil {
+			return err
+		}
+		zones = append(zones, zone)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	update := "UPDATE users SET country = $1 WHERE timezone = $2 AND country IS NULL"
+	if sqlite {
+		update = "UPDATE users SET country = ? WHERE timezone = ? AND country IS NULL"
+	}
+	for _, zone := range zones {
+		if _, err := pool.ExecContext(ctx, update, parley.ZoneCountry(zone), zone); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -45,6 +45,9 @@ func (tx *Tx) CreateUser(ctx context.Context, u *parley.User) error {
 	u.CreatedAt = parley.Now()
 	u.UpdatedAt = u.CreatedAt
 	u.Balance = 0
+	if u.Country == "" {
+		u.Country = parley.ZoneCountry(u.Timezone)
+	}
 	_, err := tx.q.NewInsert().Model(u).Exec(ctx)
 	return tx.note(u.ID, parley.AuditCreated, parley.AuditAccount, "", u, emailOnce(err))
 }
