@@ -15,11 +15,7 @@ import (
 type newLeg struct {
 	ID   int64 `path:"id"`
 	Body struct {
-<<<<<<< HEAD
-		PhoneNumber string         `json:"phone_number" required:"true" maxLength:"200" doc:"Whom to call: E.164; over your own trunk also an extension, or a sip: address at the trunk. Agents may call only whom the account lists: targets of transfers, telephones that its numbers ring, its own numbers."`
-=======
-		PhoneNumber string         `json:"phone_number" required:"true" maxLength:"200" reads:"transfer" doc:"Whom to call: E.164; over your own trunk also an extension, or a sip: address at the trunk."`
->>>>>>> 3cab45e (Numbers are read as people write them; imports are jobs)
+		PhoneNumber string         `json:"phone_number" required:"true" maxLength:"200" reads:"transfer" doc:"Whom to call: E.164; over your own trunk also an extension, or a sip: address at the trunk. Agents may call only whom the account lists: targets of transfers, telephones that its numbers ring, its own numbers."`
 		Kind        parley.LegKind `json:"kind" enum:"supervisor,guest" default:"supervisor" doc:"How the transcript and the assistant treat them. A supervisor changes the mode by keys: 1 listen, 2 whisper, 3 talk, 4 take over."`
 		Mode        parley.LegMode `json:"mode" enum:"listen,whisper,talk,take_over" doc:"What they hear and do once they answer; by default listen for a supervisor and talk for a guest."`
 		NumberID    *int64         `json:"phone_number_id" doc:"Which of your numbers they see; by default the call's, or else its assistant's."`
