@@ -54,7 +54,7 @@ type Assistant struct {
 	KnowledgebaseMode string            `json:"knowledgebase_mode" default:"function_call" enum:"function_call,prompt" doc:"prompt: in pipeline mode only."`
 	ToolIDs           []int64           `bun:"-" json:"tool_ids" maxItems:"100" uniqueItems:"true" doc:"Ids of your mid-call tools."`
 	MidCallTools      []Tool            `bun:"-" json:"-"` // those of ToolIDs, filled in by the store
-	Tools             []AssistantTool   `bun:"tools,type:json" json:"tools" maxItems:"200" doc:"Built-in tools; in answers also the mid-call tools of tool_ids, as type mid_call."`
+	Tools             []AssistantTool   `bun:"tools,type:json" json:"tools" maxItems:"200" inline:"data" doc:"Built-in tools; their settings may also stand in an object named data; in answers also the mid-call tools of tool_ids, as type mid_call."`
 	Keywords          []string          `bun:"type:json" json:"keywords" maxItems:"200" maxLength:"100" doc:"Words that the recognizer should listen for, such as names."`
 	Pronunciations    map[string]string `bun:"type:json" json:"pronunciations" maxProperties:"500" doc:"From a word to a spelling that makes the voice pronounce it right."`
 
@@ -99,6 +99,10 @@ type Assistant struct {
 	ConversationInactivityTimeout int64          `json:"conversation_inactivity_timeout" default:"30" minimum:"1" maximum:"1440" doc:"Minutes."`
 	WidgetSettings                WidgetSettings `bun:"type:json" json:"widget_settings"`
 	FlowsPlatformID               *int64         `bun:"-" json:"flows_platform_id" readOnly:"true"`
+
+	// by which the account orders its assistants: no settings, and in no version
+	FolderID *int64  `bun:"-" json:"folder_id" doc:"One of your folders."`
+	LabelIDs []int64 `bun:"-" json:"label_ids" maxItems:"50" uniqueItems:"true" doc:"Ids of your labels."`
 
 	DeletedAt Time `json:"deleted_at" readOnly:"true"`
 	CreatedAt Time `json:"created_at" readOnly:"true"`
@@ -196,6 +200,8 @@ type AssistantFacts struct {
 	Tools         map[int64]bool // those of tool_ids that are the user's
 	Assistants    map[int64]bool // those of the assistant_transfer tools that are the user's
 	Numbers       map[int64]bool // those of the warm_call_transfer tools that are the user's
+	Folder        bool           // folder_id is the user's
+	Labels        map[int64]bool // those of label_ids that are the user's
 }
 
 // FallbackFacts is what is known about the ids in an assistant's lists of what takes over; those that are not there are
@@ -256,6 +262,14 @@ func (a *Assistant) Check(facts AssistantFacts, f *Fields) {
 	for i, id := range a.ToolIDs {
 		if !facts.Tools[id] {
 			selected("tool_ids." + strconv.Itoa(i))
+		}
+	}
+	if a.FolderID != nil && !facts.Folder {
+		selected("folder_id")
+	}
+	for i, id := range a.LabelIDs {
+		if !facts.Labels[id] {
+			selected("label_ids." + strconv.Itoa(i))
 		}
 	}
 	a.checkTools(facts, f)

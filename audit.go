@@ -67,8 +67,10 @@ const (
 	AuditCustomer      AuditKind = "customer"
 	AuditDocument      AuditKind = "document"
 	AuditFilter        AuditKind = "filter"
+	AuditFolder        AuditKind = "folder" // as Folder
 	AuditInvitation    AuditKind = "invitation"
 	AuditKnowledge     AuditKind = "knowledgebase"
+	AuditLabel         AuditKind = "label" // as Label
 	AuditLead          AuditKind = "lead"
 	AuditMember        AuditKind = "member"
 	AuditNumber        AuditKind = "number"

@@ -47,6 +47,8 @@ const (
 // is counted in rows and by the day or minute, internal/limit what goes on in one process.
 var Limits = []Limit{
 	{Name: "assistants", What: "assistants", Span: Stored},
+	{Name: "folders", What: "folders of assistants", Span: Stored},
+	{Name: "labels", What: "labels of assistants", Span: Stored},
 	{Name: "tools", What: "tools", Span: Stored},
 	{Name: "tests", What: "tests", Span: Stored},
 	{Name: "knowledgebases", What: "knowledgebases", Span: Stored},

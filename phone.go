@@ -107,6 +107,7 @@ type Number struct {
 	Rent        Money      `json:"-"` // a month's, as it was when the number was bought; 0 where nothing is rented
 	PaidUntil   Time       `json:"-"` // end of the paid period; zero where nothing is rented
 	ReleasedAt  Time       `json:"-"` // given up: goes at PaidUntil
+	TrunkID     *int64     `json:"-"` // the trunk that has it beside its own number
 	CreatedAt   Time       `json:"created_at"`
 
 	Route *NumberRoute `bun:"type:json,nullzero" json:"-"` // nil: its assistant takes every call

@@ -1,6 +1,7 @@
 package parley
 
 import (
+	"cmp"
 	"crypto/x509"
 	"net/netip"
 	"regexp"
@@ -17,31 +18,37 @@ import (
 type Trunk struct {
 	bun.BaseModel `bun:"trunks" json:"-"`
 
-	ID                       int64    `bun:",pk,autoincrement" json:"id" readOnly:"true"`
-	UserID                   int64    `json:"-"`
-	PhoneNumberID            int64    `json:"phone_number_id" readOnly:"true"`
-	Name                     string   `json:"name" required:"true" maxLength:"255"`
-	PhoneNumber              string   `bun:",scanonly" json:"phone_number" required:"true" maxLength:"32" reads:"phone" doc:"E.164; used by no other trunk or number of this server. If the carrier rents it out later, the trunk is no longer used."`
-	SIPAddress               string   `bun:"sip_address" json:"sip_address" required:"true" maxLength:"255" doc:"host[:port]; private addresses are allowed, unless the operator forbids them (PARLEY_TRUNK_PRIVATE). Not this server's own carrier."`
-	SIPUsername              string   `bun:"sip_username" json:"sip_username" maxLength:"255" pattern:"^[^\\s\"<>]*$" must:"not contain spaces, quotes or angle brackets" doc:"Required with register. Not somebody else's phone number."`
-	Transport                string   `json:"transport" default:"udp" enum:"udp,tcp,tls" doc:"tls: the trunk's certificate must be valid for the host of sip_address, or of outbound_proxy."`
-	TLSCA                    string   `bun:"tls_ca" json:"tls_ca" maxLength:"65536" doc:"Certificates (PEM) of the authorities that signed the trunk's, or the trunk's own; empty: the system's authorities."`
-	SRTP                     string   `bun:"srtp" json:"srtp" default:"off" enum:"off,optional,required,dtls" doc:"Encryption of sound. optional: SDES is offered; SDES and DTLS-SRTP are accepted. required: calls without encryption are refused, both ways. dtls: required, with DTLS-SRTP only."`
-	Codecs                   []string `bun:"codecs,type:json" json:"codecs" enum:"G722,PCMU,PCMA,opus" maxItems:"4" uniqueItems:"true" doc:"The codecs that calls over the trunk use, the preferred one first; empty: G722, PCMU and PCMA in outgoing calls, and as the trunk prefers in incoming ones, opus too."`
-	Register                 bool     `json:"register" default:"false" doc:"Register with the trunk, to receive its calls."`
-	Registered               bool     `bun:"-" json:"registered" readOnly:"true"`
-	InboundAuthorizationType string   `json:"inbound_authorization_type" default:"auth" enum:"auth,ip" doc:"auth: the trunk authenticates with the password; ip: its address is enough."`
-	AllowedInboundIPs        []string `bun:"allowed_inbound_ips,type:json" json:"allowed_inbound_ips" maxItems:"100" maxLength:"64" doc:"Addresses or networks (CIDR) of /24 or more bits, IPv6 /48 (PARLEY_TRUNK_NETWORKS); required with ip."`
-	OutboundProxy            *string  `json:"outbound_proxy" maxLength:"255" doc:"host[:port]"`
-	HideCallerID             bool     `bun:"hide_caller_id" json:"hide_caller_id" default:"false" doc:"Calls over the trunk hide the calling number, unless the call says otherwise; the trunk itself receives it."`
+	ID                       int64         `bun:",pk,autoincrement" json:"id" readOnly:"true"`
+	UserID                   int64         `json:"-"`
+	PhoneNumberID            int64         `json:"phone_number_id" readOnly:"true"`
+	Name                     string        `json:"name" maxLength:"255" doc:"By default the nickname, or the number."`
+	Nickname                 *string       `json:"nickname" maxLength:"50"`
+	PhoneNumber              string        `bun:",scanonly" json:"phone_number" required:"true" maxLength:"32" doc:"E.164; used by no other trunk or number of this server. If the carrier rents it out later, the trunk is no longer used. With sip_trunk_type extension: 1 to 15 characters, as the telephone system knows it."`
+	SIPTrunkType             string        `bun:"sip_trunk_type" json:"sip_trunk_type" default:"number" enum:"number,extension" doc:"number: the trunk has a telephone number; extension: it is an extension of a telephone system."`
+	Numbers                  []string      `bun:"numbers,type:json" json:"numbers" maxItems:"100" maxLength:"64" doc:"Further numbers of the trunk, E.164, or ranges such as +4930901820-+4930901829: each becomes one of your numbers, 1,000 in all."`
+	CountryCode              string        `json:"country_code" maxLength:"2" doc:"ISO 3166-1 alpha-2: how numbers in national form are read and written; by default the number's country."`
+	SIPAddress               string        `bun:"sip_address" json:"sip_address" required:"true" maxLength:"255" doc:"host[:port]; private addresses are allowed, unless the operator forbids them (PARLEY_TRUNK_PRIVATE). Not this server's own carrier."`
+	SIPUsername              string        `bun:"sip_username" json:"sip_username" maxLength:"255" pattern:"^[^\\s\"<>]*$" must:"not contain spaces, quotes or angle brackets" doc:"Required with register. Not somebody else's phone number."`
+	Transport                string        `json:"transport" default:"udp" enum:"udp,tcp,tls" doc:"tls: the trunk's certificate must be valid for the host of sip_address, or of outbound_proxy."`
+	TLSCA                    string        `bun:"tls_ca" json:"tls_ca" maxLength:"65536" doc:"Certificates (PEM) of the authorities that signed the trunk's, or the trunk's own; empty: the system's authorities."`
+	SRTP                     string        `bun:"srtp" json:"srtp" default:"off" enum:"off,optional,required,dtls" doc:"Encryption of sound. optional: SDES is offered; SDES and DTLS-SRTP are accepted. required: calls without encryption are refused, both ways. dtls: required, with DTLS-SRTP only."`
+	Codecs                   []string      `bun:"codecs,type:json" json:"codecs" enum:"G722,PCMU,PCMA,opus" maxItems:"4" uniqueItems:"true" doc:"The codecs that calls over the trunk use, the preferred one first; empty: G722, PCMU and PCMA in outgoing calls, and as the trunk prefers in incoming ones, opus too."`
+	Register                 bool          `json:"register" default:"false" doc:"Register with the trunk, to receive its calls."`
+	Registered               bool          `bun:"-" json:"registered" readOnly:"true"`
+	InboundAuthorizationType string        `json:"inbound_authorization_type" default:"auth" enum:"auth,ip" doc:"auth: the trunk authenticates with the password; ip: its address is enough."`
+	AllowedInboundIPs        []string      `bun:"allowed_inbound_ips,type:json" json:"allowed_inbound_ips" maxItems:"100" maxLength:"64" doc:"Addresses or networks (CIDR) of /24 or more bits, IPv6 /48 (PARLEY_TRUNK_NETWORKS); required with ip."`
+	OutboundProxy            *ProxyAddress `bun:"-" json:"outbound_proxy" maxLength:"255" doc:"host[:port]; false for none. true is taken too and changes nothing: calls leave from this server's address anyway."`
+	HideCallerID             bool          `bun:"hide_caller_id" json:"hide_caller_id" default:"false" doc:"Calls over the trunk hide the calling number, unless the call says otherwise; the trunk itself receives it."`
 	// rendered when a call is made
 	SIPHeaders map[string]string `bun:"sip_headers,type:json" json:"sip_headers" maxProperties:"20" doc:"X- headers that every call over the trunk sends; {{name}} stands for the call's variables."`
-	CreatedAt  Time              `json:"created_at" readOnly:"true"`
-	UpdatedAt  Time              `json:"updated_at" readOnly:"true"`
+	TrunkManners
+	CreatedAt Time `json:"created_at" readOnly:"true"`
+	UpdatedAt Time `json:"updated_at" readOnly:"true"`
 
 	// its number is rented from the carrier now, by whomever: the trunk is not used
-	Rented bool   `bun:",scanonly" json:"-"`
-	Sealed []byte `bun:"sip_password" json:"-"` // the password as it is stored; empty for none
+	Rented bool    `bun:",scanonly" json:"-"`
+	Sealed []byte  `bun:"sip_password" json:"-"`   // the password as it is stored; empty for none
+	Proxy  *string `bun:"outbound_proxy" json:"-"` // OutboundProxy as it is stored
 }
 
 // For is the trunk as somebody with a role may see it: headers may hold tokens, and are for those who may change them.
@@ -109,21 +116,19 @@ func splitHost(s string) (host, port string) {
 
 // Check adds what the fields' own rules can't see. password says whether the trunk has one.
 func (t *Trunk) Check(password bool, r *TrunkRules, f *Fields) {
-	if n, ok := NormalizePhone(t.PhoneNumber); ok {
-		t.PhoneNumber = n
-	} else if !f.Has("phone_number") {
-		f.Add("phone_number", "must be a phone number in international format.")
-	}
+	t.checkNumbers(f)
+	t.TrunkManners.check(f)
+	t.Complete()
 	if !f.Has("sip_address") && !ValidHostPort(t.SIPAddress) {
 		f.Add("sip_address", "must be a host name or IP address, with a port after a colon if it is not the usual one.")
 	}
-	if p := t.OutboundProxy; p != nil && !f.Has("outbound_proxy") && !ValidHostPort(*p) {
+	if p := t.OutboundProxy.Address(); p != "" && !f.Has("outbound_proxy") && !ValidHostPort(p) {
 		f.Add("outbound_proxy", "must be a host name or IP address, with a port after a colon if it is not the usual one.")
 	}
 	if !f.Has("sip_address") && r.carriers(t.SIPAddress) {
 		f.AddText("sip_address", CarrierTrunk)
 	}
-	if p := t.OutboundProxy; p != nil && !f.Has("outbound_proxy") && r.carriers(*p) {
+	if p := t.OutboundProxy.Address(); p != "" && !f.Has("outbound_proxy") && r.carriers(p) {
 		f.AddText("outbound_proxy", CarrierTrunk)
 	}
 	if t.TLSCA != "" && !f.Has("tls_ca") && !x509.NewCertPool().AppendCertsFromPEM([]byte(t.TLSCA)) {
@@ -148,8 +153,8 @@ func (t *Trunk) Check(password bool, r *TrunkRules, f *Fields) {
 				" or narrower (IPv6: /"+strconv.Itoa(r.IPv6)+"), or single addresses.")
 		}
 	}
-	if t.InboundAuthorizationType == "ip" && len(t.AllowedInboundIPs) == 0 && !f.Has("allowed_inbound_ips") {
-		f.Add("allowed_inbound_ips", "is required when inbound_authorization_type is ip.")
+	if t.InboundAuthorizationType == "ip" && len(t.AllowedInboundIPs)+len(t.InboundHosts) == 0 && !f.Has("allowed_inbound_ips") {
+		f.Add("allowed_inbound_ips", "is required when inbound_authorization_type is ip and there are no inbound_hosts.")
 	}
 }
 
@@ -200,10 +205,10 @@ func ParseNetwork(s string) (netip.Prefix, bool) {
 	return p.Masked(), err == nil
 }
 
-// Meant are the phone numbers that the trunk's user name may be read as, E.164.
-func (t *Trunk) Meant() (list []string) {
-	user, _, _ := strings.Cut(t.SIPUsername, "@")
-	if n, err := phonenumbers.Parse(user, PhoneCountry(t.PhoneNumber)); err == nil && phonenumbers.IsValidNumber(n) {
+// Meant are the phone numbers that a name of the trunk's, its user name or its extension, may be read as, E.164.
+func (t *Trunk) Meant(name string) (list []string) {
+	user, _, _ := strings.Cut(name, "@")
+	if n, err := phonenumbers.Parse(user, cmp.Or(t.CountryCode, PhoneCountry(t.PhoneNumber))); err == nil && phonenumbers.IsValidNumber(n) {
 		list = append(list, phonenumbers.Format(n, phonenumbers.E164))
 	}
 	for _, s := range []string{user, "+" + user} {

@@ -80,6 +80,7 @@ type Plan struct {
 	Numbers                                     int // rented ones and caller ids
 	Trunks, Leads, Blacklist, APIKeys, Tests    int
 	StoredMB                                    int // of its assistants, their versions, tests and tools together
+	Folders, Labels                             int // of assistants
 
 	// By the day (UTC).
 	DocumentReadings, Conversations, TestConversations, TestMessages, TestCalls, WebhookTests int
@@ -94,7 +95,7 @@ func (p *Plan) Limits() map[string]*int {
 	return map[string]*int{"campaigns": &p.Campaigns, "parallel_calls": &p.ParallelCalls, "tools": &p.Tools,
 		"assistants":     &p.Assistants,
 		"knowledgebases": &p.Knowledgebases, "documents": &p.Documents, "document_mb": &p.DocumentMB,
-		"numbers": &p.Numbers, "trunks": &p.Trunks,
+		"numbers": &p.Numbers, "trunks": &p.Trunks, "folders": &p.Folders, "labels": &p.Labels,
 		"leads": &p.Leads, "blacklist": &p.Blacklist, "api_keys": &p.APIKeys, "document_readings": &p.DocumentReadings,
 		"conversations": &p.Conversations, "test_conversations": &p.TestConversations, "test_messages": &p.TestMessages,
 		"tests": &p.Tests, "stored_mb": &p.StoredMB, "test_calls": &p.TestCalls, "webhook_tests": &p.WebhookTests,

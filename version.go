@@ -56,13 +56,13 @@ func (v *AssistantVersion) Prompt() PromptVersion {
 // Settings are fields of an assistant that can be changed, by their names, as JSON.
 type Settings map[string]json.RawMessage
 
-// SettingNames are the fields of an assistant that can be changed, in their order.
+// SettingNames are the fields of an assistant that can be changed, in their order, without its folder and labels.
 var SettingNames = settingNames()
 
 func settingNames() (names []string) {
 	for _, sf := range reflect.VisibleFields(reflect.TypeFor[Assistant]()) {
 		name, _, _ := strings.Cut(sf.Tag.Get("json"), ",")
-		if name != "" && name != "-" && sf.Tag.Get("readOnly") != "true" {
+		if name != "" && name != "-" && name != "folder_id" && name != "label_ids" && sf.Tag.Get("readOnly") != "true" {
 			names = append(names, name)
 		}
 	}
@@ -93,7 +93,8 @@ func (a *Assistant) Amended(s Settings) (*Assistant, error) {
 	all := a.Settings()
 	maps.Copy(all, s)
 	out := &Assistant{ID: a.ID, UUID: a.UUID, UserID: a.UserID, InstanceID: a.InstanceID, Language: a.Language,
-		PromptVersion: a.PromptVersion, DeletedAt: a.DeletedAt, CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt}
+		PromptVersion: a.PromptVersion, FolderID: a.FolderID, LabelIDs: a.LabelIDs, DeletedAt: a.DeletedAt,
+		CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt}
 	raw, err := json.Marshal(all)
 	if err == nil {
 		err = json.Unmarshal(raw, out)

@@ -267,6 +267,8 @@ func checkPublicURL(s *Settings) finding {
 	switch ip := net.ParseIP(host); {
 	case s.PublicURL != "" && !strings.HasPrefix(s.PublicURL, "http://") && !strings.HasPrefix(s.PublicURL, "https://"):
 		return finding{"FAIL", "public url", "PARLEY_PUBLIC_URL must begin with http:// or https://"}
+	case s.prefixed() != nil:
+		return finding{"FAIL", "public url", s.prefixed().Error()}
 	case s.PublicURL == "" && ip != nil && !ip.IsLoopback():
 		return finding{"note", "public url", "not set: links use the address of the request; set PARLEY_PUBLIC_URL if others must reach this server"}
 	case s.PublicURL == "":

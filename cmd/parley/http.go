@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -134,6 +135,16 @@ func (s *Settings) overTLS() bool {
 
 // publicURL is the setting without its last slash.
 func (s *Settings) publicURL() string { return strings.TrimSuffix(s.PublicURL, "/") }
+
+// prefixed says how to mend a public URL below the root of a host: pages and the widget are served from the root.
+func (s *Settings) prefixed() error {
+	u, err := url.Parse(s.publicURL())
+	if err != nil || u.Path == "" && u.RawQuery == "" && u.Fragment == "" {
+		return nil
+	}
+	return fmt.Errorf("PARLEY_PUBLIC_URL is %s: this server can't be served below a path. Give it a host name of its own, and set PARLEY_PUBLIC_URL to %s://%s",
+		s.PublicURL, u.Scheme, u.Host)
+}
 
 // urlOf is where a person finds this server.
 func (s *Settings) urlOf(at net.Addr) string {

@@ -103,6 +103,9 @@ type server struct {
 // Run serves until a signal. It starts what others need first, and stops in the opposite order: it stops taking work,
 // then stops doing it.
 func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
+	if err := s.prefixed(); err != nil {
+		return err
+	}
 	h := &server{Settings: s}
 	defer func() {
 		for _, closer := range slices.Backward(h.closers) {

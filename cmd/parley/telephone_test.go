@@ -53,7 +53,7 @@ func TestTelephoneSettings(t *testing.T) {
 
 func TestTrunkOfLine(t *testing.T) {
 	p := &telephone{db: storetest.SQLite(t), rules: parley.TrunkRules{IPv4: 16, IPv6: 48}}
-	proxy := "proxy.example.com:5070"
+	proxy := parley.ProxyAddress("proxy.example.com:5070")
 	row := &parley.Trunk{ID: 7, PhoneNumber: "+493012345678", SIPAddress: "10.0.0.5", SIPUsername: "u",
 		Transport: "tls", TLSCA: "pem", SRTP: "optional", Register: true,
 		InboundAuthorizationType: "ip", AllowedInboundIPs: []string{"10.0.0.5", "10.1.0.0/16", "::1", "0.0.0.0/0",
@@ -61,7 +61,7 @@ func TestTrunkOfLine(t *testing.T) {
 	p.db.SealPassword(row, "secret")
 	got, err := p.trunk(row)
 	if err != nil || got.ID != 7 || got.Number != "+493012345678" || got.Password != "secret" ||
-		got.Proxy != proxy || !got.ByIP || !got.Register || got.Transport != "tls" || got.CA != "pem" || got.SRTP != "optional" ||
+		got.Proxy != string(proxy) || !got.ByIP || !got.Register || got.Transport != "tls" || got.CA != "pem" || got.SRTP != "optional" ||
 		len(got.Allowed) != 3 || !got.Allowed[0].Contains(netip.MustParseAddr("10.0.0.5")) ||
 		got.Allowed[0].Contains(netip.MustParseAddr("10.0.0.6")) {
 		t.Errorf("%+v: %v", got, err)

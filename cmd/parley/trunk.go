@@ -74,7 +74,8 @@ func (p *telephone) trunk(t *parley.Trunk) (sip.Trunk, error) {
 	allowed = slices.DeleteFunc(allowed, p.rules.Wide)
 	out := sip.Trunk{ID: t.ID, Number: t.PhoneNumber, Address: t.SIPAddress, Transport: t.Transport,
 		CA: t.TLSCA, SRTP: t.SRTP, Username: t.SIPUsername, Password: password,
-		Register: t.Register, ByIP: t.InboundAuthorizationType == "ip", Allowed: allowed}
+		Register: t.Register, ByIP: t.InboundAuthorizationType == "ip", Allowed: allowed, Proxy: t.OutboundProxy.Address(),
+		Extension: t.Extension(), Country: t.CountryCode, Hosts: t.InboundHosts, Manners: manners(t)}
 	for _, name := range t.Codecs {
 		for _, f := range []audio.Format{audio.G722, audio.PCMU, audio.PCMA, audio.Opus} {
 			if f.String() == name {
@@ -82,16 +83,33 @@ func (p *telephone) trunk(t *parley.Trunk) (sip.Trunk, error) {
 			}
 		}
 	}
-	if t.OutboundProxy != nil {
-		out.Proxy = *t.OutboundProxy
-	}
 	return out, nil
+}
+
+// manners is how a trunk's provider wants to be talked to, as the line knows it.
+func manners(t *parley.Trunk) sip.Manners {
+	m := sip.Manners{Format: t.SIPCallingFormat, Prefix: t.Prefix, FromUser: t.FromUser, UserPhone: t.UserPhone,
+		Identity: t.IdentityHeader, CalledFrom: t.CalledNumberFrom, Silent: !t.Options}
+	if t.FromDomain != nil {
+		m.FromDomain = *t.FromDomain
+	}
+	if t.ContactDomain != nil {
+		m.ContactDomain = *t.ContactDomain
+	}
+	if t.RTPSource != nil {
+		m.RTPSource = *t.RTPSource
+	}
+	return m
 }
 
 // trunks are all that the line lets in and registers with. One that can't be used is left out: it is its owner's to
 // mend, who is told by checking it.
 func (p *telephone) trunks(ctx context.Context) ([]sip.Trunk, error) {
 	rows, err := p.db.AllTrunks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	further, err := p.db.FurtherNumbers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +123,7 @@ func (p *telephone) trunks(ctx context.Context) ([]sip.Trunk, error) {
 			slog.Debug("a trunk is not used", "trunk", rows[i].ID, "error", err)
 			continue
 		}
+		t.Further = further[t.ID]
 		list = append(list, t)
 	}
 	return list, nil

@@ -104,7 +104,7 @@ func (a *API) getAnalytics(ctx context.Context, r *request, in *analyticsQuery) 
 // ownFilters refuses filters that name what the user does not have.
 func (a *API) ownFilters(ctx context.Context, r *request, assistantID, campaignID int64) (err error) {
 	if named(r, "assistant_id") {
-		_, err = a.DB.Assistant(ctx, r.UserID(), assistantID)
+		_, err = a.DB.CallAssistant(ctx, r.UserID(), assistantID) // a deleted one too: its history stays
 	}
 	if err == nil && named(r, "campaign_id") {
 		_, err = a.DB.Campaign(ctx, r.UserID(), campaignID)

@@ -120,6 +120,7 @@ func (a *API) register() {
 	a.identityRoutes()
 	a.memberRoutes()
 	a.assistantRoutes()
+	a.groupRoutes()
 	a.draftRoutes()
 	a.shareRoutes()
 	a.previewRoutes()
@@ -158,6 +159,6 @@ type (
 	}
 	messageData[T any] struct {
 		Message string `json:"message"`
-		Data    T      `json:"data"`
+		Data    T      `json:"data" required:"true"`
 	}
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"parley"
+	"parley/internal/store"
 )
 
 func (a *API) assistantRoutes() {
@@ -101,7 +102,7 @@ type disableWebhook struct {
 // savedAssistant is an assistant that was stored, with what of it can't work on this server as it is.
 type savedAssistant struct {
 	Message  string            `json:"message"`
-	Data     *parley.Assistant `json:"data"`
+	Data     *parley.Assistant `json:"data" required:"true"`
 	Warnings []string          `json:"warnings,omitempty" doc:"What was saved but can't work on this server, and how to fix it; calls fail with it as their ended_detail. Absent without warnings."`
 }
 
@@ -159,9 +160,23 @@ func (a *API) assistantPages(ctx context.Context, r *request, kind string) func(
 	}
 }
 
-func (a *API) listAssistants(ctx context.Context, r *request, in *pageQuery) (*Paginated[parley.Assistant], error) {
+type assistantQuery struct {
+	pageQuery
+	Type     string `query:"type" enum:"inbound,outbound" doc:"Only assistants of this type."`
+	FolderID int64  `query:"folder_id" minimum:"1" doc:"Only assistants in this folder."`
+	LabelID  int64  `query:"label_id" minimum:"1" doc:"Only assistants with this label."`
+}
+
+func (a *API) listAssistants(ctx context.Context, r *request, in *assistantQuery) (*Paginated[parley.Assistant], error) {
+	for kind, id := range map[parley.GroupKind]int64{parley.Folder: in.FolderID, parley.Label: in.LabelID} {
+		if id != 0 {
+			if _, err := a.DB.Group(ctx, r.UserID(), kind, id); err != nil {
+				return nil, err
+			}
+		}
+	}
 	p := in.page(10)
-	list, total, err := a.Assistants.Page(ctx, r.UserID(), p)
+	list, total, err := a.Assistants.Page(ctx, r.UserID(), store.AssistantFilter{Type: in.Type, FolderID: in.FolderID, LabelID: in.LabelID}, p)
 	if err != nil {
 		return nil, err
 	}

@@ -114,7 +114,7 @@ func (a *API) show(r *http.Request, c parley.Call, response *parley.WebhookRespo
 type callQuery struct {
 	pageQuery
 	dateQuery
-	Status      string `query:"status" enum:"initiated,ringing,in-progress,completed,busy,no-answer,failed,canceled"`
+	Status      string `query:"status" enum:"initiated,ringing,in-progress,completed,busy,no-answer,failed,canceled,ended,ended_by_customer,ended_by_assistant" doc:"ended is completed; ended_by_customer and ended_by_assistant are the completed calls in which that side hung up."`
 	Type        string `query:"type" enum:"inbound,outbound,web"`
 	PhoneNumber string `query:"phone_number" maxLength:"32" reads:"phone" doc:"Only calls with this customer."`
 	Search      string `query:"search" maxLength:"200" doc:"Only calls whose transcript has all of these words, in any of their English forms. A call can be found a moment after its end."`
@@ -132,7 +132,16 @@ type callQuery struct {
 // filter is what the store is asked for.
 func (q *callQuery) filter(userID int64) store.CallFilter {
 	from, to := q.bounds()
-	return store.CallFilter{Status: parley.CallStatus(q.Status), Type: parley.CallType(q.Type),
+	status, hungUp := parley.CallStatus(q.Status), parley.EndedReason("")
+	switch q.Status {
+	case "ended":
+		status = parley.CallCompleted
+	case "ended_by_customer":
+		status, hungUp = parley.CallCompleted, parley.CustomerHangup
+	case "ended_by_assistant":
+		status, hungUp = parley.CallCompleted, parley.AssistantHangup
+	}
+	return store.CallFilter{Status: status, HungUp: hungUp, Type: parley.CallType(q.Type),
 		Phone: q.PhoneNumber, AssistantID: q.AssistantID,
 		CampaignID: q.CampaignID, NumberID: q.NumberID, Reason: parley.EndedReason(q.Reason), Answerer: q.AnsweredBy,
 		Sentiment: q.Sentiment, Outcome: q.Outcome, SlowerThan: q.SlowerThan, Test: q.Test,

@@ -769,7 +769,7 @@ func TestCampaignReview(t *testing.T) {
 		if entries := fmt.Sprint(p.get("/user/billing/ledger", status(200)).json()["data"]); !strings.Contains(entries, fmt.Sprintf("call:%d", n)) {
 			t.Errorf("nothing was charged: %s", entries)
 		}
-		leads := p.get("/user/leads?campaign_id="+fmt.Sprint(c), status(200)).json()["data"].([]any)
+		leads := p.get("/user/leads?page=1&campaign_id="+fmt.Sprint(c), status(200)).json()["data"].([]any)
 		if l := leads[0].(map[string]any); l["status"] != "created" || fmt.Sprint(l["attempts"]) != "0" || l["last_call_id"] != nil {
 			t.Errorf("the lead is %v", l)
 		}

@@ -71,7 +71,7 @@ func (a *API) getDraft(ctx context.Context, r *request, in *byID) (*data[*parley
 // savedDraft is a draft that was stored, with what of it can't work on this server.
 type savedDraft struct {
 	Message  string                 `json:"message"`
-	Data     *parley.AssistantDraft `json:"data"`
+	Data     *parley.AssistantDraft `json:"data" required:"true"`
 	Warnings []string               `json:"warnings,omitempty" doc:"What can't work on this server, and how to fix it."`
 }
 

@@ -102,7 +102,7 @@ func (a *API) listDeliveries(ctx context.Context, r *request, in *deliveryQuery)
 
 type fullDelivery struct {
 	parley.Delivery
-	Payload  eventPayload             `json:"payload" doc:"The body that is sent."`
+	Payload  eventPayload             `json:"payload" doc:"The body that is sent: that of its event under webhooks."`
 	Response *parley.WebhookResponse  `json:"response" doc:"The last answer, at most 4 KiB of it; null when none came."`
 	Log      []parley.DeliveryAttempt `json:"log" doc:"Every attempt."`
 }

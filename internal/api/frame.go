@@ -102,9 +102,11 @@ func handle[In, Out any](a *API, o op, h func(ctx context.Context, r *request, i
 		if err := bindPath(r, reflect.ValueOf(in).Elem(), path, o.NotFound); err != nil {
 			return err
 		}
-		byUUID := func(uuid string) (int64, error) { return a.DB.AssistantID(r.Context(), req.UserID(), uuid) }
+		byUUID := func(uuid string) (int64, error) { return a.DB.AssistantID(r.Context(), req.UserID(), uuid, false) }
 		query := r.URL.Query()
-		if err := form.QueryAssistants(query, t, byUUID); err != nil {
+		if err := form.QueryAssistants(query, t, func(uuid string) (int64, error) {
+			return a.DB.AssistantID(r.Context(), req.UserID(), uuid, true)
+		}); err != nil {
 			return err
 		}
 		form.QueryPhones(query, t, req.country())
@@ -357,10 +359,21 @@ func (a *API) authenticate(w http.ResponseWriter, r *http.Request, f family) (*h
 	return r.WithContext(known(r.Context(), who, a.Front.Address(r))), true
 }
 
+// unslashed is a request for the path without the slash at its end: clients write both.
+func unslashed(r *http.Request) *http.Request {
+	if len(r.URL.Path) <= len("/api/") || !strings.HasSuffix(r.URL.Path, "/") {
+		return r
+	}
+	r2, u := *r, *r.URL
+	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), strings.TrimSuffix(u.RawPath, "/")
+	r2.URL = &u
+	return &r2
+}
+
 // ServeHTTP answers everything below /api: it names the request, survives its panics, and asks for a credential on
 // every path under /user/, also one that does not exist.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r = web.Name(w, r)
+	r = unslashed(web.Name(w, r))
 	defer web.Survive(func(err error) { a.fail(w, r, messages, "", err) })
 	if strings.HasPrefix(r.URL.Path, "/api/user/") || r.URL.Path == "/api/user" {
 		var ok bool

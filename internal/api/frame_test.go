@@ -59,7 +59,7 @@ func TestEveryUserPathWantsACredential(t *testing.T) {
 
 func TestUnknownPathsAndMethods(t *testing.T) {
 	h := lite(t, nil)
-	for _, path := range []string{"/nothing", "/user/nothing", "/user/tools/", "/user/tools/1/2/3",
+	for _, path := range []string{"/nothing", "/user/nothing", "/user/tools//", "/user/tools/1/2/3",
 		"/user/assistants/get/1", "/", "/user/"} {
 		for _, method := range []string{"GET", "POST", "DELETE", "BREW"} {
 			h.do(method, path, nil, status(404)).is(`{"message":"Not found."}`)

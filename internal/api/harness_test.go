@@ -445,9 +445,9 @@ func (c *checker) check(method, path string, a *answer) error {
 	if err != nil {
 		return err
 	}
-	template, op := c.operation(method, strings.TrimPrefix(path, "/api"))
+	template, op := c.operation(method, strings.TrimSuffix(strings.TrimPrefix(path, "/api"), "/"))
 	if op == nil {
-		if m, ok := v.(map[string]any); strings.HasSuffix(path, "openapi.json") || ok && m["message"] != nil &&
+		if m, ok := v.(map[string]any); strings.HasSuffix(strings.TrimSuffix(path, "/"), "openapi.json") || ok && m["message"] != nil &&
 			a.status >= 400 {
 			return nil
 		}

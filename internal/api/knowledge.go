@@ -56,7 +56,7 @@ func (a *API) knowledgeRoutes() {
 }
 
 type data[T any] struct {
-	Data T `json:"data"`
+	Data T `json:"data" required:"true"`
 }
 
 func (a *API) listKnowledgebases(ctx context.Context, r *request, _ *none) (*data[[]parley.Knowledgebase], error) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"reflect"
 	"strings"
 
 	"parley"
@@ -27,7 +28,8 @@ func (a *API) leadRoutes() {
 		Upload: importLimit, File: "file", Idempotent: true,
 		Summary: "Add the rows of a CSV file or a spreadsheet (XLSX) to a campaign; the first 1,000 rows that can't be added are reported one by one"},
 		a.importLeads)
-	handle(a, op{Method: "GET", Path: "/user/leads", Name: "listLeads", Tag: tag, Summary: "List leads"}, a.listLeads)
+	handle(a, op{Method: "GET", Path: "/user/leads", Name: "listLeads", Tag: tag,
+		Summary: "List leads: with page or per_page a page of them, without either the newest 1,000 as a plain array"}, a.listLeads)
 	handle(a, op{Method: "GET", Path: "/user/leads/{id}", Name: "getLead", Tag: tag, NotFound: missing,
 		Summary: "Read a lead"}, a.getLead)
 	for i, path := range []string{"/user/leads/{id}", "/leads/{id}"} { // clients know both
@@ -182,17 +184,42 @@ func (q *leadQuery) filter() store.LeadFilter {
 		PhoneNumber: q.PhoneNumber, From: from, To: to}
 }
 
-func (a *API) listLeads(ctx context.Context, r *request, in *leadQuery) (*Paginated[parley.Lead], error) {
-	if err := a.ownFilters(ctx, r, 0, in.CampaignID); err != nil {
-		return nil, err
+// leadList is the answer of a list of leads: a page of them, or the newest ones alone.
+type leadList struct {
+	page   *Paginated[parley.Lead]
+	newest []parley.Lead
+}
+
+// AnyOf are the shapes of the answer.
+func (leadList) AnyOf() []reflect.Type {
+	return []reflect.Type{reflect.TypeFor[Paginated[parley.Lead]](), reflect.TypeFor[[]parley.Lead]()}
+}
+
+func (l leadList) MarshalJSON() ([]byte, error) {
+	if l.page != nil {
+		return json.Marshal(l.page)
 	}
+	return json.Marshal(l.newest)
+}
+
+// newestLeads is how many leads a list without pages has.
+const newestLeads = 1000
+
+func (a *API) listLeads(ctx context.Context, r *request, in *leadQuery) (leadList, error) {
+	if err := a.ownFilters(ctx, r, 0, in.CampaignID); err != nil {
+		return leadList{}, err
+	}
+	whole := !named(r, "page") && !named(r, "per_page")
 	p := in.page(15)
+	if whole {
+		p = store.Page{Size: newestLeads, Below: store.First}
+	}
 	list, total, err := a.DB.Leads(ctx, r.UserID(), in.filter(), p)
-	if err != nil {
-		return nil, err
+	if err != nil || whole {
+		return leadList{newest: list}, err
 	}
 	e := envelope(a, r.Request, list, total, p)
-	return &e, nil
+	return leadList{page: &e}, nil
 }
 
 func (a *API) getLead(ctx context.Context, r *request, in *byID) (*parley.Lead, error) {

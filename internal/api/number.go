@@ -142,12 +142,16 @@ func (a *API) deleteNumber(ctx context.Context, r *request, in *byID) (*notice, 
 	return &notice{"Phone number deleted successfully"}, a.Numbers.Give(ctx, r.UserID(), in.ID)
 }
 
-func (a *API) getRoute(ctx context.Context, r *request, in *byID) (*data[*parley.NumberRoute], error) {
+type numberRouteData struct {
+	Data *parley.NumberRoute `json:"data" doc:"null: its assistant takes every call."`
+}
+
+func (a *API) getRoute(ctx context.Context, r *request, in *byID) (*numberRouteData, error) {
 	n, err := a.DB.Number(ctx, r.UserID(), in.ID)
 	if err != nil {
 		return nil, err
 	}
-	return &data[*parley.NumberRoute]{n.Route}, nil
+	return &numberRouteData{n.Route}, nil
 }
 
 type numberRoute struct {

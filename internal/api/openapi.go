@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"html/template"
+	"maps"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -98,11 +99,11 @@ func (o *routed) describe(s *form.Schemas) object {
 		content[o.Stream] = object{"schema": object{"type": "string"}}
 	}
 	status := strconv.Itoa(max(o.Status, http.StatusOK))
-	failed := object{"application/json": object{"schema": o.Family.schema(s)}}
+	failed := func(code int) object { return object{"application/json": object{"schema": o.failure(s, code)}} }
 	responses := object{status: object{"description": "Done.", "content": content},
-		"default": object{"description": "Failed, in the shape of this family of operations.", "content": failed}}
+		"default": object{"description": "Failed, in the shape of this family of operations.", "content": failed(0)}}
 	for _, code := range o.refusals() {
-		responses[strconv.Itoa(code)] = object{"description": refusals[code], "content": failed}
+		responses[strconv.Itoa(code)] = object{"description": refusals[code], "content": failed(code)}
 	}
 	d["responses"] = responses
 	return d
@@ -183,33 +184,54 @@ func (o *routed) body(s *form.Schemas) object {
 	return content
 }
 
-// schema is the shape of a family's failures: its own, and those that are the same everywhere.
-func (f family) schema(s *form.Schemas) object {
-	text := object{"type": "string"}
-	shape := func(props object, required ...string) object {
-		return object{"type": "object", "properties": props, "required": required}
-	}
-	common := object{"anyOf": []any{
-		shape(object{"message": text, "errors": s.Output(reflect.TypeFor[parley.Fields]())}, "message", "errors"),
-		shape(object{"message": text, "retry_after": object{"type": "integer"}}, "message"),
-	}}
-	name, own := "Failure", object(nil)
-	switch f {
-	case bare:
-		name, own = "FailureError", shape(object{"error": text}, "error")
+// failure is the shape of an operation's failures with a status, 0 standing for those that are not listed. Shapes are
+// plain objects: code generators can't tell the variants of a union apart.
+func (o *routed) failure(s *form.Schemas, code int) object {
+	text, no := object{"type": "string"}, object{"type": "boolean", "const": false}
+	props := object{"message": text, "errors": s.Output(reflect.TypeFor[parley.Fields]()), "retry_after": object{"type": "integer"}}
+	common := func() object { return component(s, "Failure", props, "message") }
+	name, own, required := "FailureError", object{"error": text, "message": text}, []string{"error"}
+	switch o.Family {
+	case messages:
+		return common()
 	case statuses:
-		name, own = "FailureStatus", shape(object{"status": object{"const": false}, "error": text}, "status", "error")
+		name, own, required = "FailureStatus", object{"status": no, "error": text}, []string{"status", "error"}
 	case whatsApp:
-		name, own = "FailureWhatsApp", shape(object{"success": object{"const": false}, "error": text,
-			"error_code": text}, "success", "error", "error_code")
+		name, own, required = "FailureWhatsApp", object{"success": no, "error": text, "error_code": text},
+			[]string{"success", "error", "error_code"}
 	case successes:
-		name, own = "FailureSuccess", shape(object{"success": object{"const": false}, "message": text}, "success",
-			"message")
+		name, own, required = "FailureSuccess", object{"success": no, "message": text}, []string{"success", "message"}
 	}
-	if own != nil {
-		common["anyOf"] = append([]any{own}, common["anyOf"].([]any)...)
+	switch code {
+	case http.StatusTooManyRequests:
+		return common()
+	case http.StatusUnauthorized:
+		if o.Access == user || o.Family != statuses {
+			return common()
+		}
+	case http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType:
+		if o.Family != statuses {
+			return common()
+		}
+	case http.StatusConflict:
+		if o.Family == whatsApp || o.Family == successes {
+			return common()
+		}
+	case 0, http.StatusUnprocessableEntity: // the family's own, or fields
+		whole := maps.Clone(props)
+		maps.Copy(whole, own)
+		return component(s, name+"OrFields", whole)
 	}
-	s.Components[name] = common
+	return component(s, name, own, required...)
+}
+
+// component puts the schema of an object under a name.
+func component(s *form.Schemas, name string, props object, required ...string) object {
+	sc := object{"type": "object", "properties": props, "minProperties": 1}
+	if len(required) > 0 {
+		sc["required"] = required
+	}
+	s.Components[name] = sc
 	return object{"$ref": "#/components/schemas/" + name}
 }
 

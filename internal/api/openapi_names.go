@@ -5,7 +5,7 @@ package api
 // are named by their argument and what stands here ("[]" where the argument is a list).
 var schemaNames = map[string]string{
 	"Paginated": "Page", "messageData": "Response", "messageData[]": "ListResponse", "data": "Data",
-	"data[]": "List", "dataOf": "Data",
+	"data[]":   "List",
 	"dataList": "List", "listOf": "List",
 
 	"Account": "SessionUser", "AiState": "AIState", "Assignable": "AssignableNumber",
@@ -13,7 +13,7 @@ var schemaNames = map[string]string{
 	"DocumentInput": "NewDocument", "DocumentName": "Document", "Endpoint": "WebhookEndpoint",
 	"Erased": "ErasedCustomer", "EventCampaign": "CampaignName",
 	"EventLead": "LeadSummary", "FullConversation": "ConversationWithHistory", "FullDelivery": "DeliveryWithLog",
-	"Key": "APIKey", "KeyList": "APIKeyList",
+	"Group": "AssistantGroup", "Key": "APIKey", "KeyList": "APIKeyList",
 	"CreatedKey": "CreatedAPIKey", "LeadChange": "Lead", "None": "Empty", "Notice": "MessageOnly",
 	"Offer": "PurchasableNumber", "Outbound": "OutboundAssistant",
 	"Result": "ToolTestResult", "Rotated": "RotatedWebhookSecret", "SavedEndpoint": "SavedWebhookEndpoint",

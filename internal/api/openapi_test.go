@@ -1,7 +1,9 @@
 package api_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,5 +83,98 @@ func TestDocsPage(t *testing.T) {
 	}
 	if !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Error("no content security policy")
+	}
+}
+
+// Code generators can use the reference: the variants of every union differ in their JSON type, so that they can be told
+// apart without a discriminator; no answer of a success is null, nor is the data in it; and failures are plain objects.
+func TestReferenceForGenerators(t *testing.T) {
+	h := lite(t, func(c *api.Config) { c.Signup = true })
+	var doc map[string]any
+	if err := json.Unmarshal(h.get("/openapi.json", status(200)).body, &doc); err != nil {
+		t.Fatal(err)
+	}
+	schemas := doc["components"].(map[string]any)["schemas"].(map[string]any)
+	resolved := func(v any) map[string]any {
+		sc, _ := v.(map[string]any)
+		for ref, _ := sc["$ref"].(string); ref != ""; ref, _ = sc["$ref"].(string) {
+			sc = schemas[strings.TrimPrefix(ref, "#/components/schemas/")].(map[string]any)
+		}
+		return sc
+	}
+	kinds := func(v any) (list []string) {
+		switch typ := resolved(v)["type"].(type) {
+		case string:
+			list = []string{typ}
+		case []any:
+			for _, one := range typ {
+				list = append(list, one.(string))
+			}
+		}
+		return list
+	}
+	nullable := func(v any) bool {
+		sc := resolved(v)
+		union, _ := sc["anyOf"].([]any)
+		return slices.Contains(kinds(v), "null") || slices.ContainsFunc(union, func(v any) bool { return slices.Contains(kinds(v), "null") })
+	}
+	var walk func(at string, v any)
+	walk = func(at string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			if v["oneOf"] != nil {
+				t.Errorf("%s: oneOf", at)
+			}
+			union, _ := v["anyOf"].([]any)
+			seen := map[string]bool{}
+			for _, variant := range union {
+				for _, kind := range kinds(variant) {
+					if kind == "integer" {
+						kind = "number"
+					}
+					if seen[kind] {
+						t.Errorf("%s: two variants are of type %s", at, kind)
+					}
+					seen[kind] = true
+				}
+				if len(kinds(variant)) == 0 {
+					t.Errorf("%s: a variant has no type: %v", at, variant)
+				}
+			}
+			for k, e := range v {
+				walk(at+"/"+k, e)
+			}
+		case []any:
+			for i, e := range v {
+				walk(fmt.Sprintf("%s/%d", at, i), e)
+			}
+		}
+	}
+	walk("paths", doc["paths"])
+	walk("schemas", schemas)
+	count := 0
+	for path, item := range doc["paths"].(map[string]any) {
+		for method, o := range item.(map[string]any) {
+			for code, r := range o.(map[string]any)["responses"].(map[string]any) {
+				at := method + " " + path + " " + code
+				content, _ := r.(map[string]any)["content"].(map[string]any)["application/json"].(map[string]any)
+				sc := content["schema"]
+				if !strings.HasPrefix(code, "2") {
+					if got := kinds(sc); len(got) != 1 || got[0] != "object" || resolved(sc)["properties"] == nil {
+						t.Errorf("%s is no plain object: %v", at, resolved(sc))
+					}
+					continue
+				}
+				count++
+				props, _ := resolved(sc)["properties"].(map[string]any)
+				data, has := props["data"]
+				if nullable(sc) || has && nullable(data) && path != "/user/phone-numbers/routes/{id}" {
+					t.Errorf("%s may be null", at)
+				}
+			}
+		}
+	}
+	if count < 200 {
+		t.Errorf("%d answers were looked at", count)
 	}
 }

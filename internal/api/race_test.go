@@ -165,19 +165,19 @@ func TestQueriesPerRequest(t *testing.T) {
 			}{
 				{"GET", "/user/me", "", 1}, // the credential
 				{"GET", "/user/assistants/languages", "", 1},
-				{"GET", "/user/assistants/get?per_page=1", "", 4},
-				{"GET", "/user/assistants/get?per_page=100", "", 4},
-				{"GET", "/user/assistants/get?per_page=100&page=2", "", 4},
+				{"GET", "/user/assistants/get?per_page=1", "", 5},
+				{"GET", "/user/assistants/get?per_page=100", "", 5},
+				{"GET", "/user/assistants/get?per_page=100&page=2", "", 5},
 				{"GET", "/user/assistants/get?page=99", "", 2},
-				{"GET", "/user/assistants", "", 3},
-				{"GET", "/user/assistants/outbound", "", 3},
+				{"GET", "/user/assistants", "", 4},
+				{"GET", "/user/assistants/outbound", "", 4},
 				{"GET", "/user/tools", "", 2},
-				{"GET", one, "", 3},
-				{"GET", one + "/prompt-versions", "", 5},
+				{"GET", one, "", 4},
+				{"GET", one + "/prompt-versions", "", 6},
 				{"GET", "/user/assistants/phone-numbers", "", 3},
 				{"POST", "/user/tools", encode(toolBody()), 8},
-				{"PUT", one, `{"name":"Z"}`, 14},
-				{"PUT", one, `{}`, 10},
+				{"PUT", one, `{"name":"Z"}`, 16},
+				{"PUT", one, `{}`, 12},
 			} {
 				c.n.Store(0)
 				c.s = nil
@@ -217,7 +217,7 @@ func TestQueriesOfCampaigns(t *testing.T) {
 			one := fmt.Sprintf("/user/campaigns/%d", gone-1)
 			for path, most := range map[string]int64{"/user/campaigns": 3, one: 3, one + "/stats": 4,
 				"/user/leads?per_page=1": 5, "/user/leads?per_page=100": 5, "/user/leads?page=99": 3,
-				fmt.Sprintf("/user/leads?campaign_id=%d&status=created", gone-1): 7, "/user/blacklist": 2,
+				fmt.Sprintf("/user/leads?page=1&campaign_id=%d&status=created", gone-1): 7, "/user/blacklist": 2,
 				"/user/phone-numbers/all": 3, "/user/phone-numbers": 3, trunksAt: 2, "/user/sms?per_page=100": 3} {
 				c.n.Store(0)
 				c.s = nil

@@ -33,6 +33,8 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		GET /user/analytics
 		GET /user/assistants
 		GET /user/assistants/get
+		GET /user/folders
+		GET /user/labels
 		GET /user/assistants/outbound
 		GET /user/assistants/languages
 		GET /user/assistants/voices
@@ -119,6 +121,18 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 	parley.RoleEditor: `
 		POST /user/assistant
 		POST /user/assistants
+		POST /user/folder
+		POST /user/folders
+		PUT /user/folder/{id}
+		PUT /user/folders/{id}
+		DELETE /user/folder/{id}
+		DELETE /user/folders/{id}
+		POST /user/label
+		POST /user/labels
+		PUT /user/label/{id}
+		PUT /user/labels/{id}
+		DELETE /user/label/{id}
+		DELETE /user/labels/{id}
 		PUT /user/assistant/{id}
 		PATCH /user/assistant/{id}
 		DELETE /user/assistant/{id}

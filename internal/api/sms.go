@@ -12,7 +12,7 @@ import (
 
 func (a *API) smsRoutes() {
 	const tag, missing = "SMS", "SMS not found"
-	handle(a, op{Method: "POST", Path: "/user/sms", Name: "sendSMS", Tag: tag, Status: 201, Idempotent: true,
+	handle(a, op{Method: "POST", Path: "/user/sms", Name: "sendSMS", Tag: tag, Idempotent: true,
 		Failure: "Failed to send SMS", Summary: "Send a text message from one of your numbers"}, a.sendSMS)
 	handle(a, op{Method: "GET", Path: "/user/sms", Name: "listSMS", Tag: tag, Summary: "List text messages"}, a.listSMS)
 	handle(a, op{Method: "GET", Path: "/user/sms/{id}", Name: "getSMS", Tag: tag, NotFound: missing,

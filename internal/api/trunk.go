@@ -27,10 +27,6 @@ func (a *API) trunkRoutes() {
 		NotFound: missing, Summary: "Place a test call over the trunk, and report how it went"}, a.tryTrunk)
 }
 
-type dataOf[T any] struct {
-	Data T `json:"data"`
-}
-
 func (a *API) listTrunks(ctx context.Context, r *request, _ *none) (*listOf[parley.Trunk], error) {
 	list, err := a.DB.Trunks(ctx, r.UserID())
 	for i := range list {
@@ -40,13 +36,13 @@ func (a *API) listTrunks(ctx context.Context, r *request, _ *none) (*listOf[parl
 	return &listOf[parley.Trunk]{list}, err
 }
 
-func (a *API) getTrunk(ctx context.Context, r *request, in *byID) (*dataOf[*parley.Trunk], error) {
+func (a *API) getTrunk(ctx context.Context, r *request, in *byID) (*data[*parley.Trunk], error) {
 	t, err := a.DB.Trunk(ctx, r.UserID(), in.ID)
 	if err != nil {
 		return nil, err
 	}
 	a.Calls.Registered(t)
-	return &dataOf[*parley.Trunk]{t.For(r.Who.Role())}, nil
+	return &data[*parley.Trunk]{t.For(r.Who.Role())}, nil
 }
 
 func (a *API) createTrunk(ctx context.Context, r *request, _ *none) (*keptTrunk, error) {
@@ -120,7 +116,7 @@ func (a *API) checkTrunk(ctx context.Context, r *request, in *checkQuery) (*trun
 	if wrong != nil {
 		reason := wrong.Error()
 		out.Error = &reason
-	} else {
+	} else if health.OptionsMS > 0 {
 		out.OptionsMS = &health.OptionsMS
 	}
 	return out, nil

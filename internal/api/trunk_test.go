@@ -24,16 +24,21 @@ func TestTrunkLife(t *testing.T) {
 		h.get(trunksAt, status(200)).is(`{"data":[]}`)
 		made := h.post(trunksAt, trunkBody(), status(201)).json()
 		trunk := made["data"].(map[string]any)
-		want := []string{"allowed_inbound_ips", "codecs", "created_at", "hide_caller_id", "id", "inbound_authorization_type", "name",
-			"outbound_proxy", "phone_number", "phone_number_id", "register",
-			"registered", "sip_address", "sip_headers", "sip_username", "srtp", "tls_ca", "transport", "updated_at"}
+		want := []string{"allowed_inbound_ips", "called_number_from", "codecs", "contact_domain", "country_code", "created_at", "from_domain",
+			"from_user", "hide_caller_id", "id", "identity_header", "inbound_authorization_type", "inbound_hosts", "name", "nickname", "numbers",
+			"options", "outbound_proxy", "phone_number", "phone_number_id", "prefix", "preset", "register", "registered", "rtp_source",
+			"sip_address", "sip_calling_format", "sip_headers", "sip_trunk_type", "sip_username", "srtp", "tls_ca", "transport", "updated_at",
+			"user_phone"}
 		if made["message"] != "SIP trunk created successfully" || !slices.Equal(keys(trunk), want) {
 			t.Errorf("made %v", made)
 		}
 		for k, v := range map[string]string{"transport": "udp", "srtp": "off", "register": "false",
 			"registered": "false", "inbound_authorization_type": "auth",
 			"allowed_inbound_ips": "[]", "outbound_proxy": "<nil>", "phone_number": "+493012345678",
-			"sip_address": "192.168.1.10:5070", "sip_username": "parley"} {
+			"sip_address": "192.168.1.10:5070", "sip_username": "parley", "nickname": "<nil>", "sip_trunk_type": "number", "numbers": "[]",
+			"country_code": "DE", "sip_calling_format": "+e164", "prefix": "", "from_user": "number", "from_domain": "<nil>",
+			"contact_domain": "<nil>", "user_phone": "false", "identity_header": "pai", "called_number_from": "[]", "inbound_hosts": "[]",
+			"rtp_source": "<nil>", "options": "true", "preset": "<nil>"} {
 			if got := fmt.Sprint(trunk[k]); got != v {
 				t.Errorf("%s is %s, want %s", k, got, v)
 			}

@@ -78,7 +78,13 @@ func (d *Studio) change(ctx context.Context, tx *store.Tx, userID, id int64, bod
 	if err := d.check(ctx, tx.Query, userID, old, &a, fields); err != nil {
 		return err
 	}
-	if reflect.DeepEqual(old, &a) {
+	if !same(old.FolderID, a.FolderID) && (old.FolderID != nil || a.FolderID != nil) || !slices.Equal(old.LabelIDs, a.LabelIDs) {
+		if err := tx.FileAssistant(ctx, userID, &a); err != nil {
+			return err
+		}
+	}
+	before := *old
+	if before.FolderID, before.LabelIDs = a.FolderID, a.LabelIDs; reflect.DeepEqual(&before, &a) {
 		return nil
 	}
 	return tx.SaveAssistant(ctx, userID, old, &a)
@@ -94,8 +100,8 @@ func (d *Studio) Get(ctx context.Context, userID, id int64) (*parley.Assistant, 
 }
 
 // Page returns a page of the user's assistants, completed.
-func (d *Studio) Page(ctx context.Context, userID int64, p store.Page) ([]parley.Assistant, int, error) {
-	list, total, err := d.DB.AssistantPage(ctx, userID, p)
+func (d *Studio) Page(ctx context.Context, userID int64, f store.AssistantFilter, p store.Page) ([]parley.Assistant, int, error) {
+	list, total, err := d.DB.AssistantPage(ctx, userID, f, p)
 	for i := range list {
 		d.Complete(&list[i])
 	}
@@ -209,6 +215,7 @@ func (d *Studio) check(ctx context.Context, q store.Query, userID int64, old, a 
 		}
 	}
 	a.Check(facts, &fields)
+	slices.Sort(a.LabelIDs)
 	a.Tools = slices.DeleteFunc(a.Tools, func(t parley.AssistantTool) bool { return t.Type == parley.MidCall })
 	return fields.Err()
 }

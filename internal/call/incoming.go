@@ -252,14 +252,14 @@ func (d *Center) inCharge(ctx context.Context, r *reception) (*parley.Assistant,
 	return a, err
 }
 
-// called is the number that was called: the trunk's own, or a rented one reached over the carrier.
+// called is the number that was called: one of the trunk's, or a rented one reached over the carrier.
 func (d *Center) called(ctx context.Context, in Arrival) (*parley.Number, error) {
 	if in.TrunkID != 0 {
 		t, err := d.DB.AnyTrunk(ctx, in.TrunkID)
 		if err != nil {
 			return nil, err
 		}
-		return d.DB.Number(ctx, t.UserID, t.PhoneNumberID)
+		return d.DB.TrunkNumber(ctx, t, in.To)
 	}
 	to, ok := normalize(in.To)
 	if !ok {

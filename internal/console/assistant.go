@@ -16,8 +16,18 @@ func assistantPath(id int64, more string) string {
 
 // listQuery is what a list page is asked for.
 type listQuery struct {
-	Q    string `query:"q" maxLength:"255"`
-	Page int    `query:"page" minimum:"1" maximum:"2147483648"`
+	Q      string `query:"q" maxLength:"255"`
+	Folder int64  `query:"folder" minimum:"1"` // of assistants, as Label
+	Label  int64  `query:"label" minimum:"1"`
+	Page   int    `query:"page" minimum:"1" maximum:"2147483648"`
+}
+
+// chosen is the value of a choice by id.
+func chosen(id int64) string {
+	if id == 0 {
+		return ""
+	}
+	return strconv.FormatInt(id, 10)
 }
 
 // pageSize is how many rows a list page has.
@@ -53,28 +63,29 @@ func (c *Console) assistantList(r *request) (*answer, error) {
 		return see("/assistants"), nil
 	}
 	p := store.Page{Number: q.Page, Size: pageSize}
-	list, total, err := c.assistantsNamed(r, q.Q, p)
+	list, total, err := c.assistantsFound(r, &q, p)
 	if err != nil {
 		return nil, err
 	}
-	at := func(n int) string {
-		v := url.Values{}
-		set(v, "q", q.Q)
-		return address("/assistants", v, n)
+	g, err := c.groups(r)
+	if err != nil {
+		return nil, err
 	}
+	at := func(n int) string { return address("/assistants", q.narrowed(), n) }
 	if len(list) == 0 && total > 0 { // beyond the end, as after the last one of a page was deleted
 		return see(at((total + pageSize - 1) / pageSize)), nil
 	}
-	return show("Assistants", assistantList(c.Catalog.Language, list, q, total, at)), nil
+	return show("Assistants", assistantList(c.Catalog.Language, list, g, q, total, at)), nil
 }
 
-// assistantsNamed is a page of the user's assistants whose name contains some text.
-func (c *Console) assistantsNamed(r *request, text string, p store.Page) ([]parley.Assistant, int, error) {
-	if text == "" {
-		return c.Assistants.Page(r.Context(), r.UserID(), p)
+// assistantsFound is a page of the user's assistants that are asked for.
+func (c *Console) assistantsFound(r *request, q *listQuery, p store.Page) ([]parley.Assistant, int, error) {
+	f := store.AssistantFilter{FolderID: q.Folder, LabelID: q.Label}
+	if q.Q == "" {
+		return c.Assistants.Page(r.Context(), r.UserID(), f, p)
 	}
-	text = strings.ToLower(text)
-	list, total, err := c.DB.AssistantsNamed(r.Context(), r.UserID(),
+	text := strings.ToLower(q.Q)
+	list, total, err := c.DB.AssistantsNamed(r.Context(), r.UserID(), f,
 		func(name string) bool { return strings.Contains(strings.ToLower(name), text) }, p)
 	for i := range list {
 		c.Assistants.Complete(&list[i])

@@ -120,6 +120,14 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 	if err != nil {
 		t.Fatal(err)
 	}
+	folder, err := h.Assistants.CreateGroup(t.Context(), u.ID, parley.Folder, map[string]any{"name": name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	label, err := h.Assistants.CreateGroup(t.Context(), u.ID, parley.Label, map[string]any{"name": name, "color": "red"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	conv := h.talk(t, a, parley.TestConversation).ID
 	note, err := h.Chat.AddNote(t.Context(), u.ID, conv, name, name)
 	if err != nil {
@@ -151,7 +159,7 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 		"/numbers/caller-id/": id(h.askCallerID(t, u, "+4930901820")),
 		"/trunks/":            id(h.trunk(t, u, name, "+4930901822").ID), "/whatsapp/": id(h.sender(t, u)),
 		"/webhooks/": id(h.delivery(t, u, a).ID), "/webhooks/settings/test/": id(a.ID),
-		"/keys/": id(h.key(t, u)), "document": id(d.ID)}
+		"/keys/": id(h.key(t, u)), "document": id(d.ID), "/folders/": id(folder.ID), "/labels/": id(label.ID)}
 }
 
 // examined is a test of the assistant's with a run that failed.

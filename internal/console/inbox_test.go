@@ -52,7 +52,7 @@ func TestInbox(t *testing.T) {
 		v.get("/conversations?" + query).moved("/conversations")
 	}
 	v.get("/conversations?page=7").moved("/conversations")
-	foreign, _, err := h.DB.AssistantPage(t.Context(), other.ID, store.Page{Number: 1, Size: 1})
+	foreign, _, err := h.DB.AssistantPage(t.Context(), other.ID, store.AssistantFilter{}, store.Page{Number: 1, Size: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

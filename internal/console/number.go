@@ -152,7 +152,7 @@ func (c *Console) numberForm(r *request, n *parley.Number, f *fields) (*numberFo
 			return nil, err
 		}
 		for _, t := range trunks {
-			if t.PhoneNumberID == n.ID {
+			if t.PhoneNumberID == n.ID || n.TrunkID != nil && *n.TrunkID == t.ID {
 				out.trunk = t.ID
 			}
 		}

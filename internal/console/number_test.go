@@ -142,7 +142,7 @@ func TestTrunks(t *testing.T) {
 	form["register"] = []string{"0", "1"}
 	form.Set("inbound_authorization_type", "ip")
 	form.Set("allowed_inbound_ips", "192.0.2.0/24\r\n2001:db8::1")
-	for field, bad := range map[string]string{"name": "", "phone_number": "123", "sip_address": "no host!",
+	for field, bad := range map[string]string{"name": strings.Repeat("x", 256), "phone_number": "123", "prefix": "abc", "from_domain": "a b", "sip_address": "no host!",
 		"sip_username": "a b", "transport": "sctp", "srtp": "x",
 		"inbound_authorization_type": "none", "sip_password": "", "outbound_proxy": ":", "allowed_inbound_ips": ""} {
 		f := url.Values{}

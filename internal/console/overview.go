@@ -106,7 +106,7 @@ func (c *Console) overviewPage(r *request) (*answer, error) {
 		return nil, err
 	}
 	if o.quiet() {
-		some, _, err := c.DB.AssistantPage(r.Context(), r.UserID(), store.Page{Number: 1, Size: 1})
+		some, _, err := c.DB.AssistantPage(r.Context(), r.UserID(), store.AssistantFilter{}, store.Page{Number: 1, Size: 1})
 		if err != nil {
 			return nil, err
 		}

@@ -46,7 +46,7 @@ func (c *Console) providers(r *request) (*providers, error) {
 		p.model = &m[0]
 	}
 	if p.model != nil && p.builtIn == 0 {
-		some, _, err := c.DB.AssistantPage(r.Context(), r.UserID(), store.Page{Number: 1, Size: 1})
+		some, _, err := c.DB.AssistantPage(r.Context(), r.UserID(), store.AssistantFilter{}, store.Page{Number: 1, Size: 1})
 		if err != nil {
 			return nil, err
 		}

@@ -50,6 +50,8 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		GET /alerts
 		GET /alerts/{id}
 		GET /assistants
+		GET /folders
+		GET /labels
 		GET /assistants.csv
 		GET /numbers.csv
 		GET /do-not-call.csv
@@ -132,6 +134,16 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		POST /alerts/{id}/delete
 		GET /assistants/new
 		POST /assistants/new
+		GET /assistants/{id}/groups
+		POST /assistants/{id}/groups
+		POST /folders
+		GET /folders/{id}
+		POST /folders/{id}
+		POST /folders/{id}/delete
+		POST /labels
+		GET /labels/{id}
+		POST /labels/{id}
+		POST /labels/{id}/delete
 		POST /assistants/import
 		GET /assistants/{id}/export
 		POST /assistants/{id}/duplicate

@@ -50,6 +50,18 @@ func (t *trunkForm) transportHelp() string {
 	return "TLS: " + t.overTLS
 }
 
+// talks says whether the provider wants something that most do not, or a setting of how it is talked to is wrong.
+func (t *trunkForm) talks() bool {
+	var usual parley.TrunkManners
+	form.Defaults(&usual)
+	for name, v := range treeOf(&usual) {
+		if t.wrong(name) != "" || t.text(name) != textOf(v) {
+			return true
+		}
+	}
+	return t.wrong("nickname") != "" || t.wrong("country_code") != ""
+}
+
 func (t *trunkForm) path(more string) string {
 	if t.id == 0 {
 		return "/trunks/new"
@@ -161,6 +173,8 @@ func (c *Console) trunkCheck(r *request) (*answer, error) {
 	switch {
 	case wrong != nil:
 		f.checked = firstUpper(wrong.Error())
+	case health.OptionsMS == 0:
+		f.checked = "The trunk was not asked: OPTIONS are turned off."
 	case t.Register && !health.Registered:
 		f.checked = fmt.Sprintf("The trunk answers (%d ms), but we are not registered with it: look at the user name and the password.", health.OptionsMS)
 	case t.Register:

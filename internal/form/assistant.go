@@ -30,6 +30,9 @@ func Assistants(tree map[string]any, t reflect.Type, id func(uuid string) (int64
 			}
 			for _, item := range v {
 				if obj, ok := item.(map[string]any); ok && err == nil {
+					if fd.inline != "" {
+						unfold(obj, fd.inline)
+					}
 					err = Assistants(obj, fd.typ.Elem(), id)
 				}
 			}

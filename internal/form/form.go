@@ -2,7 +2,8 @@
 // and reports every field that fails in the contract's words. The tags are those of the API reference (huma's):
 // required, minLength, maxLength, minimum, maximum, enum, pattern (with must: what to say), format (http-url, origin,
 // country, date, email, phone, timezone; assistant on an id, variables on a map), maxItems, uniqueItems, maxProperties,
-// default, readOnly; so that one line says, enforces and documents a rule. A wrong JSON type is that field's error,
+// default, readOnly, inline (on a list: its items may hold their fields in an object of that name); so that one line
+// says, enforces and documents a rule. A wrong JSON type is that field's error,
 // but for what clients of this API are used to: the digits of an integer in a string, 0 and 1 (also as strings) for a
 // boolean, and any scalar as the value of a variable. Strings are trimmed, unless they are tagged trim:"off".
 package form
@@ -101,6 +102,12 @@ func bindValue(name string, raw any, v reflect.Value, r *rules, f *parley.Fields
 		bindValue(name, raw, p.Elem(), r, f)
 		if len(*f) == n {
 			v.Set(p)
+		}
+		return
+	}
+	if own, ok := v.Addr().Interface().(interface{ BindJSON(raw any) (must string) }); ok {
+		if must := own.BindJSON(raw); must != "" {
+			f.Add(name, "%s", must)
 		}
 		return
 	}
@@ -278,6 +285,9 @@ func bindSlice(name string, raw any, v reflect.Value, r *rules, f *parley.Fields
 	for i, item := range list {
 		at, elem := name+"."+strconv.Itoa(i), reflect.New(v.Type().Elem()).Elem()
 		if obj, ok := item.(map[string]any); ok && elem.Kind() == reflect.Struct {
+			if r.inline != "" && !unfold(obj, r.inline) {
+				f.Add(at+"."+r.inline, "must be an object.")
+			}
 			setDefaults(elem)
 			bindStruct(at+".", obj, elem, true, f)
 		} else if item == nil {
@@ -296,6 +306,21 @@ func bindSlice(name string, raw any, v reflect.Value, r *rules, f *parley.Fields
 	if len(*f) == failed {
 		v.Set(out)
 	}
+}
+
+// unfold moves the fields of an object that obj holds under a name into obj, which keeps those it has itself. It is
+// false where what obj holds there is no object.
+func unfold(obj map[string]any, name string) bool {
+	inner, ok := obj[name].(map[string]any)
+	for k, v := range inner {
+		if _, has := obj[k]; !has {
+			obj[k] = v
+		}
+	}
+	if ok {
+		delete(obj, name)
+	}
+	return obj[name] == nil
 }
 
 func bindMap(name string, raw any, v reflect.Value, r *rules, f *parley.Fields) {

@@ -24,6 +24,7 @@ type rules struct {
 	pattern                 *regexp.Regexp
 	must, format            string
 	reads                   string // phone or transfer: telephone numbers as people write them (Phones)
+	inline                  string // of a list: items may hold their fields in an object of this name
 }
 
 type field struct {
@@ -97,7 +98,7 @@ func read(tag reflect.StructTag) rules {
 		minLength: count("minLength"), maxLength: count("maxLength"), maxItems: count("maxItems"),
 		maxProperties: count("maxProperties"),
 		minimum:       bound("minimum"), maximum: bound("maximum"), format: tag.Get("format"), must: tag.Get("must"),
-		reads: tag.Get("reads"),
+		reads: tag.Get("reads"), inline: tag.Get("inline"),
 	}
 	if r.format == "phone" {
 		r.reads = "phone"

@@ -77,10 +77,13 @@ func (s *Schemas) schema(t reflect.Type, r role) object {
 	case rawType:
 		return object{}
 	}
-	if union, ok := reflect.Zero(t).Interface().(interface{ AnyOf() []reflect.Type }); ok {
+	if union, ok := reflect.Zero(t).Interface().(interface{ AnyOf() []reflect.Type }); ok && t.Kind() != reflect.Pointer {
 		list := []any{}
 		for _, t := range union.AnyOf() {
 			list = append(list, s.schema(t, r))
+		}
+		if len(list) == 1 {
+			return list[0].(object)
 		}
 		return object{"anyOf": list}
 	}
@@ -201,6 +204,8 @@ func (s *Schemas) object(t reflect.Type, r role) object {
 		fd := field{rules: read(sf.Tag), typ: sf.Type, def: sf.Tag.Get("default")}
 		p := s.schema(sf.Type, r)
 		switch {
+		case r == outgoing && fd.required && sf.Type.Kind() == reflect.Pointer: // it is always there
+			p = s.schema(sf.Type.Elem(), r)
 		case r != outgoing && !fd.required: // null clears
 			p = nullable(p)
 		case r == outgoing && (sf.Type == timeType || sf.Type == dateTimeType) && contains(always, name):

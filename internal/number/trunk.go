@@ -86,7 +86,7 @@ func (d *Pool) check(ctx context.Context, userID int64, t *parley.TrunkInput, pa
 	if err := d.Place(ctx, &t.Trunk); err != nil {
 		var wrong parley.Fields
 		field := "sip_address"
-		if t.OutboundProxy != nil {
+		if t.OutboundProxy.Address() != "" {
 			field = "outbound_proxy"
 		}
 		wrong.AddText(field, err.Error())
@@ -97,20 +97,30 @@ func (d *Pool) check(ctx context.Context, userID int64, t *parley.TrunkInput, pa
 
 // laid lays what was sent over a trunk, and judges the whole by its own rules.
 func (d *Pool) laid(t *parley.TrunkInput, password bool, lay Lay) (sent bool, err error) {
-	wrong, sent := lay(t)
+	var wrong parley.Fields
+	t.Lay(func() { wrong, sent = lay(t) })
 	t.Check(t.SIPPassword != "" || !sent && password, &d.Trunks, &wrong)
 	return sent, wrong.Err()
 }
 
-// notOthers refuses a user name that is somebody else's phone number: it would be a call's to them that a trunk
-// answers to.
+// notOthers refuses a user name, or an extension, that is somebody else's phone number: it would be a call's to them
+// that a trunk answers to.
 func notOthers(ctx context.Context, tx *store.Tx, userID int64, t *parley.Trunk) error {
-	others, err := tx.OthersNumber(ctx, userID, t.Meant())
-	if err != nil || !others {
+	var wrong parley.Fields
+	check := func(field, name, text string) error {
+		others, err := tx.OthersNumber(ctx, userID, t.Meant(name))
+		if err == nil && others {
+			wrong.AddText(field, text)
+		}
 		return err
 	}
-	var wrong parley.Fields
-	wrong.AddText("sip_username", "The user name is somebody else's phone number on this server.")
+	err := check("sip_username", t.SIPUsername, "The user name is somebody else's phone number on this server.")
+	if err == nil && t.Extension() {
+		err = check("phone_number", t.PhoneNumber, "The extension is somebody else's phone number on this server.")
+	}
+	if err != nil {
+		return err
+	}
 	return wrong.Err()
 }
 

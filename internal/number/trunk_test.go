@@ -117,7 +117,7 @@ func TestTrunkRules(t *testing.T) {
 		}
 	}
 	h.pool.Trunks = parley.TrunkRules{IPv4: 24, IPv6: 48, Carrier: "SIP.Carrier.example:5060"}
-	proxy := "sip.carrier.example"
+	proxy := parley.ProxyAddress("sip.carrier.example")
 	for want, c := range map[string]func(*parley.TrunkInput){
 		"sip_address":    func(t *parley.TrunkInput) { t.SIPAddress = "sip.carrier.EXAMPLE.:5070" },
 		"outbound_proxy": func(t *parley.TrunkInput) { t.OutboundProxy = &proxy },

@@ -31,6 +31,9 @@ func (s *Server) Check(ctx context.Context, t Trunk) (Health, error) {
 		return health, parley.Shutdown
 	}
 	defer s.leave()
+	if t.Silent {
+		return s.unasked(t, health)
+	}
 	asking, cancel := context.WithTimeoutCause(ctx, s.asking, errSlow)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
@@ -58,6 +61,20 @@ func (s *Server) Check(ctx context.Context, t Trunk) (Health, error) {
 	if t.Register && !health.Registered {
 		return health, s.unregistered(t.ID)
 	}
+	return health, nil
+}
+
+// unasked is the check of a trunk that is sent no OPTIONS: only its registration tells whether it is there.
+func (s *Server) unasked(t Trunk, health Health) (Health, error) {
+	if t.Register && !health.Registered {
+		return health, s.unregistered(t.ID)
+	}
+	x := &examination{s: s, t: &t}
+	x.note("options", parley.FindingNote, "The trunk is not asked whether it is there (options is false): a test call tells more.")
+	if t.Register {
+		x.note("registration", parley.FindingOK, "This server is registered with the trunk.")
+	}
+	health.Findings = x.found
 	return health, nil
 }
 

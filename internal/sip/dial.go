@@ -1,6 +1,7 @@
 package sip
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -104,13 +105,13 @@ func (a *attempt) describe(d *Dialling, h hop) {
 	s := l.server
 	l.trunk = t
 	host, port, _ := hostPort(t.Address)
-	to := sipgo.Uri{Scheme: "sip", User: escape(d.To), Host: host, Port: port}
-	from := sipgo.Uri{Scheme: "sip", User: escape(d.From), Host: host}
+	to := t.uri(t.dialled(d.To), host, port)
+	from := t.uri(t.caller(d.From), cmp.Or(t.FromDomain, host), 0)
 	l.local.uri, l.remote = from, name{uri: *to.Clone()}
 	l.remote.uri.Port = 0
 	l.hop, l.target, l.seq = h, to, 1
 	l.login = login{username: t.Username, password: t.Password}
-	l.contact = s.contact(escape(d.From), h)
+	l.contact = s.contactOf(t, escape(t.written(d.From)), h)
 	if d.Withheld {
 		l.local.uri, l.contact.User = nobody, nobody.User
 	}
@@ -128,7 +129,7 @@ func (a *attempt) describe(d *Dialling, h hop) {
 	able(a.invite)
 	a.every = s.config.Session
 	askTimer(a.invite, a.every, 0, false)
-	d.dress(a.invite, from)
+	d.dress(a.invite, t.uri(t.written(d.From), from.Host, 0))
 	a.offer = l.offer(d.codecs())
 	withSDP(a.invite, l.offerLocked(a.offer, directions["sendrecv"]))
 }

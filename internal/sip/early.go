@@ -35,7 +35,7 @@ func (a *attempt) listen(d *description) {
 		return
 	}
 	a.drained()
-	m := rtp.NewSession(l.socket, rate, l.server.config.Loose, silent{p})
+	m := rtp.NewSession(l.socket, rate, l.loose(), silent{p})
 	l.state.Lock()
 	agreed := agreement(d, l.shake(d, c))
 	l.state.Unlock()

@@ -67,7 +67,7 @@ func (h hop) transport() string { return string(h.way) }
 func (s *Server) try(ctx context.Context, t *Trunk, do func(h hop, patience time.Duration) error) error {
 	began := time.Now()
 	hops, err := s.hops(ctx, t)
-	if len(hops) > 1 {
+	if len(hops) > 1 && !t.Silent {
 		s.uses(t)
 	}
 	for i, h := range hops {

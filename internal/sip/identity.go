@@ -86,11 +86,10 @@ func (in *Invite) identify() {
 
 // called is a user part as a number, in the notation of the trunk's country too.
 func (in *Invite) called(user string) string {
-	home := ""
-	if in.Trunk != nil {
-		home = in.Trunk.Number
+	if in.Trunk == nil {
+		return number(user, "")
 	}
-	return number(user, home)
+	return numberIn(user, in.Trunk.Number, in.Trunk.Country)
 }
 
 // asserted is who calls by what the trunk asserts, and whether they want that kept from the person called (RFC 3323).
@@ -198,7 +197,7 @@ func extensions(req *sipgo.Request) map[string]string {
 
 // dress adds to an INVITE what else it says. The network learns who calls, for it must know whom to charge.
 func (d *Dialling) dress(invite *sipgo.Request, from sipgo.Uri) {
-	invite.AppendHeader(sipgo.NewHeader("P-Asserted-Identity", "<"+from.String()+">"))
+	d.identity(invite, from)
 	if d.Withheld {
 		invite.AppendHeader(sipgo.NewHeader("Privacy", "id"))
 	}

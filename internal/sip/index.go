@@ -1,6 +1,7 @@
 package sip
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -15,7 +16,8 @@ import (
 
 // index holds the trunks in the form that incoming messages are matched against. It is never changed, only replaced.
 type index struct {
-	byTail   map[string][]*Trunk // by the last digits of their numbers
+	byTail   map[string][]owned  // by the last digits of their numbers
+	byInside map[string][]*Trunk // by extension
 	byName   map[string][]*Trunk // by user name
 	byID     map[int64]*Trunk
 	carriers []*Trunk                 // who have many numbers
@@ -24,21 +26,28 @@ type index struct {
 	hosts    map[netip.Addr]bool      // of trunks and proxies
 	homes    map[int64]netip.AddrPort // where the registrar of a trunk answers from, while we are registered
 	tokens   map[string]int64         // trunk by the user part of the contact that we registered
+	asking   bool                     // some trunk wants the number called from a part of its own choice
 }
 
 const tailDigits = 6
 
 func newIndex(trunks []Trunk) *index {
-	x := &index{byTail: map[string][]*Trunk{}, byName: map[string][]*Trunk{}, byID: map[int64]*Trunk{},
+	x := &index{byTail: map[string][]owned{}, byInside: map[string][]*Trunk{}, byName: map[string][]*Trunk{}, byID: map[int64]*Trunk{},
 		friends: map[netip.Prefix]bool{}, triers: map[netip.Prefix]bool{},
 		hosts: map[netip.Addr]bool{}, homes: map[int64]netip.AddrPort{}, tokens: map[string]int64{}}
 	for i := range trunks {
 		t := &trunks[i]
 		x.byID[t.ID] = t
-		if t.Number == "" {
+		x.asking = x.asking || len(t.CalledFrom) > 0
+		switch {
+		case t.Number == "":
 			x.carriers = append(x.carriers, t)
-		} else {
-			x.byTail[tail(t.Number)] = append(x.byTail[tail(t.Number)], t)
+		case t.Extension:
+			x.byInside[t.Number] = append(x.byInside[t.Number], t)
+			x.own(t, t.Further...)
+		default:
+			x.own(t, t.Number)
+			x.own(t, t.Further...)
 		}
 		if t.Username != "" {
 			x.byName[t.Username] = append(x.byName[t.Username], t)
@@ -57,6 +66,13 @@ func newIndex(trunks []Trunk) *index {
 		}
 	}
 	return x
+}
+
+// own notes numbers of a trunk's.
+func (x *index) own(t *Trunk, numbers ...string) {
+	for _, n := range numbers {
+		x.byTail[tail(n)] = append(x.byTail[tail(n)], owned{t, n})
+	}
 }
 
 // tail is the end of a number, which is the same in every notation.
@@ -96,17 +112,24 @@ func (t *Trunk) allows(a netip.Addr) bool {
 	return slices.ContainsFunc(t.Allowed, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// numbered lists the trunks whose number was called, in the order of their creation. A number in full belongs to one
-// trunk alone; as dialled within a trunk's own country it may belong to others in other countries.
-func (x *index) numbered(called []string, full bool) (found []*Trunk) {
-	for _, u := range called {
-		same := x.byTail[tail(u)]
-		if len(same) == 0 {
-			continue
+// numbered lists the trunks of which a number was called, in the order of their creation. A number in full belongs to
+// one trunk alone; as dialled within a trunk's own country it may belong to others in other countries.
+func (x *index) numbered(c *called, full bool) (found []*Trunk) {
+	for _, u := range c.anyone {
+		for _, o := range x.byTail[tail(u)] {
+			if o.means(u, full) && slices.Contains(c.by(o.trunk), u) && !slices.Contains(found, o.trunk) {
+				found = append(found, o.trunk)
+			}
 		}
-		whole := number(u, "")
-		for _, t := range same {
-			if t.Number == whole == full && (full || number(u, t.Number) == t.Number) {
+	}
+	return found
+}
+
+// inside lists the trunks whose extension was called.
+func (x *index) inside(c *called) (found []*Trunk) {
+	for _, u := range c.anyone {
+		for _, t := range x.byInside[u] {
+			if slices.Contains(c.by(t), u) {
 				found = append(found, t)
 			}
 		}
@@ -130,7 +153,8 @@ type route struct {
 // it is one trunk's alone. Then come the carrier's, then numbers in short, and names last, which let nobody in
 // without the password.
 func (x *index) route(req *sipgo.Request, from netip.AddrPort, local bool) (v route) {
-	called := calledOf(req)
+	c := x.calledIn(req)
+	called := c.usual
 	token, tokened := x.tokens[called[0]]
 	// Calls from the registrar arrive over our registration, for which we have proved who we are.
 	atHome := func(t *Trunk) bool {
@@ -152,10 +176,10 @@ func (x *index) route(req *sipgo.Request, from netip.AddrPort, local bool) (v ro
 		return false
 	}
 	if t := x.byID[token]; tokened && t != nil && t.Number != "" && atHome(t) {
-		return route{trunk: t, to: t.Number}
+		return route{trunk: t, to: cmp.Or(x.numberOf(t, c), t.Number)}
 	}
-	if look(x.numbered(called, true)) {
-		v.to = v.trunk.Number
+	if look(x.numbered(c, true)) {
+		v.to = cmp.Or(x.numberOf(v.trunk, c), v.trunk.Number)
 		return v
 	}
 	if len(v.try) > 0 {
@@ -172,9 +196,9 @@ func (x *index) route(req *sipgo.Request, from netip.AddrPort, local bool) (v ro
 	// calling.
 	if asked := len(v.try); asked == 0 || !strings.HasPrefix(v.to, "+") {
 		// the first one that may be meant is taken: a later one must not get ahead of it
-		for _, t := range x.numbered(called, false) {
+		for _, t := range append(x.numbered(c, false), x.inside(c)...) {
 			if look([]*Trunk{t}) {
-				v.to = t.Number
+				v.to = cmp.Or(x.numberOf(t, c), t.Number)
 				return v
 			}
 			if len(v.try) > asked {
@@ -208,9 +232,15 @@ func calledOf(req *sipgo.Request) []string {
 	return called
 }
 
-// answersTo reports whether a called user is the trunk's number, in whatever notation, or its name.
-func (t *Trunk) answersTo(user string) bool {
-	return user != "" && (user == t.Username || t.Number != "" && number(user, t.Number) == t.Number)
+// answers is the number at which a trunk is called: one of its own, in whatever notation, and that of the trunk where
+// its extension or its name was called. It is false where none was.
+func (x *index) answers(t *Trunk, c *called) (string, bool) {
+	if n := x.numberOf(t, c); n != "" {
+		return n, true
+	}
+	return t.Number, slices.ContainsFunc(c.by(t), func(user string) bool {
+		return user != "" && (user == t.Username || t.Extension && user == t.Number)
+	})
 }
 
 // extension is the assistant that a softphone calls: a short number without a plus.
@@ -234,7 +264,10 @@ func carried(called []string) string {
 
 // number is the E.164 form of a user part that is a phone number as dialled in the country of home, and otherwise the
 // user part itself.
-func number(user, home string) string {
+func number(user, home string) string { return numberIn(user, home, "") }
+
+// numberIn is number where the country is named; "": that of home.
+func numberIn(user, home, country string) string {
 	if user == home {
 		return user
 	}
@@ -250,7 +283,7 @@ func number(user, home string) string {
 	if len(digits) < 6 || len(digits) > 20 || strings.Trim(digits, "0123456789") != "" {
 		return user
 	}
-	if region := parley.PhoneCountry(home); home != "" && region != "" {
+	if region := cmp.Or(country, parley.PhoneCountry(home)); home != "" && region != "" {
 		if n, err := phonenumbers.Parse(digits, region); err == nil && phonenumbers.IsValidNumber(n) {
 			return phonenumbers.Format(n, phonenumbers.E164)
 		}

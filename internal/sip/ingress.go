@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"log/slog"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -193,8 +192,10 @@ func (g *ingress) invite(x *index) bool {
 		g.s.firewall.passed(g.from.Addr())
 		if t.Number == "" {
 			v.trunk = t
-		} else if v.trunk, v.to = t, t.Number; !slices.ContainsFunc(calledOf(g.req), t.answersTo) {
-			v.trunk, v.refuse = nil, 404
+		} else if to, ok := x.answers(t, x.calledIn(g.req)); ok {
+			v.trunk, v.to = t, to
+		} else {
+			v.refuse = 404
 		}
 	}
 	switch {

@@ -335,7 +335,7 @@ func (in *Invite) describe(peer netip.AddrPort) {
 	} else {
 		user = userOf(&req.Recipient)
 	}
-	l.contact = in.server.contact(escape(user), l.hop)
+	l.contact = in.server.contactOf(in.Trunk, escape(user), l.hop)
 	if req.Recipient.Scheme == "sips" { // so is what it leads to (RFC 3261, section 12.1.1)
 		l.contact.Scheme, l.contact.UriParams = "sips", nil
 	}

@@ -270,7 +270,7 @@ func (l *leg) Run(ctx context.Context, p audio.Peer) error {
 		return errors.New("the leg runs already")
 	}
 	st.running = true
-	m := rtp.NewSession(l.socket, l.Rate(), l.server.config.Loose, p)
+	m := rtp.NewSession(l.socket, l.Rate(), l.loose(), p)
 	m.Agree(l.agreement())
 	for i := range len(st.keys) {
 		m.Press(st.keys[i])

@@ -102,7 +102,7 @@ func (a *attempt) mayGo(u *sipgo.Uri) (to sipgo.Uri, err error) {
 	if user == "" || to.Host == "" {
 		return to, errors.New("it names nobody")
 	}
-	target := number(user, t.Number)
+	target := numberIn(user, t.Number, t.Country)
 	switch e164 := strings.HasPrefix(target, "+"); {
 	case t.Number == "" && target != a.called: // its price was agreed on
 		return to, errElsewhere
@@ -148,7 +148,7 @@ func (a *attempt) direct(uri sipgo.Uri, h hop) {
 	l.mu.Lock()
 	l.target, l.hop, l.forks = uri, h, nil
 	l.mu.Unlock()
-	l.contact = l.server.contact(l.contact.User, h)
+	l.contact = l.server.contactOf(l.trunk, l.contact.User, h)
 	a.invite.Recipient = *uri.Clone()
 	a.invite.RemoveHeader("Contact")
 	a.invite.AppendHeader(&sipgo.ContactHeader{Address: *l.contact.Clone()})

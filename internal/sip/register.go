@@ -1,6 +1,7 @@
 package sip
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,7 +84,7 @@ func (s *Server) loadTrunks(ctx context.Context) {
 		return
 	}
 	s.follow(trunks)
-	s.reindex(trunks)
+	s.reindex(s.withHosts(trunks))
 }
 
 // follow begins, changes and ends registrations.
@@ -113,7 +114,9 @@ func (s *Server) follow(trunks []Trunk) {
 			wake: make(chan struct{}, 1)}
 		callID, seq := token(26), uint32(0)
 		r.ask = func(ctx context.Context, expires int) (int, error) { return r.register(ctx, callID, &seq, expires) }
-		r.probe = r.options
+		if !t.Silent {
+			r.probe = r.options
+		}
 		s.regs[id] = r
 		s.work++
 		go func() {
@@ -303,7 +306,7 @@ func (r *registration) registerAt(ctx context.Context, h hop, callID string, seq
 	s, t := r.server, &r.trunk
 	*seq++
 	req := s.plain(sipgo.REGISTER, t, t.Username, callID, *seq)
-	contact := s.contact(r.token, h)
+	contact := s.contactOf(t, r.token, h)
 	req.AppendHeader(&sipgo.ContactHeader{Address: contact,
 		Params: sipgo.HeaderParams{{K: "expires", V: strconv.Itoa(expires)}}})
 	req.AppendHeader(sipgo.NewHeader("Expires", strconv.Itoa(expires)))
@@ -356,10 +359,11 @@ func granted(res *sipgo.Response, token string, wanted int) int {
 // plain makes a request to a trunk outside any call.
 func (s *Server) plain(method sipgo.RequestMethod, t *Trunk, user, callID string, seq uint32) *sipgo.Request {
 	host, port, _ := hostPort(t.Address)
-	if before, domain, ok := strings.Cut(user, "@"); ok { // some providers' names have their domain
-		user, host = before, domain
+	domain := cmp.Or(t.FromDomain, host)
+	if before, own, ok := strings.Cut(user, "@"); ok { // some providers' names have their domain
+		user, host, domain = before, own, cmp.Or(t.FromDomain, own)
 	}
-	own := sipgo.Uri{Scheme: "sip", User: escape(user), Host: host}
+	own := sipgo.Uri{Scheme: "sip", User: escape(user), Host: domain}
 	req := sipgo.NewRequest(method, sipgo.Uri{Scheme: "sip", Host: host, Port: port})
 	if t.Proxy != "" {
 		proxy, port, _ := hostPort(t.Proxy)

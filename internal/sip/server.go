@@ -64,6 +64,7 @@ type Server struct {
 	from     map[netip.Addr]int // TCP connections that came, by place
 
 	looking sync.Mutex // for the carrier
+	hosts   hostBook
 	ladders ladders
 
 	silent    time.Duration // without RTP a call is over
@@ -73,6 +74,7 @@ type Server struct {
 	idling    time.Duration // of a TCP connection that came, without a message or a call
 	alive     time.Duration // between two signs of life to a registrar
 	surveying time.Duration // between two questions to places whether they are there
+	hostAge   time.Duration // after which the name of a place that calls come from is looked up again
 	passing   time.Duration // for the first word of a place when there is another
 	least     time.Duration // that a session timer may have
 
@@ -90,7 +92,7 @@ func New(c Config) *Server {
 		from:    map[netip.Addr]int{}, opened: map[netip.AddrPort]*connection{}, ladders: ladders{all: map[string]*ladder{}},
 		silent: 30 * time.Second, longest: 10 * time.Minute, patient: 2 * time.Second, asking: 5 * time.Second,
 		idling: 15 * time.Minute, alive: keepAlive, surveying: surveyEvery, several: map[int64]inUse{},
-		passing: 2 * time.Second, least: leastInterval, resolver: net.DefaultResolver}
+		hostAge: hostAge, passing: 2 * time.Second, least: leastInterval, resolver: net.DefaultResolver}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.index.Store(&index{})
 	return s

@@ -43,7 +43,10 @@ type Config struct {
 // Trunk is a route in and out.
 type Trunk struct {
 	ID        int64          // unique; 0 is the carrier's, which has many numbers
-	Number    string         // E.164; "" for the carrier's
+	Number    string         // E.164, or an extension; "" for the carrier's
+	Extension bool           // Number is an extension of a telephone system
+	Further   []string       // more numbers, E.164
+	Country   string         // ISO 3166-1 alpha-2, in which numbers in short are dialled; "": that of Number
 	Address   string         // host[:port]
 	Transport string         // udp, tcp, tls
 	CA        string         // PEM: over TLS, the authorities that are believed; "" for the system's
@@ -55,6 +58,9 @@ type Trunk struct {
 	Register  bool
 	ByIP      bool           // a caller's address is enough; otherwise they prove that they know the password
 	Allowed   []netip.Prefix // with ByIP: whose; otherwise, where there are any: who may try
+	Hosts     []string       // names whose addresses are allowed too
+
+	Manners
 }
 
 // place is the address at which the trunk is reached.

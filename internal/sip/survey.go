@@ -107,7 +107,7 @@ func (s *Server) options(t *Trunk, h hop) *sipgo.Request {
 		user = strings.TrimPrefix(t.Number, "+")
 	}
 	req := s.plain(sipgo.OPTIONS, t, user, token(26), 1)
-	req.AppendHeader(&sipgo.ContactHeader{Address: s.contact("parley", h)})
+	req.AppendHeader(&sipgo.ContactHeader{Address: s.contactOf(t, "parley", h)})
 	req.AppendHeader(sipgo.NewHeader("Accept", "application/sdp"))
 	return req
 }

@@ -47,11 +47,15 @@ func (q Query) AssistantByUUID(ctx context.Context, uuid string) (*parley.Assist
 	})
 }
 
-// AssistantID is the id of the user's assistant with that UUID, 0 where there is none.
-func (q Query) AssistantID(ctx context.Context, userID int64, uuid string) (id int64, err error) {
-	err = q.q.NewSelect().Model((*parley.Assistant)(nil)).Column("id").Where("uuid = ? AND user_id = ?",
-		strings.ToLower(uuid), userID).
-		Where(alive).Scan(ctx, &id)
+// AssistantID is the id of the user's assistant with that UUID, 0 where there is none. deleted says whether a deleted
+// one counts.
+func (q Query) AssistantID(ctx context.Context, userID int64, uuid string, deleted bool) (id int64, err error) {
+	s := q.q.NewSelect().Model((*parley.Assistant)(nil)).Column("id").Where("uuid = ? AND user_id = ?",
+		strings.ToLower(uuid), userID)
+	if !deleted {
+		s.Where(alive)
+	}
+	err = s.Scan(ctx, &id)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
@@ -98,6 +102,9 @@ func (q Query) complete(ctx context.Context, list []parley.Assistant) error {
 		}
 	}
 	of, err := q.toolsOf(ctx, ids)
+	if err == nil {
+		err = q.nameGroups(ctx, list, ids)
+	}
 	for i := range list {
 		a := &list[i]
 		a.MidCallTools = of[a.ID]
@@ -109,10 +116,27 @@ func (q Query) complete(ctx context.Context, list []parley.Assistant) error {
 	return err
 }
 
+// AssistantFilter narrows a list; zero values don't.
+type AssistantFilter struct {
+	Type              string
+	FolderID, LabelID int64
+}
+
+func (f *AssistantFilter) narrow(s *bun.SelectQuery) {
+	only(s, "type", f.Type)
+	for _, id := range []int64{f.FolderID, f.LabelID} {
+		if id != 0 {
+			s.Where("id IN (SELECT assistant_id FROM assistant_group_members WHERE group_id = ?)", id)
+		}
+	}
+}
+
 // AssistantPage is a page of the user's assistants, oldest first.
-func (q Query) AssistantPage(ctx context.Context, userID int64, p Page) ([]parley.Assistant, int, error) {
+func (q Query) AssistantPage(ctx context.Context, userID int64, f AssistantFilter, p Page) ([]parley.Assistant, int, error) {
 	list := []parley.Assistant{}
-	total, err := page(ctx, q.q.NewSelect().Model(&list).Where("user_id = ?", userID).Where(alive), p, "id")
+	s := q.q.NewSelect().Model(&list).Where("user_id = ?", userID).Where(alive)
+	f.narrow(s)
+	total, err := page(ctx, s, p, "id")
 	if err == nil {
 		err = q.complete(ctx, list)
 	}
@@ -157,14 +181,15 @@ func (q Query) AssistantsAfter(ctx context.Context, userID int64, kind string, i
 
 // AssistantsNamed is a page of the user's assistants whose names match, oldest first. Until it is known who they are,
 // names alone are read.
-func (q Query) AssistantsNamed(ctx context.Context, userID int64, match func(name string) bool,
+func (q Query) AssistantsNamed(ctx context.Context, userID int64, f AssistantFilter, match func(name string) bool,
 	p Page) ([]parley.Assistant, int, error) {
 	var all []struct {
 		ID   int64
 		Name string
 	}
-	err := q.q.NewSelect().Table("assistants").Column("id", "name").Where("user_id = ?",
-		userID).Where(alive).Order("id").Scan(ctx, &all)
+	s := q.q.NewSelect().Table("assistants").Column("id", "name").Where("user_id = ?", userID).Where(alive).Order("id")
+	f.narrow(s)
+	err := s.Scan(ctx, &all)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -210,6 +235,15 @@ func (q Query) AssistantFacts(ctx context.Context, userID int64, a *parley.Assis
 		}
 	}
 	if f.Tools, err = q.owned(ctx, "tools", userID, a.ToolIDs); err != nil {
+		return f, err
+	}
+	if a.FolderID != nil {
+		own, err := q.ownGroups(ctx, userID, parley.Folder, []int64{*a.FolderID})
+		if f.Folder = own[*a.FolderID]; err != nil {
+			return f, err
+		}
+	}
+	if f.Labels, err = q.ownGroups(ctx, userID, parley.Label, a.LabelIDs); err != nil {
 		return f, err
 	}
 	var others, numbers []int64
@@ -260,6 +294,9 @@ func (tx *Tx) CreateAssistant(ctx context.Context, userID int64, a *parley.Assis
 		return numberTaken(err)
 	}
 	if err := tx.addToolIDs(ctx, a); err != nil {
+		return err
+	}
+	if err := tx.fileAssistant(ctx, userID, a); err != nil {
 		return err
 	}
 	if err := tx.keepVersion(ctx, a, nil); err != nil {

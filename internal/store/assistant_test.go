@@ -26,7 +26,7 @@ func TestAssistantsNamed(t *testing.T) {
 		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteAssistant(ctx, u.ID, ids[1]) })
 		match := func(name string) bool { return strings.Contains(strings.ToLower(name), "ärzte") }
 		for page, want := range [][]int64{{ids[0], ids[2]}, {ids[3]}, {}} {
-			list, total, err := db.AssistantsNamed(t.Context(), u.ID, match, store.Page{Number: page + 1, Size: 2})
+			list, total, err := db.AssistantsNamed(t.Context(), u.ID, store.AssistantFilter{}, match, store.Page{Number: page + 1, Size: 2})
 			if err != nil || total != 3 || len(list) != len(want) {
 				t.Fatalf("page %d: %d of %d, %v", page+1, len(list), total, err)
 			}
@@ -36,7 +36,7 @@ func TestAssistantsNamed(t *testing.T) {
 				}
 			}
 		}
-		if list, total, err := db.AssistantsNamed(t.Context(), u.ID, func(string) bool { return false },
+		if list, total, err := db.AssistantsNamed(t.Context(), u.ID, store.AssistantFilter{}, func(string) bool { return false },
 			store.Page{Number: 1, Size: 2}); err != nil || total != 0 || len(list) != 0 {
 			t.Errorf("nobody's name: %d of %d, %v", len(list), total, err)
 		}
@@ -54,10 +54,10 @@ func TestAssistantByUUIDOfItsUser(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if id, err := db.AssistantID(ctx, own.ID, a.UUID); err != nil || id != a.ID {
+		if id, err := db.AssistantID(ctx, own.ID, a.UUID, false); err != nil || id != a.ID {
 			t.Errorf("its user's: %d, %v", id, err)
 		}
-		if id, err := db.AssistantID(ctx, other.ID, a.UUID); err != nil || id != 0 {
+		if id, err := db.AssistantID(ctx, other.ID, a.UUID, true); err != nil || id != 0 {
 			t.Errorf("another user's: %d, %v", id, err)
 		}
 	})

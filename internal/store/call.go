@@ -75,9 +75,9 @@ type CallFilter struct {
 	Type                    parley.CallType
 	Phone                   string // the customer's
 	AssistantID, CampaignID int64
-	NumberID                int64 // of ours
-	Reason                  parley.EndedReason
-	Answerer                string // see parley.Call.Judge
+	NumberID                int64              // of ours
+	Reason, HungUp          parley.EndedReason // HungUp: beside Reason, who hung up
+	Answerer                string             // see parley.Call.Judge
 	Sentiment, Outcome      string
 	SlowerThan              int64       // milliseconds, of its slowest reply
 	Test                    *bool       // tests alone, or none
@@ -94,6 +94,7 @@ func (f *CallFilter) narrow(ids *bun.SelectQuery, userID int64) {
 	only(ids, "campaign_id", f.CampaignID)
 	only(ids, "number_id", f.NumberID)
 	only(ids, "ended_reason", f.Reason)
+	only(ids, "ended_reason", f.HungUp)
 	only(ids, "answerer", f.Answerer)
 	only(ids, "sentiment", f.Sentiment)
 	only(ids, "outcome", f.Outcome)

@@ -29,6 +29,8 @@ var (
 		AND knowledgebase_id IN (SELECT id FROM knowledgebases WHERE user_id = ? AND deleted_at = 0)`, false}
 	numberLimit = limit{"numbers", `SELECT (SELECT count(*) FROM numbers WHERE user_id = o.id AND type <> 'sip') +
 		(SELECT count(*) FROM number_orders WHERE user_id = o.id AND NOT cancelled) FROM users o WHERE o.id = ?`, false}
+	folderLimit    = limit{"folders", "SELECT count(*) FROM assistant_groups WHERE user_id = ? AND kind = 'folder'", false}
+	labelLimit     = limit{"labels", "SELECT count(*) FROM assistant_groups WHERE user_id = ? AND kind = 'label'", false}
 	trunkLimit     = limit{"trunks", "SELECT count(*) FROM trunks WHERE user_id = ?", false}
 	leadLimit      = limit{"leads", "SELECT count(*) FROM leads WHERE user_id = ?", true}
 	blacklistLimit = limit{"blacklist", "SELECT count(*) FROM blacklist WHERE user_id = ?", false}
@@ -44,7 +46,7 @@ var (
 
 // kept are the limits of which the use is told.
 var kept = []limit{assistantLimit, toolLimit, testLimit, knowledgebaseLimit, documentLimit, fileLimit, storedLimit, numberLimit, trunkLimit,
-	campaignLimit, leadLimit, blacklistLimit, keyLimit, memberLimit, alertLimit, answerLimit, filterLimit, callLimit}
+	campaignLimit, leadLimit, blacklistLimit, keyLimit, memberLimit, alertLimit, answerLimit, filterLimit, folderLimit, labelLimit, callLimit}
 
 const mega = 1 << 20
 

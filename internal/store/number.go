@@ -234,8 +234,22 @@ func (tx *Tx) EndOrder(ctx context.Context, userID, id int64, cancelled bool) (b
 		cancelled).Exec(ctx))
 }
 
-// DeleteNumber gives a number up at once; assistants lose it.
+// DeleteNumber gives a number up at once; assistants lose it, and a trunk that has it beside its own.
 func (tx *Tx) DeleteNumber(ctx context.Context, userID, id int64) error {
+	n, err := tx.Number(ctx, userID, id)
+	if err != nil {
+		return err
+	}
+	if n.TrunkID != nil {
+		t, err := tx.TrunkForUpdate(ctx, userID, *n.TrunkID)
+		if err != nil {
+			return err
+		}
+		left := &parley.Trunk{Numbers: t.Without(n.PhoneNumber)}
+		if _, err := tx.q.NewUpdate().Model(left).Column("numbers").Where("id = ?", t.ID).Exec(ctx); err != nil {
+			return err
+		}
+	}
 	return tx.drop(ctx, userID, parley.AuditNumber, id, numberNotFound,
 		"DELETE FROM numbers WHERE id = ? AND user_id = ? RETURNING phone_number", id, userID)
 }

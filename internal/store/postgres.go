@@ -57,6 +57,10 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 		pool.Close()
 		return nil, err
 	}
+	if err := ownSessions(ctx, pool); err != nil {
+		pool.Close()
+		return nil, err
+	}
 	return newDB(db, db, p, o)
 }
 

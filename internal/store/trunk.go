@@ -2,6 +2,9 @@ package store
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/uptrace/bun"
 
@@ -27,6 +30,7 @@ func (q Query) anyTrunks(model any) *bun.SelectQuery {
 func (q Query) Trunk(ctx context.Context, userID, id int64) (*parley.Trunk, error) {
 	t := new(parley.Trunk)
 	err := q.trunks(t, userID).Where("t.id = ?", id).Scan(ctx)
+	t.FromStore()
 	return t, notFound(err, trunkNotFound)
 }
 
@@ -34,20 +38,51 @@ func (q Query) Trunk(ctx context.Context, userID, id int64) (*parley.Trunk, erro
 func (tx *Tx) TrunkForUpdate(ctx context.Context, userID, id int64) (*parley.Trunk, error) {
 	t := new(parley.Trunk)
 	err := tx.lock(tx.trunks(t, userID).Where("t.id = ?", id), "UPDATE OF t").Scan(ctx)
+	t.FromStore()
 	return t, tx.saw(parley.AuditTrunk, id, t, notFound(err, trunkNotFound))
 }
 
 // NumberTrunk is the trunk of one of the user's numbers.
 func (q Query) NumberTrunk(ctx context.Context, userID, numberID int64) (*parley.Trunk, error) {
 	t := new(parley.Trunk)
-	err := q.trunks(t, userID).Where("t.phone_number_id = ?", numberID).Scan(ctx)
+	err := q.trunks(t, userID).Where("t.phone_number_id = ? OR t.id = (SELECT trunk_id FROM numbers WHERE id = ?)", numberID,
+		numberID).Scan(ctx)
+	t.FromStore()
 	return t, notFound(err, trunkNotFound)
+}
+
+// TrunkNumber is the number of a trunk that was called: one beside its own, or its own.
+func (q Query) TrunkNumber(ctx context.Context, t *parley.Trunk, called string) (*parley.Number, error) {
+	n := new(parley.Number)
+	err := q.q.NewSelect().Model(n).Where("trunk_id = ? AND user_id = ? AND phone_number = ?", t.ID, t.UserID, called).Scan(ctx)
+	if err = notFound(err, numberNotFound); IsNotFound(err) {
+		return q.Number(ctx, t.UserID, t.PhoneNumberID)
+	}
+	return n, err
+}
+
+// FurtherNumbers are the numbers of all trunks beside their own, by trunk, without those that the carrier rents out.
+func (q Query) FurtherNumbers(ctx context.Context) (map[int64][]string, error) {
+	var rows []struct {
+		TrunkID     int64
+		PhoneNumber string
+	}
+	err := q.q.NewRaw(`SELECT trunk_id, phone_number FROM numbers AS n WHERE trunk_id IS NOT NULL
+		AND NOT EXISTS (SELECT 1 FROM numbers AS r WHERE r.phone_number = n.phone_number AND r.type = 'normal') ORDER BY n.id`).Scan(ctx, &rows)
+	of := map[int64][]string{}
+	for _, r := range rows {
+		of[r.TrunkID] = append(of[r.TrunkID], r.PhoneNumber)
+	}
+	return of, err
 }
 
 // Trunks are the user's SIP trunks, newest first.
 func (q Query) Trunks(ctx context.Context, userID int64) ([]parley.Trunk, error) {
 	list := []parley.Trunk{}
 	err := q.trunks(&list, userID).OrderExpr("t.id DESC").Scan(ctx)
+	for i := range list {
+		list[i].FromStore()
+	}
 	return list, err
 }
 
@@ -55,6 +90,7 @@ func (q Query) Trunks(ctx context.Context, userID int64) ([]parley.Trunk, error)
 func (q Query) AnyTrunk(ctx context.Context, id int64) (*parley.Trunk, error) {
 	t := new(parley.Trunk)
 	err := q.anyTrunks(t).Where("t.id = ?", id).Scan(ctx)
+	t.FromStore()
 	return t, notFound(err, trunkNotFound)
 }
 
@@ -63,6 +99,9 @@ func (q Query) AnyTrunk(ctx context.Context, id int64) (*parley.Trunk, error) {
 func (q Query) AllTrunks(ctx context.Context) ([]parley.Trunk, error) {
 	list := []parley.Trunk{}
 	err := q.anyTrunks(&list).OrderExpr("t.id").Scan(ctx)
+	for i := range list {
+		list[i].FromStore()
+	}
 	return list, err
 }
 
@@ -88,8 +127,7 @@ func (tx *Tx) CreateTrunk(ctx context.Context, userID int64, t *parley.Trunk) er
 	if err := tx.room(ctx, userID, trunkLimit, 1); err != nil {
 		return err
 	}
-	n := &parley.Number{PhoneNumber: t.PhoneNumber, CountryCode: parley.PhoneCountry(t.PhoneNumber),
-		Type: parley.NumberSIP}
+	n := &parley.Number{PhoneNumber: t.PhoneNumber, CountryCode: t.CountryCode, Type: parley.NumberSIP}
 	if err := tx.free(ctx, t.PhoneNumber); err != nil {
 		return err
 	}
@@ -101,10 +139,14 @@ func (tx *Tx) CreateTrunk(ctx context.Context, userID int64, t *parley.Trunk) er
 	if t.Codecs == nil {
 		t.Codecs = []string{}
 	}
+	t.Proxy = (*string)(t.OutboundProxy)
 	if t.SIPHeaders == nil {
 		t.SIPHeaders = map[string]string{}
 	}
 	_, err := tx.q.NewInsert().Model(t).Exec(ctx)
+	if err == nil {
+		err = tx.addFurther(ctx, userID, t, t.Further())
+	}
 	return tx.note(userID, parley.AuditCreated, parley.AuditTrunk, t.ID, t, err)
 }
 
@@ -118,27 +160,73 @@ func (tx *Tx) SaveTrunk(ctx context.Context, userID int64, old, t *parley.Trunk)
 		if err := tx.free(ctx, t.PhoneNumber); err != nil {
 			return err
 		}
-		n.PhoneNumber, n.CountryCode = t.PhoneNumber, parley.PhoneCountry(t.PhoneNumber)
+		n.PhoneNumber, n.CountryCode = t.PhoneNumber, t.CountryCode
 		if err := tx.saveNumber(ctx, userID, n); err != nil {
 			return err
 		}
 	}
-	t.UpdatedAt = parley.Now()
+	if err := tx.saveFurther(ctx, userID, old, t); err != nil {
+		return err
+	}
+	t.UpdatedAt, t.Proxy = parley.Now(), (*string)(t.OutboundProxy)
 	res, err := tx.q.NewUpdate().Model(t).ExcludeColumn("id", "user_id", "phone_number_id", "created_at").
 		Where("id = ? AND user_id = ?", t.ID, userID).Exec(ctx)
 	return tx.note(userID, parley.AuditChanged, parley.AuditTrunk, t.ID, t, one(res, err, trunkNotFound))
 }
 
-// free refuses a number that somebody has or buys. A new number is nobody's before it is stored, so that who is
-// asking does not matter.
-func (tx *Tx) free(ctx context.Context, number string) error {
-	taken, err := tx.TakenNumbers(ctx, []string{number})
-	if err != nil {
+// saveFurther makes the numbers of a trunk beside its own those that it has now.
+func (tx *Tx) saveFurther(ctx context.Context, userID int64, old, t *parley.Trunk) error {
+	was, is := old.Further(), t.Further()
+	have := map[string]bool{}
+	for _, number := range was {
+		have[number] = true
+	}
+	var more []string
+	for _, number := range is {
+		if !have[number] {
+			more = append(more, number)
+		}
+		delete(have, number)
+	}
+	if gone := slices.Collect(maps.Keys(have)); len(gone) > 0 {
+		_, err := tx.q.NewRaw("DELETE FROM numbers WHERE trunk_id = ? AND user_id = ? AND phone_number IN (?)", t.ID, userID,
+			bun.List(gone)).Exec(ctx)
+		if err != nil {
+			return err
+		}
+	}
+	return tx.addFurther(ctx, userID, t, more)
+}
+
+// addFurther gives a trunk numbers beside its own.
+func (tx *Tx) addFurther(ctx context.Context, userID int64, t *parley.Trunk, list []string) error {
+	if len(list) == 0 {
+		return nil
+	}
+	if err := tx.free(ctx, list...); err != nil {
 		return err
 	}
-	owned, err := tx.OthersNumber(ctx, 0, []string{number})
-	if err == nil && (owned || taken[number]) {
-		return alreadyOwned(number)
+	rows := make([]parley.Number, len(list))
+	for i, number := range list {
+		rows[i] = parley.Number{UserID: userID, PhoneNumber: number, CountryCode: parley.PhoneCountry(number),
+			Type: parley.NumberSIP, TrunkID: &t.ID, CreatedAt: parley.Now()}
+	}
+	_, err := tx.q.NewInsert().Model(&rows).Exec(ctx)
+	return numberOwned(err, list[0])
+}
+
+// free refuses numbers that somebody has or buys. A new number is nobody's before it is stored, so that who is
+// asking does not matter. Extensions are no numbers: anybody may have them.
+func (tx *Tx) free(ctx context.Context, list ...string) error {
+	list = slices.DeleteFunc(slices.Clone(list), func(s string) bool { return !strings.HasPrefix(s, "+") })
+	if len(list) == 0 {
+		return nil
+	}
+	var taken []string
+	err := tx.q.NewRaw(`SELECT phone_number FROM numbers WHERE type <> 'caller_id' AND phone_number IN (?)
+		UNION SELECT phone_number FROM number_orders WHERE phone_number IN (?)`, bun.List(list), bun.List(list)).Scan(ctx, &taken)
+	if err == nil && len(taken) > 0 {
+		return alreadyOwned(slices.Min(taken))
 	}
 	return err
 }

@@ -1,0 +1,245 @@
+package sip
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestManners: what an INVITE says in each way of being talked to.
+func TestManners(t *testing.T) {
+	t.Parallel()
+	const plain = "<sip:+4930901820@127.0.0.1>"
+	for name, c := range map[string]struct {
+		manners  Manners
+		country  string
+		from, to string // numbers; "": usual ones
+		withheld bool
+		uri      string // the user part of the Request-URI, with parameters
+		caller   string // From, without its tag
+		contact  string // the user and the host of Contact
+		pai      string
+		ppi      string
+		rpid     string
+	}{
+		"usual":    {uri: "+493012345678", caller: plain, pai: plain, contact: "+4930901820@127.0.0.1"},
+		"no plus":  {manners: Manners{Format: "e164"}, uri: "493012345678", caller: "<sip:4930901820@127.0.0.1>", pai: "<sip:4930901820@127.0.0.1>", contact: "4930901820@127.0.0.1"},
+		"national": {manners: Manners{Format: "national"}, uri: "03012345678", caller: "<sip:030901820@127.0.0.1>", pai: "<sip:030901820@127.0.0.1>", contact: "030901820@127.0.0.1"},
+		"abroad": {manners: Manners{Format: "national"}, to: "+12025550123", uri: "0012025550123", caller: "<sip:030901820@127.0.0.1>",
+			pai: "<sip:030901820@127.0.0.1>", contact: "030901820@127.0.0.1"},
+		"of another country": {manners: Manners{Format: "national"}, country: "US", uri: "011493012345678", caller: "<sip:0114930901820@127.0.0.1>",
+			pai: "<sip:0114930901820@127.0.0.1>", contact: "0114930901820@127.0.0.1"},
+		"prefix":      {manners: Manners{Format: "national", Prefix: "0"}, uri: "003012345678", caller: "<sip:030901820@127.0.0.1>", pai: "<sip:030901820@127.0.0.1>", contact: "030901820@127.0.0.1"},
+		"extension":   {manners: Manners{Format: "national", Prefix: "0"}, to: "200", from: "100", uri: "200", caller: "<sip:100@127.0.0.1>", pai: "<sip:100@127.0.0.1>", contact: "100@127.0.0.1"},
+		"login":       {manners: Manners{FromUser: "username"}, uri: "+493012345678", caller: "<sip:alice@127.0.0.1>", pai: plain, contact: "+4930901820@127.0.0.1"},
+		"fixed":       {manners: Manners{FromUser: "4711-a"}, uri: "+493012345678", caller: "<sip:4711-a@127.0.0.1>", pai: plain, contact: "+4930901820@127.0.0.1"},
+		"domains":     {manners: Manners{FromDomain: "sip.example.com", ContactDomain: "sbc.example.com"}, uri: "+493012345678", caller: "<sip:+4930901820@sip.example.com>", pai: "<sip:+4930901820@sip.example.com>", contact: "+4930901820@sbc.example.com"},
+		"phone":       {manners: Manners{UserPhone: true}, uri: "+493012345678;user=phone", caller: "<sip:+4930901820@127.0.0.1;user=phone>", pai: "<sip:+4930901820@127.0.0.1;user=phone>", contact: "+4930901820@127.0.0.1"},
+		"preferred":   {manners: Manners{Identity: "ppi"}, uri: "+493012345678", caller: plain, ppi: plain, contact: "+4930901820@127.0.0.1"},
+		"remote":      {manners: Manners{Identity: "rpid"}, uri: "+493012345678", caller: plain, rpid: plain + ";party=calling;screen=yes;privacy=off", contact: "+4930901820@127.0.0.1"},
+		"no identity": {manners: Manners{Identity: "none"}, uri: "+493012345678", caller: plain, contact: "+4930901820@127.0.0.1"},
+		"hidden": {manners: Manners{Identity: "rpid", FromUser: "username"}, withheld: true, uri: "+493012345678", caller: "<sip:anonymous@anonymous.invalid>",
+			rpid: plain + ";party=calling;screen=yes;privacy=full", contact: "anonymous@127.0.0.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, s := newFar(t), start(t, Config{})
+			trunk := f.trunk()
+			trunk.Number, trunk.Country, trunk.Manners = "+4930901820", c.country, c.manners
+			d := Dialling{Trunk: trunk, To: "+493012345678", From: "+4930901820", Withheld: c.withheld}
+			if c.to != "" {
+				d.To = c.to
+			}
+			if c.from != "" {
+				d.From = c.from
+			}
+			out := make(chan error, 1)
+			go func() { _, err := s.Dial(soon(t), d); out <- err }()
+			m := f.take("INVITE")
+			user, params, _ := strings.Cut(c.uri, ";")
+			if params != "" {
+				params = ";" + params
+			}
+			if want := fmt.Sprintf("INVITE sip:%s@%s%s SIP/2.0\r\n", user, f.addr(), params); !strings.HasPrefix(m, want) {
+				t.Errorf("it begins %q, want %q", strings.SplitN(m, "\r\n", 2)[0], want)
+			}
+			caller, _, _ := strings.Cut(field(m, "From"), ";tag=")
+			for header, want := range map[string]string{"P-Asserted-Identity": c.pai, "P-Preferred-Identity": c.ppi, "Remote-Party-ID": c.rpid} {
+				if got := field(m, header); got != want {
+					t.Errorf("%s: %q, want %q", header, got, want)
+				}
+			}
+			if caller != c.caller || !strings.HasPrefix(field(m, "Contact"), "<sip:"+c.contact) {
+				t.Errorf("From %q, Contact %q", caller, field(m, "Contact"))
+			}
+			f.reply(m, "486 Busy Here", "")
+			if err := get(t, out); codeOf(err) != "486" {
+				t.Error(err)
+			}
+			f.take("ACK")
+		})
+	}
+}
+
+// TestRegisterManners: a registration names the domains that the trunk wants.
+func TestRegisterManners(t *testing.T) {
+	t.Parallel()
+	f := newFar(t)
+	trunk := f.trunk()
+	trunk.Register, trunk.FromDomain, trunk.ContactDomain = true, "sip.example.com", "sbc.example.com"
+	start(t, Config{Trunks: fixed(trunk)})
+	m := f.take("REGISTER")
+	if !strings.HasPrefix(field(m, "From"), "<sip:alice@sip.example.com>") || !strings.HasPrefix(field(m, "To"), "<sip:alice@sip.example.com>") ||
+		!strings.Contains(field(m, "Contact"), "@sbc.example.com:") || !strings.HasPrefix(m, "REGISTER sip:"+f.addr().String()+" ") {
+		t.Errorf("it says\n%s", m)
+	}
+	f.reply(m, "403 Forbidden", "")
+}
+
+// TestSilent: a trunk that wants no OPTIONS gets none, and its check says so.
+func TestSilent(t *testing.T) {
+	t.Parallel()
+	f, s := newFar(t), start(t, Config{})
+	trunk := f.trunk()
+	trunk.Silent = true
+	health, err := s.Check(soon(t), trunk)
+	if err != nil || health.OptionsMS != 0 || len(health.Findings) != 1 || !strings.Contains(health.Findings[0].Text, "test call") {
+		t.Errorf("%+v: %v", health, err)
+	}
+	if m := f.receive(200 * time.Millisecond); m != "" {
+		t.Errorf("it was sent\n%s", m)
+	}
+	trunk.Register = true
+	if _, err := s.Check(soon(t), trunk); err == nil {
+		t.Error("a trunk that we are not registered with is well")
+	}
+}
+
+// TestCalledNumber: which number of which trunk was called, by the parts of the INVITE that each trunk asks for.
+func TestCalledNumber(t *testing.T) {
+	t.Parallel()
+	net10 := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	usual := Trunk{ID: 1, Number: "+4930901820", Further: []string{"+4930901821", "+4930901822"}, ByIP: true, Allowed: net10}
+	byParty := Trunk{ID: 2, Number: "+4930901830", Further: []string{"+4930901831"}, ByIP: true, Allowed: net10, Manners: Manners{CalledFrom: []string{"p-called-party-id", "to"}}}
+	diverted := Trunk{ID: 3, Number: "+4930901840", Further: []string{"+4930901841"}, ByIP: true, Allowed: net10, Manners: Manners{CalledFrom: []string{"diversion", "request_uri"}}}
+	inside := Trunk{ID: 4, Number: "100", Extension: true, ByIP: true, Allowed: net10}
+	phone := Trunk{ID: 5, Number: "100", Extension: true, Username: "bob", Password: "x"}
+	home := Trunk{ID: 6, Number: "+4930901860", Further: []string{"+4930901861"}, Username: "reg", Password: "x", Register: true}
+	abroad := Trunk{ID: 7, Number: "+4930901870", Country: "AT", ByIP: true, Allowed: net10, Manners: Manners{CalledFrom: []string{"to"}}}
+	for name, c := range map[string]struct {
+		from, uri, to string
+		headers       []string
+		trunk         int64 // -1: none
+		try           int
+		number        string
+	}{
+		"own":               {uri: "sip:+4930901820@x", trunk: 1, number: "+4930901820"},
+		"further":           {uri: "sip:+4930901822@x", trunk: 1, number: "+4930901822"},
+		"further, in short": {uri: "sip:030901821@x", trunk: 1, number: "+4930901821"},
+		"in To":             {uri: "sip:s@x", to: "sip:+4930901821@x", trunk: 1, number: "+4930901821"},
+		"not in a header that it does not ask for": {uri: "sip:s@x", headers: []string{"P-Called-Party-ID: <sip:+4930901821@x>"}, trunk: -1},
+		"called party":                   {uri: "sip:s@x", headers: []string{"P-Called-Party-ID: <sip:+4930901831@x>"}, trunk: 2, number: "+4930901831"},
+		"called party before To":         {uri: "sip:+4930901830@x", to: "sip:+4930901830@x", headers: []string{"P-Called-Party-ID: <tel:+4930901831>"}, trunk: 2, number: "+4930901831"},
+		"no called party":                {uri: "sip:s@x", to: "sip:+4930901831@x", trunk: 2, number: "+4930901831"},
+		"not by its Request-URI":         {uri: "sip:+4930901831@x", to: "sip:s@x", trunk: -1},
+		"diverted":                       {uri: "sip:+4930901840@x", headers: []string{"Diversion: <sip:+4930901841@x>;reason=unconditional, <sip:+4930901840@x>"}, trunk: 3, number: "+4930901841"},
+		"diverted by somebody else":      {uri: "sip:+4930901840@x", headers: []string{"Diversion: <sip:+4930999999@x>"}, trunk: 3, number: "+4930901840"},
+		"extension":                      {uri: "sip:100@x", trunk: 4, number: "100"},
+		"extension, by password":         {from: "203.0.113.1:5060", uri: "sip:100@x", trunk: -1, try: 1},
+		"over a registration":            {from: "198.51.100.1:5060", uri: "sip:tok@x", to: "sip:+4930901861@x", trunk: 6, number: "+4930901861"},
+		"over a registration, nameless":  {from: "198.51.100.1:5060", uri: "sip:tok@x", to: "sip:reg@x", trunk: 6, number: "+4930901860"},
+		"with 00":                        {uri: "sip:s@x", to: "sip:004930901870@x", trunk: 7, number: "+4930901870"},
+		"in short, of another country":   {uri: "sip:s@x", to: "sip:030901870@x", trunk: -1},
+		"a further number, from outside": {from: "203.0.113.1:5060", uri: "sip:+4930901822@x", trunk: -1},
+	} {
+		x := newIndex([]Trunk{usual, byParty, diverted, inside, phone, home, abroad})
+		x.homes[6], x.tokens["tok"] = netip.MustParseAddrPort("198.51.100.1:5060"), 6
+		if c.from == "" {
+			c.from = "10.1.1.1:5060"
+		}
+		if c.to == "" {
+			c.to = c.uri
+		}
+		text := fmt.Sprintf("INVITE %s SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bKa\r\nTo: <%s>\r\nFrom: <sip:someone@y>;tag=1\r\nCall-ID: a\r\nCSeq: 1 INVITE\r\n%s",
+			c.uri, c.to, strings.Join(append(c.headers, "", ""), "\r\n"))
+		v := x.route(requestOf(t, text), netip.MustParseAddrPort(c.from), false)
+		id := int64(-1)
+		if v.trunk != nil {
+			id = v.trunk.ID
+		}
+		if id != c.trunk || id >= 0 && v.to != c.number || len(v.try) != c.try {
+			t.Errorf("%s: trunk %d, to %s, %d to try", name, id, v.to, len(v.try))
+		}
+	}
+	// Who has proved to be a trunk is called at what they name, too.
+	x := newIndex([]Trunk{usual, phone})
+	for uri, want := range map[string]string{"sip:030901822@x": "+4930901822", "sip:+4930901899@x": ""} {
+		req := requestOf(t, "INVITE "+uri+" SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bKa\r\nTo: <"+uri+">\r\nFrom: <sip:a@y>;tag=1\r\nCall-ID: a\r\nCSeq: 1 INVITE\r\n\r\n")
+		if got, ok := x.answers(x.byID[1], x.calledIn(req)); ok != (want != "") || ok && got != want {
+			t.Errorf("%s: %q, %v", uri, got, ok)
+		}
+	}
+}
+
+// TestInboundHosts: calls are let in from where a name leads, from nowhere while it leads nowhere, and from where it led
+// while it can't be looked up.
+func TestInboundHosts(t *testing.T) {
+	t.Parallel()
+	caller := newWire(t, "127.0.0.1")
+	s := prepare(t, Config{Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", Address: "192.0.2.1", ByIP: true, Hosts: []string{"trunk.test"}})})
+	var there atomic.Bool
+	names := zone(t, caller.addr())
+	s.resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if !there.Load() {
+			return nil, net.ErrClosed
+		}
+		return names.Dial(ctx, network, address)
+	}}
+	s.hostAge = 10 * time.Millisecond
+	launch(t, s)
+	knows := func() bool { return s.index.Load().known(netip.MustParseAddr("127.0.0.1")) }
+	if knows() {
+		t.Error("it is known before its name leads anywhere")
+	}
+	there.Store(true)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for give := time.After(hang); !knows(); {
+		s.Refresh()
+		select {
+		case <-tick.C:
+		case <-give:
+			t.Fatal("the name's address is not let in")
+		}
+	}
+	to := "sip:+15550001111@" + s.Addr().String()
+	caller.send(s.Addr(), caller.message("INVITE", to, "<"+to+">", "a", 1, sdp(caller.addr())))
+	if got := caller.final(); !strings.HasPrefix(got, "SIP/2.0 480") { // nobody takes calls here
+		t.Errorf("answered %q", got)
+	}
+	there.Store(false)
+	s.lookUpHosts(map[string]bool{"trunk.test": true})
+	if got := s.withHosts([]Trunk{{ByIP: true, Hosts: []string{"trunk.test"}}}); len(got[0].Allowed) != 1 || !got[0].allows(netip.MustParseAddr("127.0.0.1")) {
+		t.Errorf("let in are %v", got[0].Allowed)
+	}
+}
+
+// TestSoundOfTrunk: whose sound is heard is the trunk's own rule, before the server's.
+func TestSoundOfTrunk(t *testing.T) {
+	t.Parallel()
+	for _, server := range []bool{false, true} {
+		s := New(Config{Loose: server})
+		for rule, want := range map[string]bool{"": server, "any": true, "signalled": false} {
+			l := &leg{}
+			l.server, l.trunk = s, &Trunk{Manners: Manners{RTPSource: rule}}
+			if l.loose() != want {
+				t.Errorf("server %v, trunk %q: %v", server, rule, l.loose())
+			}
+		}
+	}
+}
