@@ -154,7 +154,7 @@ func (t *Trunk) Check(password bool, r *TrunkRules, f *Fields) {
 		}
 	}
 	if t.InboundAuthorizationType == "ip" && len(t.AllowedInboundIPs)+len(t.InboundHosts) == 0 && !f.Has("allowed_inbound_ips") {
-		f.Add("allowed_inbound_ips", "is required when inbound_authorization_type is ip and there are no inbound_hosts.")
+		f.Add("allowed_inbound_ips", "is required when inbound_authorization_type is ip.")
 	}
 }
 

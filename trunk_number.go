@@ -62,7 +62,7 @@ func (p *ProxyAddress) BindJSON(raw any) (must string) {
 	case string:
 		*p = ProxyAddress(strings.TrimSpace(v))
 	default:
-		return "must be a host name, an IP address, or true or false."
+		return "must be a string or a boolean."
 	}
 	return ""
 }

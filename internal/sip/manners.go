@@ -12,6 +12,7 @@ import (
 	sipgo "github.com/emiago/sipgo/sip"
 
 	"parley"
+	"parley/internal/crash"
 )
 
 // Manners is how a trunk's provider wants to be talked to. The zero value is how most do.
@@ -225,7 +226,7 @@ func (s *Server) lookUpHosts(names map[string]bool) {
 	changed := false
 	for name := range names {
 		places <- struct{}{}
-		looking.Go(func() {
+		crash.Go(&looking, func() {
 			defer func() { <-places }()
 			list, err := s.resolve(ctx, name, overUDP)
 			var found []netip.Prefix
@@ -242,7 +243,7 @@ func (s *Server) lookUpHosts(names map[string]bool) {
 			}
 			e.asked = time.Now()
 			s.hosts.at[name] = e
-		})
+		}, crash.Log("the look-up of a host of a trunk", "host", name))
 	}
 	looking.Wait()
 	s.hosts.mu.Lock()
