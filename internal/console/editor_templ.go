@@ -2220,7 +2220,7 @@ func (e *editor) knowledge() templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = e.Text(at+".phone_number", "Phone number", "In international format, such as +4930123456. Over a trunk of your own also an extension (204) or a sip: address.").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = e.Target(at+".phone_number", "Phone number", "Such as +4930123456, or as you dial it in your country. Over a trunk of your own also an extension (204) or a sip: address.").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -2265,7 +2265,7 @@ func (e *editor) knowledge() templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = e.Text(at+".supervisor_phone", "Phone number", "In international format, such as +4930123456. Over a trunk of your own also an extension (204).").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = e.Target(at+".supervisor_phone", "Phone number", "Such as +4930123456, or as you dial it in your country. Over a trunk of your own also an extension (204).").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

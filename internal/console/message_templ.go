@@ -493,7 +493,7 @@ func smsEditor(f *smsForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = f.Text("to", "To", "In international format, such as +14155552671.").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = f.Tel("to", "To", "Such as +14155552671, or as you dial it in your country.").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

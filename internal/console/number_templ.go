@@ -853,7 +853,7 @@ func (f *routeForm) telephone(at string) templ.Component {
 			templ_7745c5c3_Var28 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = f.Text(at+".phone_number", "Number", "In international format; an extension where the number is a trunk's.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = f.Target(at+".phone_number", "Number", "Such as +4930123456, or as you dial it in your country; an extension where the number is a trunk's.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1418,7 +1418,7 @@ func callerIDNew(f *fields, why string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = f.Text("phone_number", "Your number", "In international format, such as +49 30 901820. It must be able to receive a text message.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = f.Tel("phone_number", "Your number", "Such as +49 30 901820, or as you dial it in your country. It must be able to receive a text message.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
