@@ -64,6 +64,8 @@ func TestEveryLimit(t *testing.T) {
 	}
 	makers := map[string]func() *answer{
 		"assistants": func() *answer { return h.post("/user/assistants", h.assistantBody()) },
+		"folders":    func() *answer { return h.post("/user/folders", map[string]any{"name": next()}) },
+		"labels":     func() *answer { return h.post("/user/labels", map[string]any{"name": next()}) },
 		"tools":      func() *answer { return h.post("/user/tools", toolBody()) },
 		"tests": func() *answer {
 			return h.post(fmt.Sprintf("/user/assistants/%d/tests", caller), map[string]any{"script": examScript})

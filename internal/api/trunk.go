@@ -57,7 +57,7 @@ func (a *API) createTrunk(ctx context.Context, r *request, _ *none) (*keptTrunk,
 // keptTrunk is a trunk as it was stored, with what its owner should know of it.
 type keptTrunk struct {
 	Message  string        `json:"message"`
-	Data     *parley.Trunk `json:"data"`
+	Data     *parley.Trunk `json:"data" required:"true"`
 	Warnings []string      `json:"warnings,omitempty" doc:"What to know of it: another account takes calls from the same addresses, or its number has to be proved. Absent without warnings."`
 }
 

@@ -194,7 +194,7 @@ func (d *Center) callee(ctx context.Context, in Arrival) (*reception, error) {
 // unproved refuses a trunk's number whose owner has not proved that it is theirs, where the server wants that: two accounts may take calls
 // from the same provider, and anybody can enter any number.
 func (d *Center) unproved(ctx context.Context, n *parley.Number) error {
-	if !d.NumberProof || n.Type != parley.NumberSIP {
+	if !d.NumberProof || n.Type != parley.NumberSIP || !strings.HasPrefix(n.PhoneNumber, "+") { // an extension is nobody else's
 		return nil
 	}
 	is, err := d.DB.ProvedNumber(ctx, n.UserID, n.PhoneNumber)

@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/internal/store"
+	"parley/internal/store/storetest"
 )
 
 // A list without a column for one of the assistant's variables keeps the campaign from being launched. A value that some

@@ -54,13 +54,13 @@ func TestWorkbook(t *testing.T) {
 		{"0171 1234568", " Bo ", 12.5}, {}, {"+49 171 1234569", "", ""}}
 	header, got, bad, err := readAll(book(t, map[string][][]any{"hidden": {{"nothing"}}, "Leads": append([][]any{{"Leads of March"}, {}}, rows...)}, "hidden", "Leads"))
 	if err != nil || fmt.Sprint(header) != "[phone_number name due]" || len(bad) != 0 || len(got) != 3 {
-		t.Fatalf("%q %q %v: %v", header, got, bad, err)
+		t.Fatalf("%q %v %v: %v", header, got, bad, err)
 	}
 	if got[1][0] != "491711234567" || got[1][1] != "Müller" || !strings.Contains(got[1][2], "26") || strings.Contains(got[1][2], "4608") {
 		t.Errorf("the first row is %q", got[1])
 	}
 	if fmt.Sprint(got[2]) != "[0171 1234568 Bo 12.5]" || got[4][0] != "+49 171 1234569" {
-		t.Errorf("%q", got)
+		t.Errorf("%v", got)
 	}
 	whole := book(t, map[string][][]any{"Leads": rows}, "Leads")
 	cut := make([]byte, whole.Size()/2)

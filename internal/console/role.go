@@ -253,7 +253,8 @@ func leastRole(pattern string) parley.Role {
 // makingPages are the ends of pages on which something is made, or goes on with what was filled in; secretPages show what only those may see
 // who change it. Neither is for auditors, who read.
 var (
-	makingPages = []string{"/new", "/edit", "/buy", "/caller-id", "/caller-id/{id}", "/start", "/publish", "/talk", "/call", "/try", "/share"}
+	makingPages = []string{"/new", "/edit", "/buy", "/caller-id", "/caller-id/{id}", "/start", "/publish", "/talk", "/call", "/try", "/share",
+		"/groups", "/folders/{id}", "/labels/{id}"}
 	secretPages = []string{"/export", "/versions/{version}", "/sample.csv", "/tools", "/tools.csv", "/tools/{id}", "/providers", "/webhooks/settings"}
 )
 

@@ -12,7 +12,7 @@ import (
 // Unproved says whether calls to the number of a user's trunk are not answered yet: the server wants a proof that the number is the
 // user's (PARLEY_NUMBER_PROOF), and there is none.
 func (d *Pool) Unproved(ctx context.Context, t *parley.Trunk) (bool, error) {
-	if !d.Proof {
+	if !d.Proof || t.Extension() {
 		return false, nil
 	}
 	proved, err := d.DB.ProvedNumber(ctx, t.UserID, t.PhoneNumber)
