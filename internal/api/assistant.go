@@ -149,10 +149,10 @@ func (a *API) listAllAssistants(ctx context.Context, r *request, _ *none) ([]par
 }
 
 // assistantPages reads the account's assistants, of one type unless kind is "", page by page.
-func (a *API) assistantPages(ctx context.Context, r *request, kind string) func() ([]parley.Assistant, error) {
+func (a *API) assistantPages(ctx context.Context, r *request, kind string) func(n int) ([]parley.Assistant, error) {
 	last := int64(0)
-	return func() ([]parley.Assistant, error) {
-		list, err := a.Assistants.After(ctx, r.UserID(), kind, last, listPage)
+	return func(n int) ([]parley.Assistant, error) {
+		list, err := a.Assistants.After(ctx, r.UserID(), kind, last, n)
 		if len(list) > 0 {
 			last = list[len(list)-1].ID
 		}
@@ -206,8 +206,8 @@ type outbound struct {
 
 func (a *API) listOutbound(ctx context.Context, r *request, _ *none) ([]outbound, error) {
 	next := a.assistantPages(ctx, r, "outbound")
-	return nil, sendList(r.W, r.Request, func() ([]outbound, error) {
-		list, err := next()
+	return nil, sendList(r.W, r.Request, func(n int) ([]outbound, error) {
+		list, err := next(n)
 		out := make([]outbound, len(list))
 		for i, s := range list {
 			out[i] = outbound{s.ID, s.UserID, s.Name, s.Type, s.Mode, s.Status, s.VoiceID, s.LanguageID, s.Timezone,

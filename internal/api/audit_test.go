@@ -63,7 +63,7 @@ func TestAuditOfRequests(t *testing.T) {
 		h.put(fmt.Sprintf("/user/assistants/%d/draft", a), map[string]any{"name": "Gate"}, status(200))
 		is(fmt.Sprintf("created assistant_draft %d Gate: name: Door → Gate", a))
 		h.put("/user/me", map[string]any{"timezone": "Europe/Lisbon"}, status(200))
-		is("changed account  Ana: timezone: UTC → Europe/Lisbon, country:  → PT")
+		is(`changed account  Ana: country: "" → PT, timezone: UTC → Europe/Lisbon`)
 		if raw := h.get("/user/audit?per_page=100", status(200)).body; strings.Contains(string(raw), "s3cret") {
 			t.Errorf("a secret is in the log: %s", raw)
 		}

@@ -125,7 +125,7 @@ func TestGroupLimits(t *testing.T) {
 				h.post("/user/"+kind, map[string]any{"name": fmt.Sprint(i)}, status(201))
 			}
 			got := h.post("/user/"+kind+"s", map[string]any{"name": "x"}, status(403)).json()["message"]
-			if !strings.HasPrefix(got.(string), fmt.Sprintf("Your plan allows %d %ss.", most, kind)) {
+			if !strings.HasPrefix(got.(string), fmt.Sprintf("Your plan allows %d %ss of assistants.", most, kind)) {
 				t.Errorf("%v", got)
 			}
 		}

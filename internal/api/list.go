@@ -9,13 +9,18 @@ import (
 	"parley/internal/web"
 )
 
-// listPage is how many rows of an unpaginated list are in memory at once.
-const listPage = 10
+// How many rows of an unpaginated list are in memory at once: few at first, and more while they are small.
+const (
+	firstRows = 10
+	mostRows  = 200
+	smallPage = 32 << 10 // bytes: after a page that is no larger, the next one has four times its rows
+)
 
-// sendList answers with a JSON list that next reads page by page, an empty one last: whoever reads slowly holds a page of
-// it in memory, not the list. An error before the first page is returned; a list that breaks off later does not look whole.
-func sendList[T any](w http.ResponseWriter, r *http.Request, next func() ([]T, error)) error {
-	rows, err := next()
+// sendList answers with a JSON list that next reads page by page, n rows or fewer for the last: a slow reader holds a page
+// of it in memory, not the list. An error before the first page is returned; a list that breaks off later does not look whole.
+func sendList[T any](w http.ResponseWriter, r *http.Request, next func(n int) ([]T, error)) error {
+	n := firstRows
+	rows, err := next(n)
 	if err != nil {
 		return err
 	}
@@ -27,7 +32,8 @@ func sendList[T any](w http.ResponseWriter, r *http.Request, next func() ([]T, e
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	b.WriteByte('[')
-	for begun := false; len(rows) > 0; rows, err = next() {
+	for begun := false; len(rows) > 0; {
+		last := len(rows) < n
 		for i := range rows {
 			if begun {
 				b.WriteByte(',')
@@ -39,7 +45,13 @@ func sendList[T any](w http.ResponseWriter, r *http.Request, next func() ([]T, e
 		if err == nil {
 			_, err = w.Write(b.Bytes())
 		}
-		if b.Reset(); err != nil {
+		if b.Len() <= smallPage {
+			n = min(4*n, mostRows)
+		}
+		if b.Reset(); err != nil || last {
+			break
+		}
+		if rows, err = next(n); err != nil {
 			break
 		}
 	}

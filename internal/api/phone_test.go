@@ -51,7 +51,7 @@ func TestNationalNumbers(t *testing.T) {
 		}
 		for query, want := range map[string]string{"0173%201234567": "1", "+491731234567": "1", "%2B491731234567": "1",
 			"491731234567": "1", "0174%201234567": "0"} {
-			if got := fmt.Sprint(h.get("/user/leads?phone_number=" + query).json()["total"]); got != want {
+			if got := fmt.Sprint(h.get("/user/leads?page=1&phone_number=" + query).json()["total"]); got != want {
 				t.Errorf("%s finds %s leads, want %s", query, got, want)
 			}
 		}
@@ -85,7 +85,7 @@ func TestNationalNumbers(t *testing.T) {
 		if !strings.Contains(report, "imported:1 ") {
 			t.Errorf("imported: %s", report)
 		}
-		if got := fmt.Sprint(h.get("/user/leads?phone_number=%2B12025550123").json()["total"]); got != "1" {
+		if got := fmt.Sprint(h.get("/user/leads?page=1&phone_number=%2B12025550123").json()["total"]); got != "1" {
 			t.Errorf("%s leads in the United States", got)
 		}
 	})

@@ -27,8 +27,8 @@ func (a *API) toolRoutes() {
 
 func (a *API) listTools(ctx context.Context, r *request, _ *none) ([]parley.Tool, error) {
 	last := int64(math.MaxInt64)
-	return nil, sendList(r.W, r.Request, func() ([]parley.Tool, error) {
-		list, err := a.DB.ToolsBefore(ctx, r.UserID(), last, listPage)
+	return nil, sendList(r.W, r.Request, func(n int) ([]parley.Tool, error) {
+		list, err := a.DB.ToolsBefore(ctx, r.UserID(), last, n)
 		if len(list) > 0 {
 			last = list[len(list)-1].ID
 		}

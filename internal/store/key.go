@@ -14,13 +14,13 @@ import (
 func (q Query) Credential(ctx context.Context, id int64) (*parley.Key, *parley.User, *parley.Member, error) {
 	k, u, m := new(parley.Key), new(parley.User), new(parley.Member)
 	err := q.q.NewRaw(`SELECT k.id, k.user_id, k.kind, k.name, k.hash, k.last_used_at, k.expires_at, k.created_at, k.member_id, k.scope,
-		u.name, u.email, u.timezone, u.plan, u.balance, u.webhook_url, u.created_at, u.disabled_at, u.signed_up_at, u.operator, u.email_proven_at,
+		u.name, u.email, u.timezone, u.plan, u.balance, u.webhook_url, u.created_at, u.disabled_at, u.signed_up_at, u.operator, u.email_proven_at, COALESCE(u.country, ''),
 		COALESCE(m.id, 0), COALESCE(m.name, ''), COALESCE(m.email, ''), COALESCE(m.role, ''), COALESCE(m.language, ''),
 		COALESCE(m.timezone, ''), COALESCE(m.disabled_at, 0), COALESCE(m.email_proven_at, 0)
 		FROM keys k JOIN users u ON u.id = k.user_id LEFT JOIN members m ON m.id = k.member_id AND m.user_id = k.user_id
 		WHERE k.id = ?`, id).Scan(ctx,
 		&k.ID, &k.UserID, &k.Kind, &k.Name, &k.Hash, &k.LastUsedAt, &k.ExpiresAt, &k.CreatedAt, &k.MemberID, &k.Scope,
-		&u.Name, &u.Email, &u.Timezone, &u.Plan, &u.Balance, &u.WebhookURL, &u.CreatedAt, &u.DisabledAt, &u.SignedUpAt, &u.Operator, &u.EmailProvenAt,
+		&u.Name, &u.Email, &u.Timezone, &u.Plan, &u.Balance, &u.WebhookURL, &u.CreatedAt, &u.DisabledAt, &u.SignedUpAt, &u.Operator, &u.EmailProvenAt, &u.Country,
 		&m.ID, &m.Name, &m.Email, &m.Role, &m.Language, &m.Timezone, &m.DisabledAt, &m.EmailProvenAt)
 	u.ID = k.UserID
 	if m.UserID = k.UserID; err == nil && k.MemberID == 0 {
