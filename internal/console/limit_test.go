@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/PuerkitoBio/goquery"
+
 	"parley"
 	"parley/internal/auth"
 	"parley/internal/limit"
@@ -20,7 +22,9 @@ func TestLimitsPage(t *testing.T) {
 		t.Error("the account does not lead to its limits")
 	}
 	page := v.get("/account/limits").is(http.StatusOK).doc()
-	rows := page.Find("table.limits tbody tr").Map(textOfNode)
+	rows := page.Find("table.limits tbody tr").Map(func(_ int, row *goquery.Selection) string {
+		return strings.Join(row.Find("th, td").Map(textOfNode), " ")
+	})
 	if len(rows) != len(parley.Limits) {
 		t.Errorf("%d rows of %d limits", len(rows), len(parley.Limits))
 	}

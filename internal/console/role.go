@@ -121,6 +121,8 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		POST /messages/new
 		POST /messages/count
 		POST /do-not-call
+		GET /phone
+		GET /phone/transfer
 		GET /filters/new
 		POST /filters/new
 		POST /filters/{id}
