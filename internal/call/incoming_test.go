@@ -451,6 +451,7 @@ func TestMinutesOfTests(t *testing.T) {
 	h := open(t, storetest.SQLite(t, store.Rules{Plan: func(string) parley.Plan { return plan }}))
 	n := h.node(func(c *call.Config) { c.Speech = &speech{} })
 	h.change(h.a, `{"max_duration":600}`)
+	h.a.MaxDuration = 600
 	used := func() int64 {
 		list, err := h.db.Limits(t.Context(), h.user.ID, parley.Now())
 		h.must(err)
