@@ -159,7 +159,8 @@ func guess(b []byte) encoding.Encoding {
 		charmap.CodePage866, charmap.Macintosh, japanese.ShiftJIS, japanese.EUCJP, simplifiedchinese.GB18030,
 		korean.EUCKR} {
 		out, err := e.NewDecoder().Bytes(head)
-		if err != nil {
+		if err != nil || e == korean.EUCKR && !syllables(head) || e == japanese.EUCJP && !strings.ContainsFunc(string(out), kana) ||
+			e == simplifiedchinese.GB18030 && !hanzi(head) || mixed(string(out)) {
 			continue
 		}
 		if s := plausible(string(out)); s > score {
