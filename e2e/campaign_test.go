@@ -257,7 +257,7 @@ func TestCampaignNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := telephone(t, "PARLEY_DATABASE="+pg, "PARLEY_SECRET_KEY="+secret, "PARLEY_PRICES="+prices,
-		"PARLEY_CALL_DAILY_SPEND=0")
+		"PARLEY_CALL_DAILY_SPEND=0", "PARLEY_BLOB="+t.TempDir()) // any node may finish an import
 	two, three := l.joinLine(t), l.joinLine(t)
 	far := newCrowd(t, l.ports)
 	l.trunk(t, l.ports, map[string]any{"ringing_time": 2, "end_call_on_voicemail": 1, "record": false,
