@@ -139,7 +139,7 @@ func TestHouseDependencies(t *testing.T) {
 // TestHouseSettings checks the table of settings in docs/operating.md against the program's settings.
 func TestHouseSettings(t *testing.T) {
 	there := map[string]bool{}
-	vendors, err := filepath.Glob("internal/provider/*/declare.go")
+	vendors, err := filepath.Glob("internal/provider/*/declare*.go")
 	channels, failed := filepath.Glob("internal/channel/*/declare.go")
 	if err != nil || failed != nil || len(vendors) == 0 || len(channels) == 0 {
 		t.Fatalf("no vendor or no channel declares itself: %v, %v", err, failed)
@@ -150,7 +150,7 @@ func TestHouseSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
-			if s, ok := n.(*ast.TypeSpec); ok && s.Name.Name == "Settings" {
+			if s, ok := n.(*ast.TypeSpec); ok && strings.HasSuffix(s.Name.Name, "Settings") {
 				for _, field := range s.Type.(*ast.StructType).Fields.List {
 					name := field.Names[0].Name
 					if !ast.IsExported(name) || name == "Declared" { // these belong to vendors and channels
