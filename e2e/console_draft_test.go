@@ -109,7 +109,7 @@ func TestConsoleShare(t *testing.T) {
 	p.click("[aria-label='Sign out']")
 	p.see("#notice", "You are signed out.")
 	p.open(link)
-	p.see("[data-shared]", "You were invited to talk to a draft")
+	p.see("[data-shared]", "been invited to try a draft")
 	p.told(".log .assistant", "Hello from the draft.")
 	p.tap("textarea")
 	p.say("Are you there?")

@@ -47,7 +47,7 @@ func TestConsolePeople(t *testing.T) {
 	q.see(".who strong", "Bo")
 	q.expect("403")
 	q.open(s.URL + "/ledger")
-	q.see("[data-message]", "You need the role administrator")
+	q.see("[data-message]", "You need the role")
 
 	p.open(s.URL + "/people")
 	p.see("#people", "bo@example.com")

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 
 	"parley"
 	"parley/internal/event"
@@ -43,9 +44,15 @@ var webhookDocs = []struct {
 // eventPayload is the body of an event, as it is sent.
 type eventPayload struct{ json.RawMessage }
 
-// AnyOf is what the reference says of it: an object. Its kind tells which event it is, and one that was sent before an
-// update is as it was then.
-func (eventPayload) AnyOf() []reflect.Type { return []reflect.Type{reflect.TypeFor[map[string]any]()} }
+// AnyOf are the types that it may be of; one that was sent before an update is as it was then.
+func (eventPayload) AnyOf() (list []reflect.Type) {
+	for _, w := range webhookDocs {
+		if !slices.Contains(list, w.payload) {
+			list = append(list, w.payload)
+		}
+	}
+	return append(list, reflect.TypeFor[map[string]any]())
+}
 
 // webhooks describes the events that are sent, with an example of each.
 func webhooks(s *form.Schemas) object {
