@@ -68,7 +68,7 @@ func TestConsoleCampaign(t *testing.T) {
 	p.see("h1", "Spring <b>")
 	p.see(".facts", "3 leads")
 	p.see(".facts", "Every day, around the clock")
-	p.see(".facts", "if everybody answers")
+	p.see(".facts", "if everyone answers")
 	p.see("[aria-labelledby=places-t]", "New York")
 	p.see("[aria-labelledby=places-t]", "before 8:00 or after 21:00")
 	p.see("[aria-labelledby=unfilled-t]", "{{who}}")
