@@ -58,7 +58,7 @@ func TestFirstChatInConsole(t *testing.T) {
 	p.signIn(s)
 	p.open(s.URL + "/assistants")
 	p.click(".list a")
-	p.see("#talk", "Talk to Front desk")
+	p.see("#talk", "Test the saved version of Front desk")
 	p.fill("#talk [name='variables.0.value']", "Ana <b>&")
 	p.look("chat-begin")
 	p.click("#talk-begin .primary")
@@ -244,7 +244,7 @@ func TestInbox(t *testing.T) {
 	p.look("conversation-waits")
 	p.open(s.URL + "/conversations") // begins with what needs a person
 	p.see(".parts-of [aria-current]", "Needs a person")
-	p.until("document.querySelectorAll('#results li').length === 1 && document.querySelectorAll('#results .tag')[0].textContent === 'waits'")
+	p.until("document.querySelectorAll('#results li').length === 1 && document.querySelectorAll('#results .tag')[0].textContent === 'Waiting'")
 	p.look("inbox-waits")
 	p.open(s.URL + "/canned-answers")
 	p.fill("[name=name]", "hello")

@@ -45,7 +45,7 @@ func TestConsoleAlerts(t *testing.T) {
 	for _, m := range post.Wait(2) {
 		sent[m.Header.Get("Subject")] = m.Text
 	}
-	for _, subject := range []string{"Raised: Fill it up <b>", "Test: Fill it up <b>"} {
+	for _, subject := range []string{"An alert of your account was raised", "A test of an alert"} {
 		lines := strings.Fields(sent[subject])
 		if len(lines) == 0 || !strings.HasSuffix(lines[len(lines)-1], at) {
 			t.Fatalf("%q is %q", subject, sent[subject])

@@ -76,6 +76,7 @@ func TestConsoleCampaign(t *testing.T) {
 	p.until("!document.querySelector(\"form[action$='/start'] button\")")
 	p.look("campaign-start-blocked")
 	p.click(".crumb a")
+	p.until("document.readyState === 'complete' && document.querySelector('#list') && !document.querySelector('#import-report')?.innerText")
 	if err := os.WriteFile(file, []byte("Mobile,Whom\n+13125550003,Flo\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

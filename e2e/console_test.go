@@ -201,6 +201,7 @@ func TestConsoleSessionEndsWhileEditing(t *testing.T) {
 	p := browse(t)
 	p.signIn(s)
 	p.open(s.URL + "/assistants/" + strconv.FormatInt(s.Assistant, 10))
+	p.until("frames['widget-preview']?.location.pathname.endsWith('/widget') && frames['widget-preview'].document.readyState === 'complete'")
 	p.fill("#f-name", "Written just now")
 	p.do(chromedp.Evaluate[chromedp.Void]("fetch('/signout', {method: 'POST'}).then(() => { document.body.dataset.out = 'yes' }), undefined"))
 	p.until("document.body.dataset.out === 'yes'")

@@ -293,6 +293,7 @@ func TestDialSandbox(t *testing.T) {
 // menu gets its key, and who then picks up is greeted.
 func TestDialMachines(t *testing.T) {
 	t.Parallel()
+	need(t, "flite", "pocketsphinx_batch")
 	l := telephone(t)
 	exchange, err := phone.ListenOn(netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", l.ports)))
 	if err != nil {

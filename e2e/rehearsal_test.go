@@ -41,7 +41,7 @@ func rehearse(t *testing.T, dir string, args ...string) (printed string, status 
 func TestRehearsalExamples(t *testing.T) {
 	t.Parallel()
 	need(t, "flite", "pocketsphinx_batch")
-	if printed, status := rehearse(t, "..", "examples/tests", "e2e/testdata/rehearsal", "--parallel", "30", "--out", t.TempDir()); status != 0 {
+	if printed, status := rehearse(t, "..", "examples/tests", "e2e/testdata/rehearsal", "--parallel", "10", "--out", t.TempDir()); status != 0 {
 		t.Errorf("it ended with %d:\n%s", status, printed)
 	} else {
 		t.Logf("\n%s", printed)

@@ -7,6 +7,7 @@ package api
 
 import (
 	"net/http"
+	"sync"
 
 	"parley/internal/alert"
 	"parley/internal/assistant"
@@ -80,7 +81,7 @@ type API struct {
 	limitBegun, limitHeard                *auth.Limiter // public conversations and calls, and messages, per assistant
 	limitWhatsApp                         *auth.Limiter // sends per key
 	limitSignups                          *auth.Limiter // accounts made per address
-	reference                             []byte        // /api/openapi.json
+	reference                             func() []byte // /api/openapi.json, written when it is first asked for
 	stopping                              chan struct{} // closed when streams without an end of their own must end
 }
 
@@ -103,7 +104,7 @@ func New(c Config) *API {
 	})
 	a.mux.HandleFunc("/api/openapi.json", readOnly(a.serveReference))
 	a.mux.HandleFunc("/api/docs", readOnly(a.serveDocs))
-	a.reference = a.openAPI()
+	a.reference = sync.OnceValue(a.openAPI)
 	return a
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 )
 
 // The types with which the tests of package api_test declare operations of their own.
@@ -22,7 +23,7 @@ const (
 // Handle registers an operation as every other is, and writes the reference again.
 func Handle[In, Out any](a *API, o Op, h func(context.Context, *Request, *In) (Out, error)) {
 	handle(a, o, h)
-	a.reference = a.openAPI()
+	a.reference = sync.OnceValue(a.openAPI)
 }
 
 // Operation is a registered operation.

@@ -249,7 +249,7 @@ func readOnly(h http.HandlerFunc) http.HandlerFunc {
 func (a *API) serveReference(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Access-Control-Allow-Origin", "*")
 	w.Header().Set("Content-Type", "application/json")
-	w.Write(a.reference)
+	w.Write(a.reference())
 }
 
 // serveDocs shows the reference as a page of our own: no script, nothing loaded from elsewhere.

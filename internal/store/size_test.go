@@ -214,11 +214,11 @@ func TestVersionBytes(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		u := storetest.User(t, db, 0)
 		a := assistant(t, db, u.ID, nil)
-		for i := range 30 {
+		for i := range 12 {
 			changed(t, db, a, "Ana", "", func(a *parley.Assistant) { a.SystemPrompt = fmt.Sprint(i) + strings.Repeat("x", 1<<20) })
 		}
 		list, total, err := db.AssistantVersions(t.Context(), u.ID, a.ID, store.Page{Number: 1, Size: 50})
-		if err != nil || total != 9 || list[0].Version != 31 || list[8].Version != 23 {
+		if err != nil || total != 9 || list[0].Version != 13 || list[8].Version != 5 {
 			t.Errorf("%d versions are kept, %v", total, err)
 		}
 		changed(t, db, a, "Ana", "", func(a *parley.Assistant) { a.SystemPrompt = strings.Repeat("y", 20<<20) })

@@ -37,7 +37,7 @@ type limits struct {
 	wait   time.Duration // for a decoder, when all are busy
 }
 
-var usualLimits = limits{load: 20 * time.Second, decode: 10 * time.Second, wait: 3 * time.Second}
+var usualLimits = limits{load: time.Minute, decode: 10 * time.Second, wait: 3 * time.Second}
 
 // SphinxConfig says what to recognize with; the zero value uses what Debian's packages install.
 type SphinxConfig struct {

@@ -99,7 +99,7 @@ const quietTime = time.Second
 
 // Speak implements ai.Synthesizer.
 func (v *Voice) Speak(ctx context.Context, as ai.Speech, texts <-chan string, yield func(ai.Sound) error) error {
-	pace := ai.Pace{Least: int(as.Rate) / 2, What: "samples", Window: v.stall}
+	pace := ai.Pace{Least: int(as.Rate) / 2, What: "samples", Window: Stall}
 	samples := 0
 	s := &speaking{v: v, ctx: ctx, as: as, yield: func(sound ai.Sound) error {
 		if samples += len(sound.PCM); sound.Last {
