@@ -52,8 +52,7 @@ func TestTurnOverABrokenWire(t *testing.T) {
 	for _, c := range []struct {
 		fault aitest.Fault
 		kind  ai.Kind
-	}{{aitest.Reset, ai.Interrupted}, {aitest.Failure, ai.Interrupted}, {aitest.Garbage, ai.Malformed},
-		{aitest.Cutoff, ai.Interrupted}} {
+	}{{aitest.Reset, ai.Interrupted}, {aitest.Failure, ai.Interrupted}, {aitest.Garbage, ai.Malformed}} {
 		s, m := served(t)
 		s.Script(aitest.Behaviour{Text: "one two three", Fault: c.fault, After: 2})
 		r, err := (&Turn{Model: m, History: user("go")}).Run(t.Context())

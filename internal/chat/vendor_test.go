@@ -53,7 +53,7 @@ func TestConversationKeepsVendors(t *testing.T) {
 			t.Fatalf("uses %+v", uses)
 		}
 		// the next reply is added, and so is one that breaks off with no vendor left
-		h.server.Script(aitest.Behaviour{Text: "One two three four.", Fault: aitest.Cutoff, After: 2})
+		h.server.Script(aitest.Behaviour{Text: "One two three four.", Fault: aitest.Reset, After: 2})
 		h.assistants.Fallback.Models = nil
 		h.server.Models = []string{"thinker"}
 		h.say(c, conv, "more") // it may fail

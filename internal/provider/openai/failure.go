@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
+	"strings"
 
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
@@ -105,8 +107,30 @@ func refused(status int, header http.Header, body []byte) error {
 		long, _ := rest.TooLong(status, s.Message)
 		e.Asked, e.Takes = long.Asked, long.Takes
 	}
-	if status == http.StatusBadRequest || status == http.StatusUnprocessableEntity {
+	switch status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusNotFound:
+		e.Err = fmt.Errorf("status %d: %w", status, &badRequest{s.Param, s.Message})
+		if e.Kind == ai.Config && s.Message != "" {
+			e.Mend = fmt.Sprintf("The model's server refuses the request: %q Choose another model, or ask this server's operator.",
+				discreet(s.Message))
+		}
+	case http.StatusInternalServerError, http.StatusNotImplemented: // llama.cpp, of what the model's template doesn't take
 		e.Err = fmt.Errorf("status %d: %w", status, &badRequest{s.Param, s.Message})
 	}
 	return e
+}
+
+// What of a server's words is nobody's business but the operator's: keys, addresses, organizations.
+var secrets = regexp.MustCompile(`(?i)\b(?:sk|org|proj|key|gsk|xai|bearer)[-_ ][\w-]{6,}|\b\w*[0-9a-f]{32,}\b|https?://\S+|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b`)
+
+// mostSaid is how much of a server's words is told, in characters.
+const mostSaid = 300
+
+// discreet is what a server said, in one line and without secrets.
+func discreet(message string) string {
+	text := []rune(strings.Join(strings.Fields(secrets.ReplaceAllString(message, "…")), " "))
+	if len(text) > mostSaid {
+		return string(text[:mostSaid]) + "…"
+	}
+	return string(text)
 }

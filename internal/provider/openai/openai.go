@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/openai/openai-go/v3"
@@ -87,6 +88,7 @@ type model struct {
 	code   string
 
 	refused rest.Refused
+	lone    atomic.Bool // its template begins a thought that it only ends: see rest.Prose
 }
 
 // Generate implements ai.Model. A failed request is tried again until part of the reply has been passed on.
@@ -97,9 +99,7 @@ func (m *model) Generate(ctx context.Context, req ai.Request, yield func(ai.Delt
 		return m.attempt(ctx, req, r, sent)
 	}, func(err error) bool {
 		bad, ok := errors.AsType[*badRequest](err)
-		return ok && sent.Learn(func(field string) bool {
-			return bad.param == field || bad.param == "" && strings.Contains(bad.message, field)
-		})
+		return ok && sent.Learn(bad.about)
 	})
 }
 
@@ -117,11 +117,16 @@ func (m *model) attempt(ctx context.Context, req ai.Request, r *rest.Reading, se
 	var res *http.Response
 	stream := m.client.chat.NewStreaming(ctx, m.params(req, names, sent), option.WithResponseInto(&res),
 		option.WithMiddleware(func(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-			return guard.Middleware(req, next)
+			res, err := guard.Middleware(req, next)
+			if err == nil && res.StatusCode < 300 {
+				res.Body = events(res.Body)
+			}
+			return res, err
 		}))
 	defer stream.Close()
 	defer cancel(nil) // before Close, which otherwise reads to the end to keep the connection
-	in := &reading{Reading: r}
+	in := newReading(r, req.Tools, names)
+	in.prose.Lone = m.lone.Load()
 	for stream.Next() {
 		if err := in.take(stream.Current()); err != nil {
 			return err
@@ -135,7 +140,11 @@ func (m *model) attempt(ctx context.Context, req ai.Request, r *rest.Reading, se
 		return ended
 	}
 	if err == nil {
-		return r.End(names)
+		err = in.end(names)
+		if in.prose.Lone != m.lone.Load() { // as this reply began, the next one will
+			m.lone.Store(in.prose.Lone)
+		}
+		return err
 	}
 	return failure(err, res, r.Seen())
 }

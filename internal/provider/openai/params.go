@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 
 	sdk "github.com/openai/openai-go/v3"
@@ -38,21 +39,54 @@ func (m *model) params(req ai.Request, names rest.Names, sent *rest.Sent) sdk.Ch
 	if sent.Send("reasoning_effort", newer(m.code)) {
 		p.ReasoningEffort = shared.ReasoningEffortNone
 	}
-	for _, t := range req.Tools {
+	tools, messages := req.Tools, req.Messages
+	if len(tools) > 0 && !sent.Send(toolsPart, true) {
+		if !req.NoCalls {
+			system += told(wired(tools, names))
+		}
+		tools, messages = nil, withoutCalls(wiredCalls(messages, names))
+	}
+	for _, t := range tools {
 		p.Tools = append(p.Tools, sdk.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
 			Name: names.Wire(t.Name), Description: sdk.String(t.Description), Parameters: parameters(t.Schema),
 		}))
 	}
-	if sent.Send("tool_choice", req.NoCalls && len(req.Tools) > 0) {
+	if sent.Send("tool_choice", req.NoCalls && len(tools) > 0) {
 		p.ToolChoice.OfAuto = sdk.String("none")
 	}
-	if system != "" {
+	if system != "" && sent.Send(systemPart, true) {
 		p.Messages = append(p.Messages, sdk.SystemMessage(system))
+	} else if system != "" {
+		messages = withSystem(system, messages)
 	}
-	for _, msg := range req.Messages {
+	if !sent.Send(orderPart, true) {
+		messages = inTurn(messages)
+	}
+	for _, msg := range messages {
 		p.Messages = append(p.Messages, message(msg, names))
 	}
 	return p
+}
+
+// wired are tools by their names on the wire.
+func wired(tools []ai.Tool, names rest.Names) []ai.Tool {
+	out := slices.Clone(tools)
+	for i := range out {
+		out[i].Name = names.Wire(out[i].Name)
+	}
+	return out
+}
+
+// wiredCalls are messages whose calls have names on the wire.
+func wiredCalls(messages []ai.Message, names rest.Names) []ai.Message {
+	out := slices.Clone(messages)
+	for i := range out {
+		out[i].Calls = slices.Clone(out[i].Calls)
+		for j := range out[i].Calls {
+			out[i].Calls[j].Name = names.Wire(out[i].Calls[j].Name)
+		}
+	}
+	return out
 }
 
 // version is that of a model of OpenAI's GPT, wherever a proxy puts it: openai/gpt-6-luna.

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -75,6 +76,20 @@ func (r *Reading) Begin() (*Call, error) {
 	c := &Call{}
 	r.calls = append(r.calls, c)
 	return c, nil
+}
+
+// Complete reports whether the arguments that have arrived are whole.
+func (c *Call) Complete() bool { return c.args.Len() > 0 && json.Valid([]byte(c.args.String())) }
+
+// Whole reports whether the reply has something, and nothing of it is a half: then a stream that ended without a reason
+// has ended it.
+func (r *Reading) Whole() bool {
+	for _, c := range r.calls {
+		if c.args.Len() > 0 && !c.Complete() {
+			return false
+		}
+	}
+	return r.text.Len() > 0 || len(r.calls) > 0
 }
 
 // Write takes a piece of a call's arguments.
