@@ -121,7 +121,8 @@ func refused(status int, header http.Header, body []byte) error {
 }
 
 // What of a server's words is nobody's business but the operator's: keys, addresses, organizations.
-var secrets = regexp.MustCompile(`(?i)\b(?:sk|org|proj|key|gsk|xai|bearer)[-_ ][\w-]{6,}|\b\w*[0-9a-f]{32,}\b|https?://\S+|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b`)
+var secrets = regexp.MustCompile(`(?i)\b(?:sk|org|proj|key|gsk|xai|bearer)[-_ ][\w-]{6,}|\b\w*[0-9a-f]{32,}\b|https?://\S+` +
+	`|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b`)
 
 // mostSaid is how much of a server's words is told, in characters.
 const mostSaid = 300

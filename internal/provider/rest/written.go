@@ -22,6 +22,7 @@ var (
 	keyedCall  = regexp.MustCompile(`(?s)^\s*([\w.-]+)\s*(?:<arg_key>.*)?$`)
 	separated  = regexp.MustCompile(`(?s)<(?:\|tool_call_begin\||｜tool▁call▁begin｜)>(?:function<｜tool▁sep｜>)?\s*([\w.:-]+)\s*(?:<｜tool▁sep｜>|<\|tool_call_argument_begin\|>)?(.*?)<(?:\|tool_call_end\||｜tool▁call▁end｜)>`)
 	namedFirst = regexp.MustCompile(`(?s)^\s*([A-Za-z_][\w.-]*)(?::\d+)?\s*(?:\[ARGS\]|<\|[^|]*\|>\w*)?\s*\(?\s*(\{.*\})?\s*\)?\s*;?\s*$`)
+	fencedArgs = regexp.MustCompile("(?s)```\\w*\\s*(.*?)```")
 	counted    = regexp.MustCompile(`:\d+$`)
 )
 
@@ -40,7 +41,7 @@ func (p *Prose) written(text string) (calls []writtenCall) {
 	if all := separated.FindAllStringSubmatch(text, -1); all != nil {
 		for _, m := range all {
 			args := m[2]
-			if f := regexp.MustCompile("(?s)```\\w*\\s*(.*?)```").FindStringSubmatch(args); f != nil {
+			if f := fencedArgs.FindStringSubmatch(args); f != nil {
 				args = f[1]
 			}
 			calls = append(calls, writtenCall{p.plainName(m[1]), strings.TrimSpace(args)})
