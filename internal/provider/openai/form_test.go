@@ -14,43 +14,43 @@ import (
 	"parley/internal/ai/aitest"
 )
 
-// sse is one event of a stream, as a server writes it.
-func sse(json string) string { return "data: " + json + "\n\n" }
+// oneEvent is one event of a stream, as a server writes it.
+func oneEvent(json string) string { return "data: " + json + "\n\n" }
 
-func delta(json string) string { return sse(`{"choices":[{"index":0,"delta":` + json + `}]}`) }
+func delta(json string) string { return oneEvent(`{"choices":[{"index":0,"delta":` + json + `}]}`) }
 
 const stop = `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
 
 // Servers write answers in many forms. A row for each, with what is said and called.
 func TestForms(t *testing.T) {
 	for name, c := range map[string]struct{ raw, text, calls string }{
-		"as it should be":               {delta(`{"content":"Hello"}`) + sse(stop) + sse("[DONE]"), "Hello", ""},
-		"no reason for the end":         {delta(`{"content":"Hello"}`) + sse("[DONE]"), "Hello", ""},
+		"as it should be":               {delta(`{"content":"Hello"}`) + oneEvent(stop) + oneEvent("[DONE]"), "Hello", ""},
+		"no reason for the end":         {delta(`{"content":"Hello"}`) + oneEvent("[DONE]"), "Hello", ""},
 		"neither reason nor end":        {delta(`{"content":"Hello"}`), "Hello", ""},
 		"no last newline":               {delta(`{"content":"Hel"}`) + `data: {"choices":[{"delta":{"content":"lo"},"finish_reason":"stop"}]}`, "Hello", ""},
 		"one newline":                   {delta(`{"content":"Hel"}`) + "data: " + `{"choices":[{"delta":{"content":"lo"}}]}` + "\n", "Hello", ""},
 		"no space behind data":          {`data:{"choices":[{"delta":{"content":"Hello"}}]}` + "\r\n\r\n", "Hello", ""},
-		"message in place of delta":     {sse(`{"choices":[{"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}]}`), "Hello", ""},
+		"message in place of delta":     {oneEvent(`{"choices":[{"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}]}`), "Hello", ""},
 		"plain JSON":                    {"{\n \"choices\": [\n  {\"message\": {\"content\": \"Hello\"}, \"finish_reason\": \"stop\"}\n ]\n}\n", "Hello", ""},
 		"plain JSON without a reason":   {`{"choices":[{"message":{"content":"Hello"}}]}`, "Hello", ""},
 		"plain JSON with calls":         {`{"choices":[{"message":{"content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"look","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"look","arguments":"{\"n\":2}"}}]},"finish_reason":"tool_calls"}]}`, "", `look {"n":1} look {"n":2}`},
-		"a list of parts":               {delta(`{"content":[{"type":"text","text":"Hel"},{"type":"text","text":"lo"}]}`) + sse(stop), "Hello", ""},
-		"a list with thoughts":          {delta(`{"content":[{"type":"thinking","thinking":"x"},{"type":"text","text":"Hello"}]}`) + sse(stop), "Hello", ""},
-		"parts of a message":            {sse(`{"choices":[{"message":{"content":[{"type":"text","text":"Hello"}]},"finish_reason":"stop"}]}`), "Hello", ""},
-		"reasoning_content":             {delta(`{"reasoning_content":"x"}`) + delta(`{"content":"Hello"}`) + sse(stop), "Hello", ""},
-		"a thought over chunks":         {delta(`{"content":"<thi"}`) + delta(`{"content":"nk>Hm. "}`) + delta(`{"content":"</th"}`) + delta(`{"content":"ink>\n\nHello"}`) + sse(stop), "Hello", ""},
-		"a call as text":                {delta(`{"content":"<tool_call>{\"name\":\"look\","}`) + delta(`{"content":"\"arguments\":{\"n\":1}}</tool_call>"}`) + sse(stop), "", `look {"n":1}`},
-		"a stop token":                  {delta(`{"content":"Hello<|im_"}`) + delta(`{"content":"end|>"}`) + sse(stop), "Hello", ""},
-		"calls with one index":          {delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"look","arguments":"{\"n\":1}"}}]}`) + delta(`{"tool_calls":[{"index":0,"id":"b","function":{"name":"look","arguments":"{\"n\":2}"}}]}`) + sse(stop), "", `look {"n":1} look {"n":2}`},
-		"calls without ids":             {delta(`{"tool_calls":[{"index":0,"function":{"name":"look","arguments":"{\"n\":1}"}},{"index":1,"function":{"name":"look","arguments":"{\"n\":2}"}}]}`) + sse(stop), "", `look {"n":1} look {"n":2}`},
-		"neither ids nor indices":       {delta(`{"tool_calls":[{"function":{"name":"look","arguments":"{\"n\":1}"}},{"function":{"name":"look","arguments":"{\"n\":2}"}}]}`) + sse(stop), "", `look {"n":1} look {"n":2}`},
-		"neither, in pieces":            {delta(`{"tool_calls":[{"function":{"name":"look","arguments":""}}]}`) + delta(`{"tool_calls":[{"function":{"arguments":"{\"n\":1}"}}]}`) + delta(`{"tool_calls":[{"function":{"name":"look","arguments":""}}]}`) + delta(`{"tool_calls":[{"function":{"arguments":"{\"n\":2}"}}]}`) + sse(stop), "", `look {"n":1} look {"n":2}`},
-		"neither, of different names":   {delta(`{"tool_calls":[{"function":{"name":"look","arguments":""}},{"function":{"name":"hang_up","arguments":""}}]}`) + sse(stop), "", `look {} hang_up {}`},
-		"a name with every piece":       {delta(`{"tool_calls":[{"index":0,"function":{"name":"look","arguments":"{\"n\""}}]}`) + delta(`{"tool_calls":[{"index":0,"function":{"name":"look","arguments":":1}"}}]}`) + delta(`{"tool_calls":[{"index":0,"function":{"name":"look","arguments":""}}]}`) + sse(stop), "", `look {"n":1}`},
+		"a list of parts":               {delta(`{"content":[{"type":"text","text":"Hel"},{"type":"text","text":"lo"}]}`) + oneEvent(stop), "Hello", ""},
+		"a list with thoughts":          {delta(`{"content":[{"type":"thinking","thinking":"x"},{"type":"text","text":"Hello"}]}`) + oneEvent(stop), "Hello", ""},
+		"parts of a message":            {oneEvent(`{"choices":[{"message":{"content":[{"type":"text","text":"Hello"}]},"finish_reason":"stop"}]}`), "Hello", ""},
+		"reasoning_content":             {delta(`{"reasoning_content":"x"}`) + delta(`{"content":"Hello"}`) + oneEvent(stop), "Hello", ""},
+		"a thought over chunks":         {delta(`{"content":"<thi"}`) + delta(`{"content":"nk>Hm. "}`) + delta(`{"content":"</th"}`) + delta(`{"content":"ink>\n\nHello"}`) + oneEvent(stop), "Hello", ""},
+		"a call as text":                {delta(`{"content":"<tool_call>{\"name\":\"look\","}`) + delta(`{"content":"\"arguments\":{\"n\":1}}</tool_call>"}`) + oneEvent(stop), "", `look {"n":1}`},
+		"a stop token":                  {delta(`{"content":"Hello<|im_"}`) + delta(`{"content":"end|>"}`) + oneEvent(stop), "Hello", ""},
+		"calls with one index":          {delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"look","arguments":"{\"n\":1}"}}]}`) + delta(`{"tool_calls":[{"index":0,"id":"b","function":{"name":"look","arguments":"{\"n\":2}"}}]}`) + oneEvent(stop), "", `look {"n":1} look {"n":2}`},
+		"calls without ids":             {delta(`{"tool_calls":[{"index":0,"function":{"name":"look","arguments":"{\"n\":1}"}},{"index":1,"function":{"name":"look","arguments":"{\"n\":2}"}}]}`) + oneEvent(stop), "", `look {"n":1} look {"n":2}`},
+		"neither ids nor indices":       {delta(`{"tool_calls":[{"function":{"name":"look","arguments":"{\"n\":1}"}},{"function":{"name":"look","arguments":"{\"n\":2}"}}]}`) + oneEvent(stop), "", `look {"n":1} look {"n":2}`},
+		"neither, in pieces":            {delta(`{"tool_calls":[{"function":{"name":"look","arguments":""}}]}`) + delta(`{"tool_calls":[{"function":{"arguments":"{\"n\":1}"}}]}`) + delta(`{"tool_calls":[{"function":{"name":"look","arguments":""}}]}`) + delta(`{"tool_calls":[{"function":{"arguments":"{\"n\":2}"}}]}`) + oneEvent(stop), "", `look {"n":1} look {"n":2}`},
+		"neither, of different names":   {delta(`{"tool_calls":[{"function":{"name":"look","arguments":""}},{"function":{"name":"hang_up","arguments":""}}]}`) + oneEvent(stop), "", `look {} hang_up {}`},
+		"a name with every piece":       {delta(`{"tool_calls":[{"index":0,"function":{"name":"look","arguments":"{\"n\""}}]}`) + delta(`{"tool_calls":[{"index":0,"function":{"name":"look","arguments":":1}"}}]}`) + delta(`{"tool_calls":[{"index":0,"function":{"name":"look","arguments":""}}]}`) + oneEvent(stop), "", `look {"n":1}`},
 		"calls without a reason":        {delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"look","arguments":"{\"n\":1}"}}]}`), "", `look {"n":1}`},
-		"functions. before the name":    {delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"functions.look","arguments":"{\"n\":1}"}}]}`) + sse(stop), "", `look {"n":1}`},
-		"text and a call in the same":   {delta(`{"content":"Let me see.","tool_calls":[{"index":0,"id":"a","function":{"name":"look","arguments":"{}"}}]}`) + sse(stop), "Let me see.", `look {}`},
-		"a comment and an empty choice": {": ping\n\n" + sse(`{"choices":[]}`) + delta(`{"content":"Hello"}`) + sse(stop), "Hello", ""},
+		"functions. before the name":    {delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"functions.look","arguments":"{\"n\":1}"}}]}`) + oneEvent(stop), "", `look {"n":1}`},
+		"text and a call in the same":   {delta(`{"content":"Let me see.","tool_calls":[{"index":0,"id":"a","function":{"name":"look","arguments":"{}"}}]}`) + oneEvent(stop), "Let me see.", `look {}`},
+		"a comment and an empty choice": {": ping\n\n" + oneEvent(`{"choices":[]}`) + delta(`{"content":"Hello"}`) + oneEvent(stop), "Hello", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := aitest.NewServer(t)
@@ -154,7 +154,7 @@ func TestTemplates(t *testing.T) {
 				}
 				taken = append(taken, in)
 				w.Header().Set("Content-Type", "text/event-stream")
-				io.WriteString(w, delta(`{"content":"Hello"}`)+sse(stop))
+				io.WriteString(w, delta(`{"content":"Hello"}`)+oneEvent(stop))
 			}))
 			defer s.Close()
 			client, err := Open(Config{BaseURL: s.URL})
