@@ -28,7 +28,7 @@ type use struct {
 // told is an error of a vendor; one about a model that it doesn't have, or about a user's own key, says so.
 func (o *source) told(err error, u use) error {
 	e, ok := errors.AsType[*ai.Error](err)
-	if !ok || e.Kind != ai.Config || e.Mend != "" {
+	if !ok || e.Kind != ai.Config || e.Mend != "" && !noModel(e) {
 		return err
 	}
 	said := *e

@@ -196,9 +196,9 @@ func TestTemplates(t *testing.T) {
 // The owner reads what the server said, without the operator's secrets.
 func TestOwnReason(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"error":{"message":"model 'gemma' not found"}}`:                                              "model 'gemma' not found",
-		`{"detail":"Unsupported model"}`:                                                               "Unsupported model",
-		`{"error":{"message":"org-abcdef123456 at http://10.0.0.1:8000/v1, key sk-12345678 may not"}}`: "… at … key … may not",
+		`{"error":{"message":"model 'gemma' not found"}}`:                                                "model 'gemma' not found",
+		`{"detail":"Unsupported model"}`:                                                                 "Unsupported model",
+		`{"error":{"message":"org-abcdef123456 at http://10.0.0.1:8000/v1, which sk-12345678 may not"}}`: "… at … which … may not",
 	} {
 		err := refused(404, http.Header{}, []byte(body))
 		e, ok := errors.AsType[*ai.Error](err)
