@@ -3,6 +3,8 @@ package storetest
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
+	"fmt"
 	"regexp"
 	"runtime"
 	"slices"
@@ -32,9 +34,17 @@ var Explains bool
 // statements are those that ran in write transactions of this process's tests, one of each shape.
 var statements = struct {
 	mu   sync.Mutex
-	seen map[string]bool
-	new  []string // that no test has explained
-}{seen: map[string]bool{}}
+	seen map[string]bool     // by engine and shape
+	all  map[string][]string // by engine
+	new  []string            // of SQLite: that no test has explained
+}{seen: map[string]bool{}, all: map[string][]string{}}
+
+// Statements are the statements that ran in write transactions of this process's tests on an engine, one of each shape.
+func Statements(engine string) []string {
+	statements.mu.Lock()
+	defer statements.mu.Unlock()
+	return slices.Clone(statements.all[engine])
+}
 
 var (
 	literals = regexp.MustCompile(`X?'(?:[^']|'')*'(?:::\w+)?|\b\d+(?:\.\d+)?\b`)
@@ -49,7 +59,10 @@ func shape(query string) string {
 }
 
 // collector watches the statements of write transactions.
-type collector struct{ also bun.QueryHook }
+type collector struct {
+	engine string
+	also   bun.QueryHook
+}
 
 // BeforeQuery implements bun.QueryHook.
 func (c collector) BeforeQuery(ctx context.Context, e *bun.QueryEvent) context.Context {
@@ -70,12 +83,15 @@ func (c collector) AfterQuery(ctx context.Context, e *bun.QueryEvent) {
 	if strings.HasPrefix(e.Query, "INSERT") && !strings.Contains(e.Query, "SELECT") {
 		return
 	}
-	s := shape(e.Query)
+	s := c.engine + shape(e.Query)
 	statements.mu.Lock()
 	defer statements.mu.Unlock()
 	if !statements.seen[s] && !byTest() {
 		statements.seen[s] = true
-		statements.new = append(statements.new, e.Query)
+		statements.all[c.engine] = append(statements.all[c.engine], e.Query)
+		if c.engine == "sqlite" {
+			statements.new = append(statements.new, e.Query)
+		}
 	}
 }
 
@@ -110,16 +126,19 @@ func explain(t testing.TB, path string) {
 	}
 	defer db.Close()
 	for _, query := range list {
-		for _, scan := range scans(t, db, query) {
+		for _, scan := range Scans(t, db, "sqlite", query) {
 			t.Errorf("a statement in a write transaction reads a whole table: %s, in: %.600s", scan, strings.Join(strings.Fields(query), " "))
 		}
 	}
 }
 
-// scans are the tables that a statement reads as a whole, as SQLite says it.
-func scans(t testing.TB, db *sql.DB, query string) []string {
+// Scans are the tables that a statement reads as a whole, as the engine says it.
+func Scans(t testing.TB, db *sql.DB, engine, query string) []string {
 	t.Helper()
 	found, err := sqliteScans(db, query)
+	if engine == "postgres" {
+		found, err = postgresScans(db, query)
+	}
 	if err != nil {
 		t.Errorf("explain %.300s: %v", query, err)
 	}
@@ -178,6 +197,40 @@ func sqliteScans(db *sql.DB, query string) (found []string, err error) {
 		if db.QueryRow("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?", table).Scan(&is); is > 0 {
 			found = append(found, strings.Replace(detail, m[1], table, 1))
 		}
+	}
+	return found, nil
+}
+
+// node is a step of PostgreSQL's plan.
+type node struct {
+	Type  string  `json:"Node Type"`
+	Table string  `json:"Relation Name"`
+	Index string  `json:"Index Name"`
+	Cond  string  `json:"Index Cond"`
+	Rows  float64 `json:"Plan Rows"`
+	Plans []node
+}
+
+func postgresScans(db *sql.DB, query string) (found []string, err error) {
+	var raw string
+	if err := db.QueryRow("EXPLAIN (FORMAT JSON) " + query).Scan(&raw); err != nil {
+		return nil, err
+	}
+	var plans []struct{ Plan node }
+	if err := json.Unmarshal([]byte(raw), &plans); err != nil {
+		return nil, err
+	}
+	var look func(n node)
+	look = func(n node) {
+		if n.Type == "Seq Scan" {
+			found = append(found, fmt.Sprintf("Seq Scan on %s", n.Table))
+		}
+		for _, below := range n.Plans {
+			look(below)
+		}
+	}
+	for _, p := range plans {
+		look(p.Plan)
 	}
 	return found, nil
 }

@@ -139,7 +139,9 @@ func migrate(o store.Options) error {
 func Open(t testing.TB, o store.Options) *store.DB {
 	t.Helper()
 	if o.Postgres == "" {
-		o.Watch = collector{&auditor{t: t, also: o.Watch}}
+		o.Watch = collector{"sqlite", &auditor{t: t, also: o.Watch}}
+	} else {
+		o.Watch = collector{"postgres", o.Watch}
 	}
 	db, err := store.Open(t.Context(), o)
 	if err != nil {
