@@ -261,4 +261,3 @@ func fillStruct(ctx context.Context, v reflect.Value, filled bool) {
 		}
 	}
 }
-
