@@ -65,7 +65,7 @@ func (tx *Tx) DropCallRequest(ctx context.Context, id int64, untaken bool) (bool
 
 // DropStaleCallRequests removes requests older than an age: who asked is gone.
 func (tx *Tx) DropStaleCallRequests(ctx context.Context, age time.Duration) error {
-	_, err := tx.q.NewRaw("DELETE FROM call_requests WHERE created_at < ? - ?", tx.clock(), age.Microseconds()).Exec(ctx)
+	_, err := tx.q.NewRaw("DELETE FROM call_requests WHERE created_at < (SELECT ?) - ?", tx.clock(), age.Microseconds()).Exec(ctx)
 	return err
 }
 

@@ -189,7 +189,7 @@ func (tx *Tx) AddWhatsAppMessage(ctx context.Context, userID int64, m *parley.Wh
 	m.ID, m.UserID, m.CreatedAt = 0, userID, parley.Now()
 	m.UpdatedAt = m.CreatedAt
 	if m.WAMID != "" {
-		known, err := tx.q.NewSelect().Model(m).Where("wamid = ?", m.WAMID).Exists(ctx)
+		known, err := tx.q.NewSelect().Model(m).Where("wamid = ? AND wamid <> ''", m.WAMID).Exists(ctx)
 		if err != nil || known {
 			return false, err
 		}

@@ -25,6 +25,7 @@ import (
 // scanned are plans that read a table, by what SQLite says of them, and why they may.
 var scanned = map[string]string{
 	`\bvoicemail_recordings\b`: "it has a row for each assistant with a recorded message, and is looked through once an hour",
+	`\b(whatsapp_senders|whatsapp_templates)\b`: "it has what the operator's WhatsApp account has, and is compared with that as a whole",
 	`\b(models|settings|account_voices|vendor_clock|number_offers|goose_db_version)\b`: "it has a row for what the operator configured, or is emptied by the hour",
 }
 
@@ -135,6 +136,9 @@ func explain(t testing.TB, path string) {
 // Scans are the tables that a statement reads as a whole, as the engine says it.
 func Scans(t testing.TB, db *sql.DB, engine, query string) []string {
 	t.Helper()
+	if first.MatchString(query) {
+		return nil
+	}
 	found, err := sqliteScans(db, query)
 	if engine == "postgres" {
 		found, err = postgresScans(db, query)
@@ -153,6 +157,7 @@ func Scans(t testing.TB, db *sql.DB, engine, query string) []string {
 }
 
 var (
+	first = regexp.MustCompile(`^SELECT [^?]* FROM "\w+" AS "\w+" ORDER BY "id" LIMIT 1$`) // the row with the lowest id
 	scan  = regexp.MustCompile(`^SCAN (\w+)(?: USING (?:COVERING )?INDEX (\w+))?`)
 	named = regexp.MustCompile(`(?i)(?:FROM|JOIN|UPDATE|,)\s+"?(\w+)"?\s+(?:AS\s+)?"?(\w+)"?`)
 )
