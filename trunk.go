@@ -23,7 +23,7 @@ type Trunk struct {
 	PhoneNumberID            int64         `json:"phone_number_id" readOnly:"true"`
 	Name                     string        `json:"name" maxLength:"255" doc:"By default the nickname, or the number."`
 	Nickname                 *string       `json:"nickname" maxLength:"50"`
-	PhoneNumber              string        `bun:",scanonly" json:"phone_number" required:"true" maxLength:"32" doc:"E.164; used by no other trunk or number of this server. If the carrier rents it out later, the trunk is no longer used. With sip_trunk_type extension: 1 to 15 characters, as the telephone system knows it."`
+	PhoneNumber              string        `bun:",scanonly" json:"phone_number" required:"true" maxLength:"32" doc:"E.164, or as it is dialled in the trunk's country or your own; used by no other trunk or number of this server. If the carrier rents it out later, the trunk is no longer used. With sip_trunk_type extension: 1 to 15 characters, as the telephone system knows it."`
 	SIPTrunkType             string        `bun:"sip_trunk_type" json:"sip_trunk_type" default:"number" enum:"number,extension" doc:"number: the trunk has a telephone number; extension: it is an extension of a telephone system."`
 	Numbers                  []string      `bun:"numbers,type:json" json:"numbers" maxItems:"100" maxLength:"64" doc:"Further numbers of the trunk, E.164, or ranges such as +4930901820-+4930901829: each becomes one of your numbers, 1,000 in all."`
 	CountryCode              string        `json:"country_code" maxLength:"2" doc:"ISO 3166-1 alpha-2: how numbers in national form are read and written; by default the number's country."`

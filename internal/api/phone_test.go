@@ -75,6 +75,18 @@ func TestNationalNumbers(t *testing.T) {
 			t.Errorf("transfers: %s", tools)
 		}
 
+		for _, trunk := range []struct{ written, country, read string }{{"030 / 901820", "", "+4930901820"}, {"01 234 5678", "AT", "+4312345678"},
+			{"+43 1 2345679", "", "+4312345679"}} {
+			made := h.post(trunksAt, with(trunkBody(), map[string]any{"phone_number": trunk.written, "country_code": trunk.country}),
+				status(201)).json()["data"].(map[string]any)
+			if made["phone_number"] != trunk.read {
+				t.Errorf("%s is the trunk's number as %v", trunk.written, made["phone_number"])
+			}
+			h.put(fmt.Sprintf("%s/%d", trunksAt, id(made)), map[string]any{"phone_number": "0171 12345", "country_code": ""}).says("phone_number",
+				"The phone_number field must be a phone number in international format.",
+				"There is no phone number 0171 12345 in Germany: write numbers of other countries with + and the country code.")
+		}
+
 		list := "phone_number,name\n0171 1234501,Ana\n+49 171 1234502,Bo\n02025550123,Cy\n"
 		report := fmt.Sprint(h.post("/user/leads/import", nil, multi("file", strings.NewReader(list), "campaign_id", fmt.Sprint(c)), status(200)).json()["data"])
 		if !strings.Contains(report, "imported:2 ") && !strings.Contains(report, "imported:3 ") {

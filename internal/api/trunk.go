@@ -125,7 +125,7 @@ func (a *API) checkTrunk(ctx context.Context, r *request, in *checkQuery) (*trun
 type trial struct {
 	ID   int64 `path:"id"`
 	Body struct {
-		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" format:"phone" doc:"Whom to ring, in international format (E.164), or as it is dialled in your country."`
+		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" format:"phone" reads:"phone" doc:"Whom to ring, in international format (E.164), or as it is dialled in your country."`
 	}
 }
 

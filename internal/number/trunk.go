@@ -1,9 +1,11 @@
 package number
 
 import (
+	"cmp"
 	"context"
 
 	"parley"
+	"parley/internal/form"
 	"parley/internal/store"
 )
 
@@ -14,7 +16,7 @@ var errTrunks = parley.Errorf(parley.Forbidden, "Your account may not create SIP
 
 // CreateTrunk makes a trunk of a user's; t holds the defaults.
 func (d *Pool) CreateTrunk(ctx context.Context, userID int64, t *parley.TrunkInput, lay Lay) error {
-	if err := d.check(ctx, userID, t, false, lay); err != nil {
+	if _, err := d.check(ctx, userID, t, false, lay); err != nil {
 		return err
 	}
 	d.DB.SealPassword(&t.Trunk, t.SIPPassword)
@@ -34,7 +36,8 @@ func (d *Pool) ChangeTrunk(ctx context.Context, userID, id int64, lay Lay) (*par
 		return nil, err
 	}
 	// Names are looked up before the transaction, for that takes a while.
-	if err := d.check(ctx, userID, &parley.TrunkInput{Trunk: *now}, len(now.Sealed) > 0, lay); err != nil {
+	country, err := d.check(ctx, userID, &parley.TrunkInput{Trunk: *now}, len(now.Sealed) > 0, lay)
+	if err != nil {
 		return nil, err
 	}
 	var t *parley.TrunkInput
@@ -44,7 +47,7 @@ func (d *Pool) ChangeTrunk(ctx context.Context, userID, id int64, lay Lay) (*par
 			return err
 		}
 		t = &parley.TrunkInput{Trunk: *old}
-		sent, err := d.laid(t, len(old.Sealed) > 0, lay)
+		sent, err := d.laid(t, len(old.Sealed) > 0, country, lay)
 		if err != nil {
 			return err
 		}
@@ -71,17 +74,17 @@ func (d *Pool) DeleteTrunk(ctx context.Context, userID, id int64) error {
 	})
 }
 
-// check says what is wrong with a trunk, by all that can be told without a transaction.
-func (d *Pool) check(ctx context.Context, userID int64, t *parley.TrunkInput, password bool, lay Lay) error {
+// check says what is wrong with a trunk, by all that can be told without a transaction, and returns the account's country.
+func (d *Pool) check(ctx context.Context, userID int64, t *parley.TrunkInput, password bool, lay Lay) (string, error) {
 	u, err := d.DB.User(ctx, userID)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if !d.Trunks.May(u) {
-		return errTrunks
+		return "", errTrunks
 	}
-	if _, err := d.laid(t, password, lay); err != nil || d.Place == nil {
-		return err
+	if _, err := d.laid(t, password, u.Country, lay); err != nil || d.Place == nil {
+		return u.Country, err
 	}
 	if err := d.Place(ctx, &t.Trunk); err != nil {
 		var wrong parley.Fields
@@ -90,17 +93,25 @@ func (d *Pool) check(ctx context.Context, userID int64, t *parley.TrunkInput, pa
 			field = "outbound_proxy"
 		}
 		wrong.AddText(field, err.Error())
-		return wrong.Err()
+		return "", wrong.Err()
 	}
-	return nil
+	return u.Country, nil
 }
 
-// laid lays what was sent over a trunk, and judges the whole by its own rules.
-func (d *Pool) laid(t *parley.TrunkInput, password bool, lay Lay) (sent bool, err error) {
-	var wrong parley.Fields
+// laid lays what was sent over a trunk, and judges the whole by its own rules. A national number is read as it is dialled
+// in the trunk's country, or else in the account's.
+func (d *Pool) laid(t *parley.TrunkInput, password bool, country string, lay Lay) (sent bool, err error) {
+	var wrong, why parley.Fields
 	t.Lay(func() { wrong, sent = lay(t) })
+	if !t.Extension() && t.PhoneNumber != "" {
+		if n, err := parley.ReadPhone(t.PhoneNumber, cmp.Or(t.CountryCode, country)); err == nil {
+			t.PhoneNumber = n
+		} else if help := parley.PhoneHelp(err); help != "" {
+			why.AddText("phone_number", help)
+		}
+	}
 	t.Check(t.SIPPassword != "" || !sent && password, &d.Trunks, &wrong)
-	return sent, wrong.Err()
+	return sent, form.Explain(wrong, why).Err()
 }
 
 // notOthers refuses a user name, or an extension, that is somebody else's phone number: it would be a call's to them
