@@ -35,6 +35,7 @@ type Assistant struct {
 	SecondaryLanguageIDs []int64 `bun:"secondary_language_ids,type:json" json:"secondary_language_ids" maxItems:"3" uniqueItems:"true" doc:"Further languages that the customer may speak: the assistant switches to them during a call."`
 	Timezone             string  `json:"timezone" required:"true" maxLength:"64" format:"timezone" doc:"IANA time zone."`
 	SystemPrompt         string  `json:"system_prompt" required:"true" maxLength:"100000"`
+	PromptCurrentTime    bool    `json:"prompt_current_time" default:"true" doc:"Tell the model the date, weekday, time and time zone at the end of the prompt, unless the prompt has both {{current_date}} and {{current_time}}."`
 	// PromptVersion counts the changes of system_prompt and initial_message.
 	PromptVersion  int    `json:"prompt_version" readOnly:"true"`
 	InitialMessage string `json:"initial_message" maxLength:"1000" doc:"What the assistant says first."`

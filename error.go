@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // Kind says what sort of failure an Error is; the API turns it into a status.
@@ -73,6 +74,22 @@ func (f *Fields) AddText(name, message string) {
 		}
 	}
 	*f = append(*f, Field{name, []string{message}})
+}
+
+// Explained is what is wrong with fields, and beside it why the numbers in them could not be read.
+func (f Fields) Explained(why Fields) Fields {
+	if len(why) == 0 {
+		return f
+	}
+	f = slices.Clone(f)
+	for _, e := range why {
+		for i := range f {
+			if f[i].Name == e.Name {
+				f[i].Messages = slices.Concat(f[i].Messages, e.Messages)
+			}
+		}
+	}
+	return f
 }
 
 // Has says whether a field, or a field inside it, has failed already.

@@ -130,13 +130,13 @@ func handle[In, Out any](a *API, o op, h func(ctx context.Context, r *request, i
 				fields = append(fields, form.Bind(req.Body, target, true)...)
 			}
 		}
-		if err := form.Explain(fields, unread).Err(); err != nil {
+		if err := fields.Explained(unread).Err(); err != nil {
 			return err
 		}
 		return a.once(req, &o, buf.Bytes(), func(ctx context.Context) (int, any, error) {
 			out, err := h(ctx, req, in)
 			if e, ok := errors.AsType[*parley.Error](err); ok && e.Kind == parley.Invalid && len(e.Fields) > 0 {
-				err = form.Explain(e.Fields, unread).Err()
+				err = e.Fields.Explained(unread).Err()
 			}
 			var u *unsettled
 			if errors.As(err, &u) {

@@ -58,11 +58,7 @@ func Variables(a *parley.Assistant, o Occasion) map[string]string {
 	}
 	maps.Copy(vars, o.Variables)
 	maps.Copy(vars, o.Visitor)
-	zone, err := time.LoadLocation(a.Timezone)
-	if err != nil {
-		zone = time.UTC
-	}
-	now := o.Now.In(zone)
+	now := o.Now.In(zoneOf(a))
 	vars["assistant_id"], vars["assistant_name"] = strconv.FormatInt(a.ID, 10), a.Name
 	vars["current_date"], vars["current_time"], vars["current_weekday"] = now.Format(time.DateOnly),
 		now.Format("15:04"), catalog.Weekday(a.LanguageID, now.Weekday())
@@ -80,6 +76,7 @@ type Ready struct {
 	Variables map[string]string
 	Initial   string // what it says first, "" when it waits
 	system    string
+	clock     *clock // nil where the model is told no time
 	model     ai.Model
 	builtIn   bool // the model is the built-in one, which judges nothing
 	tools     []agent.Tool
@@ -95,6 +92,9 @@ func (d *Studio) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
 	}
 	o = d.Staged(o)
 	r := &Ready{Variables: Variables(a, o), model: m, builtIn: builtIn}
+	if !builtIn {
+		r.clock = newClock(a, o.Now)
+	}
 	own := o
 	own.Visitor = nil
 	values := tool.Variables{All: r.Variables, Owner: Variables(a, own)}
@@ -162,7 +162,7 @@ func (d *Studio) midCall(t *parley.Tool, vars tool.Variables) agent.Tool {
 // Turn is a turn of thinking for this assistant; history ends with what is to be answered.
 func (r *Ready) Turn(history []ai.Message, sink agent.Sink) *agent.Turn {
 	temperature := r.Assistant.LLMTemperature.Float()
-	return &agent.Turn{Model: r.model, System: r.system, History: history, Tools: r.tools,
+	return &agent.Turn{Model: r.model, System: r.clock.after(r.system), History: history, Tools: r.tools,
 		Temperature: &temperature, Sink: sink}
 }
 

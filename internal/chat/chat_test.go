@@ -71,7 +71,7 @@ func open(t testing.TB, db *store.DB) *harness {
 		map[string]any{"name": "Desk", "type": "inbound", "mode": "pipeline", "status": "active",
 			"timezone": "UTC", "voice_id": number(voice.ID), "language_id": number(1),
 			"llm_model_id":  number(cat.ModelsOf(parley.LLM)[0].ID),
-			"system_prompt": "Serve {{who}}.", "initial_message": "Hello {{who}}.",
+			"system_prompt": "Serve {{who}}.", "prompt_current_time": false, "initial_message": "Hello {{who}}.",
 			"variables": map[string]any{"who": "everybody"}})
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,9 @@
 package chat_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"parley"
 	"parley/internal/assistant"
@@ -36,9 +38,21 @@ func TestConversationWithADraft(t *testing.T) {
 		if got := asked(conv); got != "Draft one of Ana." {
 			t.Errorf("the draft thinks by %q", got)
 		}
+		timed := func(on bool) {
+			t.Helper()
+			if _, err := h.assistants.SaveDraft(t.Context(), h.user.ID, h.a.ID, map[string]any{"prompt_current_time": on}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		timed(true)
+		if got, date := asked(conv), time.Now().UTC().Format("2 January 2006, "); !strings.HasPrefix(got, "Draft one of Ana.\n\nIt is ") ||
+			!strings.Contains(got, date) && !strings.Contains(got, time.Now().UTC().Format("2 January 2006, ")) || !strings.HasSuffix(got, " in the time zone UTC (UTC+00:00).") {
+			t.Errorf("with the time the draft thinks by %q", got)
+		}
 		if got := asked(widget); got != "Serve Ana." {
 			t.Errorf("a customer's conversation thinks by %q", got)
 		}
+		timed(false)
 		save("Draft two.")
 		if got := asked(conv); got != "Draft two." {
 			t.Errorf("the changed draft thinks by %q", got)

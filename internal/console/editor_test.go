@@ -97,7 +97,7 @@ func rich(t *testing.T, h *harness, u *parley.User) *parley.Assistant {
 				"required": true}}},
 		"post_call_schema": []any{map[string]any{"name": "goal", "type": "bool",
 			"description": "Whether it went well"}}, "record": true, "reengagement_prompt": "Still there?",
-		"background_speech_cancellation": true,
+		"background_speech_cancellation": true, "prompt_current_time": false,
 	}))
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package form
 import (
 	"net/url"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -87,20 +86,4 @@ func QueryPhones(q url.Values, t reflect.Type, country string) {
 		}
 		q.Set(fd.name, text)
 	}
-}
-
-// Explain is what is wrong with fields, and why their numbers could not be read.
-func Explain(wrong, why parley.Fields) parley.Fields {
-	if len(why) == 0 {
-		return wrong
-	}
-	wrong = slices.Clone(wrong)
-	for _, e := range why {
-		for i := range wrong {
-			if wrong[i].Name == e.Name {
-				wrong[i].Messages = slices.Concat(wrong[i].Messages, e.Messages)
-			}
-		}
-	}
-	return wrong
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"parley"
-	"parley/internal/form"
 	"parley/internal/store"
 )
 
@@ -111,7 +110,7 @@ func (d *Pool) laid(t *parley.TrunkInput, password bool, country string, lay Lay
 		}
 	}
 	t.Check(t.SIPPassword != "" || !sent && password, &d.Trunks, &wrong)
-	return sent, form.Explain(wrong, why).Err()
+	return sent, wrong.Explained(why).Err()
 }
 
 // notOthers refuses a user name, or an extension, that is somebody else's phone number: it would be a call's to them
