@@ -33,7 +33,7 @@ calm = modernc.org/sqlite/lib modernc.org/libc modernc.org/memory bytes compress
 	parley/internal/turn
 # Weeks of fake time, beat by beat, and much sound: the race detector would take minutes for each. What they run is raced in the tests
 # beside them.
-weeks = TestWeeksOfCalls|TestSlowRecording|TestRecordingAcrossRestart|TestOverlaps|TestVoicemail
+weeks = TestWeekOfThousands|TestWeeksOfCalls|TestSlowRecording|TestRecordingAcrossRestart|TestOverlaps|TestVoicemail
 
 # End-to-end tests that wait for a browser, not for speech: several at once, but not beside calls, whose time is real.
 browsers = TestConsole.*|TestInbox|TestFirstChatInConsole|TestTwoFactor.*|TestWidget.*
@@ -80,7 +80,7 @@ rest:
 		[ $$e2e -eq 0 ] && [ $$plain -eq 0 ]
 
 plain:
-	@failed=0; $(gotest) './internal/call ./internal/voice' -- -timeout $(TIMEOUT) -run '^($(weeks))$$' || failed=1; \
+	@failed=0; $(gotest) './internal/call ./internal/voice ./internal/campaign' -- -timeout $(TIMEOUT) -run '^($(weeks))$$' || failed=1; \
 		$(gotest) '$(faces) $(pure)' -- -timeout $(TIMEOUT) || failed=1; \
 		[ $$failed = 0 ] || { echo "make plain: FAILED"; exit 1; }
 
