@@ -34,6 +34,11 @@ func (s *Settings) root(db *store.DB, rest *api.API, pages, carrierHooks, paymen
 			say(w, http.StatusServiceUnavailable, "the database does not answer")
 			return
 		}
+		if err := db.Writable(ctx); err != nil {
+			slog.ErrorContext(ctx, "the database can't be written", "error", err)
+			say(w, http.StatusServiceUnavailable, "the database can't be written")
+			return
+		}
 		if !working.Load() {
 			say(w, http.StatusServiceUnavailable, "job workers are not running")
 			return

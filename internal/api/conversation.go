@@ -283,7 +283,7 @@ func (a *API) streamReply(ctx context.Context, r *request, w *chat.Waiter) error
 		}
 		switch {
 		case done && err != nil:
-			e := web.Known(r.Request, err, broken)
+			e := web.Known(r.Request, store.Told(err), broken)
 			s.Send("error", "", statuses.shape(e))
 			return errAnswered
 		case done:

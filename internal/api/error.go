@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"parley"
+	"parley/internal/store"
 	"parley/internal/web"
 )
 
@@ -70,6 +71,7 @@ const broken = "Server error. Quote the X-Request-Id when you report it."
 
 // fail answers with an error. It is the one place where an error becomes an answer.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, f family, failure string, err error) {
+	err = store.Told(err)
 	e := web.Known(r, err, cmp.Or(failure, broken))
 	body := f.shape(e)
 	body.Retry = web.RetryAfter(w, err)

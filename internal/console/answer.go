@@ -17,6 +17,7 @@ import (
 	"parley"
 	"parley/internal/auth"
 	"parley/internal/form"
+	"parley/internal/store"
 	"parley/internal/web"
 )
 
@@ -202,14 +203,14 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // fail shows an error as a page, and logs what is ours to mend.
 func (c *Console) fail(r *request, err error) {
 	e := plain(r.Request, err)
-	web.RetryAfter(r.w, err)
+	web.RetryAfter(r.w, store.Told(err))
 	status := web.Status(e.Kind)
 	c.render(r, &answer{status: status, title: http.StatusText(status), body: errorPage(status, e.Message)})
 }
 
 // plain is an error as its causer may read it.
 func plain(r *http.Request, err error) *parley.Error {
-	e := web.Known(r, err, "Something went wrong on the server. Quote "+web.RequestID(r.Context())+
+	e := web.Known(r, store.Told(err), "Something went wrong on the server. Quote "+web.RequestID(r.Context())+
 		" when you report it.")
 	if e.Detail != "" {
 		e = parley.Errorf(e.Kind, "%s", e.Detail)

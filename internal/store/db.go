@@ -59,6 +59,9 @@ type DB struct {
 	closing chan struct{} // closed when Close begins
 	once    sync.Once
 
+	writable writable
+
+	path     string    // of SQLite's file
 	version  string    // of this program
 	postgres *patience // PostgreSQL's address and bounds, for what needs connections of its own
 }
@@ -87,9 +90,11 @@ type Rules struct {
 // Open connects, without changing anything in the database: call Migrate before use.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Postgres != "" {
-		return openPostgres(ctx, o)
+		db, err := openPostgres(ctx, o)
+		return db, opened("", err)
 	}
-	return openSQLite(ctx, o)
+	db, err := openSQLite(ctx, o)
+	return db, opened(o.Path, err)
 }
 
 func openSQLite(ctx context.Context, o Options) (*DB, error) {
@@ -148,7 +153,7 @@ func newDB(read, write *bun.DB, postgres *patience, o Options) (*DB, error) {
 		read, write = read.WithQueryHook(o.Watch), write.WithQueryHook(o.Watch)
 	}
 	db := &DB{Query: Query{q: read, sqlite: postgres == nil, box: b, news: make(chan struct{}, 1), rules: o.Rules},
-		read: read, write: write, postgres: postgres, version: o.Version}
+		read: read, write: write, postgres: postgres, path: o.Path, version: o.Version}
 	if db.jobs, err = inserter(write.DB, db.sqlite); err != nil {
 		return nil, err
 	}

@@ -58,3 +58,17 @@ func ForgetCountries(t *testing.T, db *DB, users ...int64) {
 		}
 	}
 }
+
+// Pragma sets something of the connection that writes to SQLite.
+func Pragma(t *testing.T, db *DB, set string) {
+	t.Helper()
+	if _, err := db.write.ExecContext(t.Context(), "PRAGMA "+set); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Opened is the error of a database that could not be opened, as it is told at the start.
+var Opened = opened
+
+// LookAgain has the next Writable look.
+func LookAgain(db *DB) { db.writable.at = time.Time{} }

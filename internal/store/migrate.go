@@ -29,6 +29,7 @@ const migrating = 727_053_001
 // Migrate brings the schema up to date. Nodes that start together on one PostgreSQL take turns. A schema that a newer
 // program made is ErrNewer.
 func (db *DB) Migrate(ctx context.Context) (applied int, err error) {
+	defer func() { err = opened(db.path, err) }()
 	pool := db.write.DB
 	if !db.sqlite {
 		pool = db.postgres.pool(0) // an index may take longer than any query
