@@ -60,11 +60,11 @@ type tally struct {
 }
 
 // TestOthers: whoever answers for somebody else, asks back or waits is a person, in eight languages, and the machines
-// that say much the same are found. Each line is heard three times: twice with one word in ten lost and no signs, and once
-// to the letter with them. Nobody has a second chance: who is hung up on, or not spoken to within 4 s, is lost.
+// that say much the same are found. With PARLEY_QUALITY=all each line is heard three times, twice with one word in ten lost and
+// no signs, and once to the letter with them; else once, in one of these ways. Nobody has a second chance: who is hung up on, or not spoken to within 4 s, is lost.
 func TestOthers(t *testing.T) {
-	sets := []string{"held"}
-	if os.Getenv("PARLEY_QUALITY") == "all" {
+	sets, whole := []string{"held"}, os.Getenv("PARLEY_QUALITY") == "all"
+	if whole {
 		sets = []string{"dev", "held"}
 	}
 	for _, set := range sets {
@@ -77,6 +77,9 @@ func TestOthers(t *testing.T) {
 				languages = append(languages, o.language)
 			}
 			for k := range 3 {
+				if !whole && k != i%3 {
+					continue
+				}
 				n := uint64(3*i + k)
 				takenBy(t, o, n, k == 2, all, by[o.language])
 			}
@@ -100,8 +103,8 @@ func TestOthers(t *testing.T) {
 		if all.people < 300 || all.machines < 300 || len(languages) < 6 {
 			t.Errorf("%d people and %d machines in %d languages are held out", all.people, all.machines, len(languages))
 		}
-		if share(all.lost, all.people) > 2 || share(all.found, all.machines) < 88 || first > 3200*time.Millisecond {
-			t.Errorf("who answers for others: worse than it was: 1.4 %% lost, 90.8 %% found, after 3.02s")
+		if share(all.lost, all.people) > 1 || share(all.found, all.machines) < 82 || first > 3200*time.Millisecond {
+			t.Errorf("who answers for others: worse than it was: 0.5 %% lost, 83.8 %% found, after 2.98s")
 		}
 	}
 }
