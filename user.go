@@ -32,7 +32,7 @@ type Profile struct {
 	Name            string `json:"name" required:"true" maxLength:"255"`
 	Email           string `json:"email" required:"true" maxLength:"255" format:"email"`
 	Timezone        string `json:"timezone" required:"true" maxLength:"64" format:"timezone" doc:"IANA time zone."`
-	Country         string `json:"country" maxLength:"2" format:"country" doc:"Of the account: ISO 3166-1 alpha-2, such as DE. National telephone numbers are read as they are dialled there; empty: all numbers need their country code. A member's profile has none."`
+	Country         string `json:"country" maxLength:"2" format:"country" doc:"Of the account: ISO 3166-1 alpha-2, such as DE. National telephone numbers are read as they are dialled there; empty: all numbers need their country code. Owners and administrators can change it."`
 	CurrentPassword string `json:"current_password" maxLength:"1024" trim:"off" doc:"The present password: required to change the email."`
 }
 

@@ -149,6 +149,9 @@ func get[T any](p *page, action chromedp.Action[T]) T {
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	v, err := chromedp.Run(ctx, action)
+	for err != nil && ctx.Err() == nil && strings.Contains(err.Error(), "Could not find node") { // the page has replaced it meanwhile
+		v, err = chromedp.Run(ctx, action)
+	}
 	if err != nil {
 		quick, cancel := context.WithTimeout(p.ctx, 5*time.Second)
 		defer cancel()

@@ -101,7 +101,7 @@ func TestFirstChatInConsole(t *testing.T) {
 	// Unsaved changes do not apply to the chat; saved ones do, and the chat stays.
 	p.until("getComputedStyle(document.querySelector('[data-unsaved]')).display === 'none'")
 	p.fill("#f-initial_message", "Good day, {{title}}. What is it?")
-	p.see("[data-unsaved]", "uses what is saved")
+	p.see("[data-unsaved]", "Save the draft to test them")
 	p.click("#save")
 	p.see("#notice", "The draft is saved.")
 	p.see("[data-talks-draft]", "talking to the draft")

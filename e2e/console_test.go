@@ -201,12 +201,12 @@ func TestConsoleSessionEndsWhileEditing(t *testing.T) {
 	p := browse(t)
 	p.signIn(s)
 	p.open(s.URL + "/assistants/" + strconv.FormatInt(s.Assistant, 10))
-	p.until("frames['widget-preview']?.location.pathname.endsWith('/widget') && frames['widget-preview'].document.readyState === 'complete'")
 	p.fill("#f-name", "Written just now")
 	p.do(chromedp.Evaluate[chromedp.Void]("fetch('/signout', {method: 'POST'}).then(() => { document.body.dataset.out = 'yes' }), undefined"))
 	p.until("document.body.dataset.out === 'yes'")
 	p.expect("401")
 	p.expect("Response Status Error Code 401")
+	p.expect("frame-ancestors") // the widget's preview follows what is written, and is asked to sign in
 	p.click(".save button")
 	p.see("#trouble", "Your session has ended.")
 	if got := eval[string](p, "document.querySelector('#f-name').value"); got != "Written just now" {

@@ -30,6 +30,14 @@ func TestCountry(t *testing.T) {
 		h.put("/user/me", map[string]any{"country": "Austria"}, status(422))
 		h.put("/user/me", map[string]any{"country": ""}, status(200))
 		is("")
+		admin, editor := *h, *h
+		admin.token = h.credential(h.member(parley.RoleAdministrator), "session", "")
+		editor.token = h.credential(h.member(parley.RoleEditor), "session", "")
+		admin.put("/user/me", map[string]any{"country": "FR"}, status(200))
+		is("FR")
+		editor.put("/user/me", map[string]any{"country": "IT"}, status(403))
+		editor.put("/user/me", map[string]any{"country": "FR", "name": "Ed"}, status(200)) // as it was read
+		is("FR")
 	})
 }
 

@@ -256,23 +256,29 @@ func (d *Authority) SetOwn(ctx context.Context, who *Who, body map[string]any, c
 	changed := *who
 	var err error
 	if who.Member != nil {
-		changed.Member, err = d.setMember(ctx, who.Member, body, check)
+		changed.Member, changed.User, err = d.setMember(ctx, who, body, check)
 	} else {
 		changed.User, err = d.SetProfile(ctx, who.User, body, check)
 	}
 	return &changed, err
 }
 
-// setMember changes what body names of a member, as SetProfile does of a user.
-func (d *Authority) setMember(ctx context.Context, m *parley.Member, body map[string]any,
-	check func(password string) error) (changed *parley.Member, err error) {
+// setMember changes what body names of a member, as SetProfile does of a user; the account's country too, where their role lets them.
+func (d *Authority) setMember(ctx context.Context, who *Who, body map[string]any,
+	check func(password string) error) (changed *parley.Member, u *parley.User, err error) {
+	m := who.Member
 	if email, _ := body["email"].(string); strings.EqualFold(strings.TrimSpace(email), m.Email) {
 		body = maps.Clone(body)
 		delete(body, "email")
 	}
-	p := parley.Profile{Name: m.Name, Email: m.Email, Timezone: m.Timezone}
+	u = who.User
+	p := parley.Profile{Name: m.Name, Email: m.Email, Timezone: m.Timezone, Country: u.Country}
 	if err := checkProfile(form.Bind(body, &p, false), &p, m.Email, check); err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	moves := p.Country != u.Country
+	if moves && !who.Role().Includes(parley.RoleAdministrator) {
+		return nil, nil, parley.Errorf(parley.Forbidden, "Only owners and administrators can change the account's country.")
 	}
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		if changed, err = tx.MemberForUpdate(ctx, m.UserID, m.ID); err != nil {
@@ -282,9 +288,19 @@ func (d *Authority) setMember(ctx context.Context, m *parley.Member, body map[st
 			changed.Email, changed.EmailProvenAt = p.Email, 0
 		}
 		changed.Name, changed.Timezone = p.Name, p.Timezone
-		return tx.SaveMember(ctx, changed)
+		if err := tx.SaveMember(ctx, changed); err != nil || !moves {
+			return err
+		}
+		if err := tx.LockUser(ctx, m.UserID); err != nil {
+			return err
+		}
+		if u, err = tx.User(ctx, m.UserID); err != nil {
+			return err
+		}
+		u.Country = p.Country
+		return tx.SaveUser(ctx, u)
 	})
-	return changed, err
+	return changed, u, err
 }
 
 func setMemberPassword(ctx context.Context, tx *store.Tx, m *parley.Member, hash string) error {

@@ -236,7 +236,7 @@ func accountPage(who *auth.Who, plan parley.Plan, second *parley.TwoFactor, p, f
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if who.Member == nil {
+			if who.Role().Includes(parley.RoleAdministrator) {
 				templ_7745c5c3_Err = p.Select("country", "Country", "Phone numbers without a country code are read as they are dialled there.", countries()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
