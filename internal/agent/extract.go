@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"parley"
@@ -20,8 +21,8 @@ What is asked for:
 const maxTranscript = 48_000
 
 // Extract reads a finished conversation ("AI: ..." and "Customer: ...", a line each) and finds what items ask for.
-// Every item has a value in the map: a string, a float64, a bool, or nil if the conversation doesn't say or the model
-// answered with another type. If the transcript is too long, only its end is read.
+// Every item has a value in the map: a string, a float64, a bool, or nil if the conversation doesn't say or the model's
+// answer can't be read as that type. If the transcript is too long, only its end is read.
 func Extract(ctx context.Context, m ai.Model, items []parley.ExtractedItem, transcript string) (map[string]any,
 	ai.Usage, error) {
 	values := make(map[string]any, len(items))
@@ -54,9 +55,10 @@ func Extract(ctx context.Context, m ai.Model, items []parley.ExtractedItem, tran
 		return values, got.Usage, fmt.Errorf("extract: %w",
 			&ai.Error{Kind: ai.Malformed, Err: fmt.Errorf("no JSON object in %.200q", got.Text)})
 	}
-	for _, it := range items {
-		if v := found[it.Name]; v != nil && isType(v, jsonType(it.Type)) {
-			values[it.Name] = v
+	for i := range items {
+		name, why := items[i].Name, ""
+		if values[name], why = valueOf(&items[i], found[name]); why != "" {
+			slog.InfoContext(ctx, "a value of a conversation was left out: it has another type", "name", name, "wanted", items[i].Type)
 		}
 	}
 	return values, got.Usage, nil

@@ -28,7 +28,7 @@ func TestExtractChecksTypes(t *testing.T) {
 		kind   ai.Kind
 	}{
 		{`{"status":true,"summary":"A table.","people":3}`, "map[people:3 status:true summary:A table.]", ""},
-		{`{"status":"true","summary":7,"people":"3"}`, "map[people:<nil> status:<nil> summary:<nil>]", ""},
+		{`{"status":"true","summary":7,"people":"three or four"}`, "map[people:<nil> status:true summary:7]", ""},
 		{`{"status":null,"more":1}`, "map[people:<nil> status:<nil> summary:<nil>]", ""},
 		{"Here {it} is:\n```json\n{\"status\":false,\"people\":2.5}\n```\nBye}",
 			"map[people:2.5 status:false summary:<nil>]", ""},
