@@ -78,7 +78,7 @@ func (s *sayer) dialled(first byte, groups []string, total int, seps string) boo
 	case groups[0][0] == '0' && len(groups[0]) > 1:
 		return total >= 7
 	case len(groups) == 2:
-		return len(groups[0]) == 3 && len(groups[1]) == 4 && seps == "-"
+		return len(groups[0]) == 3 && len(groups[1]) == 4 && seps == "-" || len(groups[1]) >= 6 && total >= 9
 	case total < 8:
 		return false
 	}

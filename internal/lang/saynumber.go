@@ -291,8 +291,8 @@ func (s *sayer) moneyAfter(a amount) (item, bool) {
 	}
 	name := s.Say.money.find(s.text[at:])
 	if name == "" {
-		if large != "" && !strings.ContainsAny(s.text[a.end:at], "0123456789") {
-			_, end := s.large(a.end)
+		// A single letter means millions of money alone.
+		if _, end := s.large(a.end); large != "" && len(strings.TrimSpace(s.text[a.end:end])) > 2 {
 			return item{said: s.figures(a) + " " + large, end: end, one: true}, true
 		}
 		return item{}, false

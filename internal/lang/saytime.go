@@ -199,7 +199,7 @@ func (s *sayer) date(i int) (item, bool) {
 	}
 	second := e2 - e - 1
 	day, month := a, b
-	if d.MonthFirst && sep != '.' && a <= 12 || b > 12 {
+	if sep != '.' && (d.MonthFirst && a <= 12 || b > 12) {
 		day, month = b, a
 	}
 	if e2 < len(s.text) && s.text[e2] == sep {
@@ -229,9 +229,9 @@ func (s *sayer) date(i int) (item, bool) {
 	return item{}, false
 }
 
-// ends reports whether no figure or letter is at i.
+// ends reports whether a date may end at i: no letter or figure follows, and no sign with a figure behind it.
 func (s *sayer) ends(i int) bool {
-	return i >= len(s.text) || !wordy(firstRune(s.text[i:])) && !(s.text[i] == '/' || s.text[i] == '-') || s.digits(i+1) == 0 && !wordy(firstRune(s.text[i:]))
+	return i >= len(s.text) || !wordy(firstRune(s.text[i:])) && !(strings.ContainsRune("/-.", rune(s.text[i])) && s.digits(i+1) > 0)
 }
 
 // spanOf returns the length of the word that a text begins with.

@@ -44,7 +44,9 @@ func (m *mouth) itself() bool {
 func (m *mouth) key(spoken string) (soundKey, bool) { return keyOf(m.Synthesizer, m.as, spoken) }
 
 // spoken is a text as it is said.
-func (m *mouth) spoken(text string) string { return lang.Speakable(text, m.Language, m.style, m.pronounced) }
+func (m *mouth) spoken(text string) string {
+	return lang.Speakable(text, m.Language, m.style, m.pronounced)
+}
 
 // speak implements driver. The parts of a reply are played in the order in which they come here, wherever their audio
 // is from.

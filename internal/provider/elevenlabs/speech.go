@@ -46,7 +46,9 @@ func (t tongue) language(as ai.Speech) string {
 }
 
 // Reads implements ai.Reader. The fast models don't normalize texts, unless a large customer's account has it allowed.
-func (t tongue) Reads() bool { return !strings.Contains(t.tts, "flash") && !strings.Contains(t.tts, "turbo") }
+func (t tongue) Reads() bool {
+	return !strings.Contains(t.tts, "flash") && !strings.Contains(t.tts, "turbo")
+}
 
 // Dial implements speech.Tongue.
 func (t tongue) Dial(ctx context.Context, as ai.Speech) (*wire.Conn, error) {
