@@ -24,10 +24,20 @@ func addresses(text string, names *Signs) string {
 	if strings.Contains(text, "@") {
 		text = emails.ReplaceAllStringFunc(text, say)
 	}
-	if i := strings.IndexByte(text, '.'); i >= 0 && i+1 < len(text) {
+	if dotted(text) {
 		text = domains.ReplaceAllStringFunc(text, say)
 	}
 	return text
+}
+
+// dotted reports whether a text has a dot between a letter or a figure and a letter, as names of sites have.
+func dotted(text string) bool {
+	for i := 1; i+1 < len(text); i++ {
+		if c := text[i+1] | 0x20; text[i] == '.' && c >= 'a' && c <= 'z' && wordy(rune(text[i-1])) {
+			return true
+		}
+	}
+	return false
 }
 
 // readAddress says each sign of an address. What is asked of a page ("?…") is not said: nobody would write it down.

@@ -80,8 +80,8 @@ func withoutAsides(text string, l *Language) string {
 
 // lines joins the lines of a text. An item, a heading and a row end with a full stop where they end with nothing.
 func lines(text string) string {
-	if !strings.Contains(text, "\n") && !strings.ContainsAny(text, "|#>-*+•◦▪[_=") && !numbered.MatchString(text) {
-		return text
+	if !strings.ContainsAny(text, "\n|") && !strings.ContainsRune("#>-*+•◦▪[_=:0123456789", firstRune(strings.TrimLeft(text, " \t"))) {
+		return text // one line without a sign at its start
 	}
 	var b strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {
