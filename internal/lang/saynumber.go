@@ -128,7 +128,7 @@ func (s *sayer) number(i int) (item, bool) {
 	} else if r := firstRune(s.text[at:]); r == '\u00a0' || r == '\u202f' {
 		at += utf8.RuneLen(r)
 	}
-	if unit := s.Say.units.find(s.text[at:]); unit != "" && (at > a.end || !(len(unit) == 1 && unicode.IsLetter(rune(unit[0])) && a.whole == "0")) {
+	if unit := s.Say.units.find(s.text[at:]); unit != "" && (at > a.end || unit != "s") {
 		return s.per(item{said: s.many(s.Say.Units[unit], a), end: at + len(unit), one: true}), true
 	}
 	if r := firstRune(s.text[a.end:]); unicode.IsLetter(r) {

@@ -1,6 +1,7 @@
 package lang
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -23,13 +24,13 @@ func (s *sayer) time(i int) (item, bool) {
 	if !ok || h > 24 || c.Sharp == "" {
 		return item{}, false
 	}
-	m, minutes := 0, false
+	m, minutes, bare := 0, false, true // bare: "14 h" may be how long something takes, too
 	if end < len(s.text) {
 		sep := s.text[end]
 		if sep == ':' || sep == '.' || c.Letter && (sep == 'h' || sep == 'H') {
 			if n, e, ok := s.two(end + 1); ok && e == end+3 && n < 60 && !(e < len(s.text) && (s.text[e] == ':' || s.text[e] == '.' && s.digits(e+1) > 0)) {
 				if sep != '.' || s.hours(e) > e || s.half(e) != "" {
-					m, end, minutes = n, e, true
+					m, end, minutes, bare = n, e, true, false
 				}
 			} else if sep == ':' {
 				return item{}, false
@@ -57,7 +58,17 @@ func (s *sayer) time(i int) (item, bool) {
 	if !minutes || h == 24 && m > 0 || end < len(s.text) && wordy(firstRune(s.text[end:])) {
 		return item{}, false
 	}
-	return item{said: s.clock(i, h, m, half), end: end, one: true}, true
+	switch said := s.clock(i, h, m, half); {
+	case !bare || half != "" || m > 0:
+		return item{said: said, end: end, one: true}, true
+	case c.Sharp == "{h}":
+		return item{}, false
+	case h != 1:
+		hour := cmp.Or(c.Hours[strconv.Itoa(h)], strconv.Itoa(h))
+		return item{said: fill(c.Sharp, "{h}", hour), end: end, one: true}, true
+	default:
+		return item{said: said, end: end, one: true}, true
+	}
 }
 
 // hours passes over a word of the clock at i: "Uhr".
@@ -387,7 +398,8 @@ func (s *sayer) ordinal(i int, a amount) (item, bool) {
 			return item{said: word + end, end: a.end + 1}, true
 		}
 	}
-	if r := strings.TrimLeft(strings.TrimPrefix(rest, "."), " "); len(d.Endings) > 0 && strings.HasPrefix(rest, ".") && strings.ContainsRune("-–", firstRune(r)) {
+	r := strings.TrimLeft(strings.TrimPrefix(rest, "."), " ")
+	if len(d.Endings) > 0 && strings.HasPrefix(rest, ".") && strings.ContainsRune("-–", firstRune(r)) {
 		_, n := utf8.DecodeRuneInString(r)
 		day, _ := strconv.Atoi(a.whole)
 		if _, end, ok := s.two(len(s.text) - len(strings.TrimLeft(r[n:], " "))); ok && strings.HasPrefix(s.text[end:], ".") && d.Days[a.whole] != "" {
