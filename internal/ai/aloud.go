@@ -31,6 +31,9 @@ func (a Aloud) Speak(ctx context.Context, as Speech, texts <-chan string, yield 
 	return err
 }
 
+// Reads implements Reader: a model that speaks reads like people.
+func (a Aloud) Reads() bool { return true }
+
 // read yields one text's sound.
 func read(ctx context.Context, s RealtimeSession, text int, yield func(Sound) error) error {
 	lost := error(&Error{Part: TheModel, Kind: Interrupted, Err: errors.New("the session is gone")})

@@ -25,6 +25,19 @@ type Synthesizer interface {
 	Speak(ctx context.Context, as Speech, texts <-chan string, yield func(Sound) error) error
 }
 
+// Reader is what a Synthesizer may be that reads numbers, dates and amounts as people do. Any other is given them in
+// words.
+type Reader interface {
+	// Reads reports whether it reads them as they are written.
+	Reads() bool
+}
+
+// Reads reports whether a synthesizer, or what it is made of, reads numbers, dates and amounts as they are written.
+func Reads(s any) bool {
+	r, ok := s.(Reader)
+	return ok && r.Reads()
+}
+
 // Speech is how something is said.
 type Speech struct {
 	Voice    string     // the vendor's own name of the voice
@@ -61,6 +74,9 @@ type Plain interface {
 func Streamed(p Plain) Synthesizer { return streamed{p} }
 
 type streamed struct{ Plain }
+
+// Reads implements Reader.
+func (s streamed) Reads() bool { return Reads(s.Plain) }
 
 // Speak implements Synthesizer.
 func (s streamed) Speak(ctx context.Context, as Speech, texts <-chan string, yield func(Sound) error) error {

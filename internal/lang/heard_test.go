@@ -42,7 +42,7 @@ func FuzzHeard(f *testing.F) {
 	f.Add("Hello there, see https://example.com/x 🙂 **now**.", "en")
 	f.Add("你好，世界。 3 €", "zh")
 	f.Fuzz(func(t *testing.T, text, language string) {
-		spoken, before := lang.Speakable(text, language, nil), ""
+		spoken, before := lang.Speakable(text, language, lang.InWords, nil), ""
 		for until := range len(spoken) + 1 {
 			got := lang.Heard(text, spoken, until)
 			if !strings.HasPrefix(text, got) || len(got) < len(before) {

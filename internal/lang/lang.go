@@ -30,6 +30,7 @@ type Language struct {
 	Answering  Answering `json:"answering"`
 	Consent    Consent   `json:"consent"`
 	Dictation  Dictation `json:"dictation"`
+	Say        Say       `json:"say"`
 
 	Phantoms Phantoms `json:"phantoms"`
 
@@ -83,6 +84,10 @@ type Signs struct {
 	Dot   string `json:"dot"`
 	At    string `json:"at"`
 	Slash string `json:"slash"`
+	Dash  string `json:"dash"`
+	Plus  string `json:"plus"`
+
+	Underscore string `json:"underscore"`
 }
 
 // Answering is how answering machines are told from people who take a call.
@@ -228,6 +233,7 @@ func (l *Language) complete(c *common, english *Language) {
 		l.Fillers = c.Fillers
 	}
 	l.Dictation.index()
+	l.Say.index()
 }
 
 func union(a, b Set) Set {

@@ -74,7 +74,15 @@ func (s *Splitter) end() int {
 				s.Language != "el" {
 				break
 			}
-			if r == '.' && !s.isEnd(i) {
+			if r == '.' && s.numbers(i) { // "No. 5", and not "No. I can't."
+				rest := strings.TrimLeft(s.text[n:], " ")
+				if rest == "" {
+					return 0
+				}
+				if figure(firstRune(rest)) {
+					break
+				}
+			} else if r == '.' && !s.isEnd(i) {
 				break
 			}
 			return s.spaces(n)
@@ -132,12 +140,21 @@ func (s *Splitter) spaces(i int) int {
 	return i
 }
 
+// numbers says whether the full stop at i is of an abbreviation that stands before a number.
+func (s *Splitter) numbers(i int) bool {
+	return Of(s.Language).Say.before(lastWord(s.text[:i]) + ".")
+}
+
+// lastWord returns the word at the end of a text, without the signs before it.
+func lastWord(text string) string {
+	return strings.TrimLeft(text[strings.LastIndexFunc(text, unicode.IsSpace)+1:], "\"'“‘„«([*_")
+}
+
 // isEnd says whether the full stop at i ends a sentence: not after an abbreviation, an initial, the number of a list,
 // or, in languages that write ordinals so, any number.
 func (s *Splitter) isEnd(i int) bool {
 	before := s.text[:i]
-	word := before[strings.LastIndexFunc(before, unicode.IsSpace)+1:]
-	word = strings.TrimLeft(word, "\"'“‘„«([*_")
+	word := lastWord(before)
 	if word == "" {
 		return true
 	}
@@ -158,7 +175,10 @@ func (s *Splitter) isEnd(i int) bool {
 		}
 		return !Of(s.Language).OrdinalDot
 	}
-	return !known().Abbreviations[lower]
+	say := &Of(s.Language).Say
+	rest := strings.TrimRight(before[:len(before)-len(word)], " ")
+	return !known().Abbreviations[lower] && say.Short[lastWord(rest)+" "+word+"."] == "" &&
+		(say.Short[word+"."] == "" || say.before(word+"."))
 }
 
 // Cut keeps the first part of a text, in whole words. Half a word or more counts as heard.

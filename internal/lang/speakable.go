@@ -9,38 +9,24 @@ import (
 	"unicode/utf8"
 )
 
-var (
-	links     = regexp.MustCompile(`!?\[([^\]]*)\]\([^)\s]*\)`)
-	urls      = regexp.MustCompile(`(?i)\b(?:https?://|www\.)[^\s<>"')\]]+`)
-	emails    = regexp.MustCompile(`\b[\w.+-]+@[\w-]+\.[\w.-]*\w`)
-	markup    = regexp.MustCompile("(?m)^\\s{0,3}(?:#{1,6}\\s+|>\\s?|[-*+•]\\s+|\\|)|```\\w*|`|\\*{1,3}|~~|\\|")
-	underline = regexp.MustCompile(`(^|[\s(])_{1,2}([^_]+)_{1,2}`)
-	rules     = regexp.MustCompile(`(?m)^\s*[-=_:| ]{3,}\s*$`)
-	tags      = regexp.MustCompile(`</?[a-zA-Z][^<>]*>`)
+// Style is how a text is made ready for a synthesizer.
+type Style uint8
+
+// The styles.
+const (
+	InWords   Style = iota // what a synthesizer would say wrongly is written in words
+	AsWritten              // the synthesizer reads numbers, dates and amounts itself
 )
 
-// Speakable turns what a model wrote into what can be said: without markup and emoji, with addresses read out. It is
-// "" when nothing is left to be said.
-func Speakable(text, language string, pronounced *Pronouncer) string {
-	names := Of(language).Signs
-	text = links.ReplaceAllString(text, "$1")
-	text = tags.ReplaceAllString(text, " ")
-	text = urls.ReplaceAllStringFunc(text, func(u string) string { return readAddress(u, names) })
-	text = emails.ReplaceAllStringFunc(text, func(e string) string { return readAddress(e, names) })
-	text = rules.ReplaceAllString(text, "")
-	text = markup.ReplaceAllString(text, "")
-	text = underline.ReplaceAllString(text, "$1$2")
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\u200d' || r >= '\ufe00' && r <= '\ufe0f' || r >= 0x1f1e6 && r <= 0x1faff || r == '\u20e3':
-			return -1 // emoji, and what joins them
-		case unicode.Is(unicode.So, r) && r != '°' && r != '№' && r != '℃':
-			return -1
-		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && r != '\u200c':
-			return ' '
-		}
-		return r
-	}, text)
+// Speakable turns what a model wrote into what can be said: without markup and emoji, with addresses read out, and with
+// numbers in the language's words as the style says. It is "" when nothing is left to be said.
+func Speakable(text, language string, style Style, pronounced *Pronouncer) string {
+	l := Of(language)
+	if strings.ContainsFunc(text, marked) {
+		text = audible(plain(text, l))
+		text = addresses(text, &l.Signs)
+		text = numbers(text, l, style)
+	}
 	text = strings.Join(strings.Fields(text), " ")
 	text = pronounced.replace(text)
 	if !strings.ContainsFunc(text, func(r rune) bool {
@@ -51,17 +37,15 @@ func Speakable(text, language string, pronounced *Pronouncer) string {
 	return text
 }
 
-func readAddress(a string, names Signs) string {
-	rest := strings.TrimRight(a, ".,;:!?")
-	end := a[len(rest):]
-	for _, p := range []string{"https://", "http://", "www.", "HTTPS://", "HTTP://"} {
-		rest = strings.TrimPrefix(rest, p)
+// marked reports whether a rune may be more than a letter or a pause: a text without any is said as it is.
+func marked(r rune) bool {
+	switch {
+	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z':
+		return false
+	case r < utf8.RuneSelf:
+		return !strings.ContainsRune(" ,!?'\";", r)
 	}
-	rest, _, _ = strings.Cut(rest, "?")
-	rest = strings.TrimSuffix(rest, "/")
-	rest = strings.NewReplacer(".", " "+names.Dot+" ", "@", " "+names.At+" ", "/", " "+names.Slash+" ", "-", " ",
-		"_", " ").Replace(rest)
-	return rest + end
+	return !unicode.IsLetter(r) && !unicode.IsMark(r) && !strings.ContainsRune("’‘“”„«»¿¡。、，！？।؟،", r)
 }
 
 // Pronouncer replaces words by how they are to be said. A nil one replaces nothing.

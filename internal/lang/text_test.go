@@ -50,6 +50,15 @@ func TestSentences(t *testing.T) {
 		{"ar", "مرحبا. كيف حالك؟ جيد.", "مرحبا. |كيف حالك؟ |جيد."},
 		{"el", "Τι κάνετε; Καλά.", "Τι κάνετε; |Καλά."},
 		{"en", "**Bold.** Then more.", "**Bold.** |Then more."},
+		{"en", "It is 3.14 at 9 a.m. today, No. 5 costs $4.50. OK.", "It is 3.14 at 9 a.m. today, |No. 5 costs $4.50. |OK."},
+		{"de", "Nr. 5 ist z. B. um 9.30 Uhr dran, Tel. 030. Gut.", "Nr. 5 ist z. B. um 9.30 Uhr dran, |Tel. 030. Gut."},
+		{"es", "El núm. 5 cuesta aprox. 4.50 euros. Bien.", "El núm. 5 cuesta aprox. 4.50 euros. |Bien."},
+		{"fr", "À env. 5 km, p. ex. demain. Bien.", "À env. 5 km, p. ex. demain. |Bien."},
+		{"it", "La stanza n. 5 costa ca. 4.50 euro. Bene.", "La stanza n. 5 costa ca. 4.50 euro. |Bene."},
+		{"nl", "Nr. 5 kost bijv. 4.50 euro, d.w.z. weinig. Goed.", "Nr. 5 kost bijv. 4.50 euro, |d.w.z. weinig. |Goed."},
+		{"en", "Is it No. 5? No. I don't know.", "Is it No. 5? |No. |I don't know."},
+		{"pl", "Tak, ok. Dobrze.", "Tak, ok. |Dobrze."},
+		{"pl", "To ok. 5 km, np. jutro o godz. 9. Dobrze.", "To ok. 5 km, np. jutro o godz. 9. Dobrze."},
 	} {
 		want := strings.Split(c.want, "|")
 		for _, n := range []int{0, 1, 3, 7} {
@@ -86,7 +95,7 @@ func FuzzSentences(f *testing.F) {
 				len(strings.TrimSpace(s)) > 2*cutAt {
 				t.Errorf("a piece of %d runes", utf8.RuneCountInString(s))
 			}
-			_ = Speakable(s, language, nil)
+			_ = Speakable(s, language, InWords, nil)
 		}
 	})
 }
@@ -95,25 +104,41 @@ func TestSpeakable(t *testing.T) {
 	p := NewPronouncer(map[string]string{"Nguyen": "Win", "SQL": "sequel", "New York": "Nu Jork", "York": "Jork",
 		"東京": "とうきょう", "C++": "C plus plus"})
 	for _, c := range []struct{ language, text, want string }{
-		{"en", "**Bold** and *it* and `code` and ~~no~~", "Bold and it and code and no"},
-		{"en", "# Title\n- one\n* two\n> three", "Title one two three"},
+		{"en", "**Bold** and *it* and `code` and ~~no~~", "Bold and it and code and"},
+		{"en", "# Title\n- one\n* two\n> three", "Title. one. two. three"},
 		{"en", "See [the menu](https://x.org/menu) or https://www.example.com/a-b?x=1.",
-			"See the menu or example dot com slash a b."},
+			"See the menu or example dot com slash a dash b."},
 		{"de", "Mail an info@example.de!", "Mail an info ät example Punkt de!"},
 		{"en", "Great 😀👍🏽! 🇩🇪", "Great !"},
 		{"en", "😀 🎉", ""},
 		{"en", "---", ""},
 		{"en", "...", ""},
-		{"en", "| a | b |\n|---|---|\n| 1 | 2 |", "a b 1 2"},
-		{"en", "20 °C at 5 % & more", "20 °C at 5 % & more"},
+		{"en", "| a | b |\n|---|---|\n| 1 | 2 |", "a, b. 1, 2."},
+		{"en", "20 °C at 5 % & more", "20 degrees Celsius at 5 percent and more"},
 		{"en", "snake_case and _em_ here", "snake_case and em here"},
-		{"en", "<b>Hi</b> 3 < 4", "Hi 3 < 4"},
-		{"en", "2 * 3 = 6", "2 3 = 6"},
+		{"en", "<b>Hi</b> 3 < 4", "Hi 3 is less than 4"},
+		{"en", "2 * 3 = 6", "2 times 3 equals 6"},
 		{"en", "Nguyen's sql, MySQL and New York, Yorkshire.", "Win's sequel, MySQL and Nu Jork, Yorkshire."},
 		{"ja", "東京都です", "とうきょう都です"},
 		{"en", "C++ is it", "C plus plus is it"},
+		{"xx", "Call 030 1234567, AB-1234, 4,50 € at 14:30.", "Call 0 3 0, 1 2 3, 4 5 6 7, A B, 1 2 3 4, 4,50 € at 14:30."},
 	} {
-		if got := Speakable(c.text, c.language, p); got != c.want {
+		if got := Speakable(c.text, c.language, InWords, p); got != c.want {
+			t.Errorf("%q: got %q, want %q", c.text, got, c.want)
+		}
+	}
+}
+
+// A synthesizer that reads numbers is given them as they are written, without markup. What it would not take for what
+// it is, is in words.
+func TestAsWritten(t *testing.T) {
+	for _, c := range []struct{ language, text, want string }{
+		{"en", "**It** costs $4.50 at 2:30 pm [1], call +1 (555) 123-4567 &amp; ask.", "It costs $4.50 at 2:30 pm, call +1 (555) 123-4567 & ask."},
+		{"en", "5*4 is 20, 1/2 cup, from 9:00-17:00", "5 times 4 is 20, one half cup, from 9:00 to 17:00"},
+		{"de", "Am 3. Mai um 14:30 Uhr, ca. 5 km, AB-1234, a_b@c.de", "Am 3. Mai um 14:30 Uhr, ca. 5 km, AB-1234, a Unterstrich b ät c Punkt de"},
+		{"pl", "- [ ] 4,50 zł ~~5 zł~~ {{x}} *uśmiecha się*", "4,50 zł."},
+	} {
+		if got := Speakable(c.text, c.language, AsWritten, nil); got != c.want {
 			t.Errorf("%q: got %q, want %q", c.text, got, c.want)
 		}
 	}

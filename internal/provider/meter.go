@@ -121,6 +121,9 @@ func (v countedVoice) Speak(ctx context.Context, as ai.Speech, texts <-chan stri
 	return v.told(err)
 }
 
+// Reads implements ai.Reader.
+func (v countedVoice) Reads() bool { return ai.Reads(v.Synthesizer) }
+
 func (v countedVoice) told(err error) error {
 	return v.source.told(err, use{part: ai.TheVoice, model: v.model})
 }

@@ -22,14 +22,14 @@ func (r *run) mannerOf(p *Persona) turn.Manner {
 		Speculate: r.Speculate && p.Realtime == nil,
 		Sound:     p.Realtime != nil,
 		Outbound:  r.Outbound, EndOnMachine: bool(a.EndCallOnVoicemail),
-		Message: lang.Speakable(p.VoicemailMessage, p.Language, nil) != "" || len(p.VoicemailSound) > 0,
+		Message: lang.Speakable(p.VoicemailMessage, p.Language, lang.AsWritten, nil) != "" || len(p.VoicemailSound) > 0,
 	}
 	for i := range a.Tools {
 		if t := &a.Tools[i]; t.Type == "dtmf_input" {
 			m.Keys, m.Goal = true, t.Description
 		}
 	}
-	if lang.Speakable(p.Initial, p.Language, nil) != "" {
+	if lang.Speakable(p.Initial, p.Language, lang.AsWritten, nil) != "" {
 		m.Initial = p.Initial
 	}
 	if a.MinInterruptWords != nil {

@@ -19,11 +19,15 @@ type mouth struct {
 	r          *run // nil before the call
 	as         ai.Speech
 	pronounced *lang.Pronouncer
+	style      lang.Style // as the synthesizer wants its texts
 }
 
 func newMouth(r *run, p Persona, rate audio.Rate) *mouth {
-	a := p.Assistant
-	return &mouth{Persona: p, r: r, pronounced: lang.NewPronouncer(a.Pronunciations), as: ai.Speech{
+	a, style := p.Assistant, lang.InWords
+	if ai.Reads(p.Synthesizer) {
+		style = lang.AsWritten
+	}
+	return &mouth{Persona: p, r: r, style: style, pronounced: lang.NewPronouncer(a.Pronunciations), as: ai.Speech{
 		Voice: p.Voice, Language: p.Language, Rate: rate, Speed: a.SpeechSpeed.Float(),
 		Stability: a.VoiceStability.Float(), Similarity: a.VoiceSimilarity.Float(),
 	}}
@@ -40,7 +44,9 @@ func (m *mouth) itself() bool {
 func (m *mouth) key(spoken string) (soundKey, bool) { return keyOf(m.Synthesizer, m.as, spoken) }
 
 // spoken is a text as it is said.
-func (m *mouth) spoken(text string) string { return lang.Speakable(text, m.Language, m.pronounced) }
+func (m *mouth) spoken(text string) string {
+	return lang.Speakable(text, m.Language, m.style, m.pronounced)
+}
 
 // speak implements driver. The parts of a reply are played in the order in which they come here, wherever their audio
 // is from.

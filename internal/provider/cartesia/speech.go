@@ -23,6 +23,9 @@ type tongue struct{ *client }
 // Cartesia allows dozens of contexts per socket, and closes a socket that has been idle for five minutes.
 var manners = speech.Manners{Contexts: 16, Dones: true, Brief: true, Idle: 4 * time.Minute}
 
+// Reads implements ai.Reader. Cartesia normalizes texts without being asked to (normalization is "auto").
+func (t tongue) Reads() bool { return true }
+
 // Line implements speech.Tongue. Every voice can use every socket.
 func (t tongue) Line(as ai.Speech) (string, error) {
 	if as.Rate != audio.Narrow && as.Rate != audio.Wide {

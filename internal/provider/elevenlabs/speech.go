@@ -45,6 +45,11 @@ func (t tongue) language(as ai.Speech) string {
 	return ""
 }
 
+// Reads implements ai.Reader. The fast models don't normalize texts, unless a large customer's account has it allowed.
+func (t tongue) Reads() bool {
+	return !strings.Contains(t.tts, "flash") && !strings.Contains(t.tts, "turbo")
+}
+
 // Dial implements speech.Tongue.
 func (t tongue) Dial(ctx context.Context, as ai.Speech) (*wire.Conn, error) {
 	q := url.Values{
@@ -53,6 +58,9 @@ func (t tongue) Dial(ctx context.Context, as ai.Speech) (*wire.Conn, error) {
 		"auto_mode":          {"true"}, // texts are whole sentences: nothing is gained by waiting for more
 		"sync_alignment":     {"true"},
 		"inactivity_timeout": {strconv.Itoa(int(inactivity / time.Second))},
+	}
+	if t.Reads() {
+		q.Set("apply_text_normalization", "on")
 	}
 	if code := t.language(as); code != "" {
 		q.Set("language_code", code)

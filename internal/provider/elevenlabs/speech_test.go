@@ -202,6 +202,23 @@ func TestZombies(t *testing.T) {
 	}
 }
 
+// A model that can normalize texts is told to, and given numbers as they are written; a fast one is given words.
+func TestNormalizes(t *testing.T) {
+	for model, reads := range map[string]bool{"eleven_flash_v2_5": false, "eleven_multilingual_v2": true} {
+		s := elevenlabstest.New(t)
+		v, err := vendor(t, s, func(set *Settings) { set.TTSModel = model }).Synthesizer(Code)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := recite(t.Context(), v, as, "Hello again."); err != nil {
+			t.Fatal(err)
+		}
+		if q := s.Queries()[0]; strings.Contains(q, "apply_text_normalization=on") != reads || ai.Reads(v) != reads {
+			t.Errorf("%s reads: %v, %s", model, ai.Reads(v), q)
+		}
+	}
+}
+
 // A socket is kept for the next reply. If it has broken meanwhile, it is replaced before anything is heard, whenever
 // that shows.
 func TestWarm(t *testing.T) {

@@ -67,6 +67,16 @@ func (s Synthesizer) Steady(ctx context.Context) bool {
 	return ai.TallyOf(ctx).Acting(ai.TheVoice, first.Name) == first.Name && first.Circuit.Steady()
 }
 
+// Reads implements ai.Reader: each of the voices may be the one that speaks.
+func (s Synthesizer) Reads() bool {
+	for i := range s.n {
+		if !ai.Reads(s.links[i].Do.Synthesizer) {
+			return false
+		}
+	}
+	return true
+}
+
 // speech is one reply that is spoken, by however many.
 type speech struct {
 	*queue[Speaker]

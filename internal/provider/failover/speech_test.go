@@ -254,3 +254,17 @@ func TestPace(t *testing.T) {
 		t.Errorf("%d octets of Chinese", n)
 	}
 }
+
+// reader is a voice that reads numbers.
+type reader struct{ ai.Synthesizer }
+
+// Reads implements ai.Reader.
+func (reader) Reads() bool { return true }
+
+// Numbers are left as they are written only if every voice that may take over reads them.
+func TestReads(t *testing.T) {
+	plain := &aitest.Synthesizer{}
+	if !ai.Reads(voices(reader{plain}, reader{plain})) || ai.Reads(voices(reader{plain}, plain)) || ai.Reads(voices(plain)) {
+		t.Error("who reads numbers")
+	}
+}

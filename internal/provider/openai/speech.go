@@ -37,6 +37,9 @@ type speaker struct {
 	model  string
 }
 
+// Reads implements ai.Reader. What other servers with this API have for a model is not known.
+func (s speaker) Reads() bool { return s.client.rest.Base == DefaultBaseURL }
+
 // speechRequest is the body of POST /audio/speech.
 type speechRequest struct {
 	Model  string  `json:"model"`

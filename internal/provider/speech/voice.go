@@ -91,6 +91,9 @@ func (v *Voice) Patience(d time.Duration) { v.stall = d }
 // Close closes all sockets.
 func (v *Voice) Close() { v.pool.close() }
 
+// Reads implements ai.Reader.
+func (v *Voice) Reads() bool { return ai.Reads(v.tongue) }
+
 // keepTime is how often a context is kept alive that waits for texts.
 const keepTime = 15 * time.Second
 

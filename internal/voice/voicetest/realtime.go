@@ -297,7 +297,7 @@ func (s *MindSession) respond(ctx context.Context, t *thing, instruction string,
 // speak sends the audio of a sentence.
 func (s *MindSession) speak(ctx context.Context, t *thing, sentence string, drop bool) error {
 	v := s.m.Voice
-	said := lang.Speakable(sentence, s.setup.Language, nil)
+	said := lang.Speakable(sentence, s.setup.Language, lang.AsWritten, nil)
 	v.mu.Lock()
 	value := v.value(said)
 	v.mu.Unlock()
