@@ -47,8 +47,9 @@ type Conversation struct {
 	VendorSwitches []VendorSwitch `bun:"type:json,nullzero" json:"-"`
 	EndsAt         Time           `json:"-"` // when silence ends it; 0 once ended
 	EndedAt        Time           `json:"-"`
-	WaitsSince     Time           `json:"-"` // since when it needs a person; 0: it does not
-	Assignee       *int64         `json:"-"` // who has taken it: Owner, a member, or nil: nobody
+	WaitsSince     Time           `json:"-"`                 // since when it needs a person; 0: it does not
+	Assignee       *int64         `json:"-"`                 // who has taken it: Owner, a member, or nil: nobody
+	AssigneeName   string         `bun:",scanonly" json:"-"` // "" also where the member is gone
 	CreatedAt      DateTime       `json:"created_at"`
 	UpdatedAt      DateTime       `json:"updated_at"`
 }
@@ -91,6 +92,12 @@ func (c *Conversation) givenName() string {
 
 // Owner is the account's owner among those who may take a conversation.
 const Owner int64 = 0
+
+// Person is somebody who works in an account: Owner or a member's id, and their name.
+type Person struct {
+	ID   int64
+	Name string
+}
 
 // TakenBy says whether somebody has taken the conversation.
 func (c *Conversation) TakenBy(who int64) bool { return c.Assignee != nil && *c.Assignee == who }
@@ -141,6 +148,7 @@ type Message struct {
 	Turn           int64          `json:"-"` // of a reply: the message that it answers
 	Role           string         `json:"role"`
 	Author         string         `json:"author"`
+	AuthorName     string         `json:"author_name,omitempty" doc:"Which person of the account wrote it, by the name they had then."`
 	Content        string         `json:"content"`
 	FunctionCalls  []FunctionCall `bun:"type:json,nullzero" json:"function_calls,omitempty"`
 	// what knowledge the reply was given

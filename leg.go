@@ -71,6 +71,7 @@ type CallLeg struct {
 	Mode        LegMode     `json:"mode,omitempty" enum:"listen,whisper,talk,take_over" doc:"What a supervisor or guest hears and does; absent for a transfer."`
 	Status      LegStatus   `json:"status" doc:"dialing, ringing, briefing, joined, ended."`
 	PhoneNumber string      `json:"phone_number" doc:"Who was called; empty for a browser."`
+	Person      string      `json:"person,omitempty" doc:"Who takes part in a browser, or who had the telephone called; absent where the assistant did."`
 	CallerID    string      `json:"caller_id" doc:"The number that they saw; empty for a browser."`
 	EndedReason EndedReason `json:"ended_reason" doc:"Why they were not connected, or how the call ended; empty while the leg is open."`
 	Summary     string      `json:"summary" doc:"The summary of the conversation that they heard."`

@@ -13,6 +13,7 @@ type User struct {
 	EmailProvenAt Time   `json:"-"`
 	PasswordHash  string `json:"-"` // argon2id
 	Timezone      string `json:"timezone"`
+	ZoneAssumed   bool   `json:"-"`       // nobody has chosen Timezone
 	Country       string `json:"country"` // ISO 3166-1 alpha-2: where national telephone numbers are read; "": nowhere
 	Plan          string `json:"plan"`
 	Balance       Money  `json:"total_balance"` // the cached sum of the user's ledger

@@ -233,7 +233,7 @@ func TestInbox(t *testing.T) {
 	<-said
 
 	p.click("#mode button")
-	p.see("#mode", "A person is replying")
+	p.see("#mode", "is replying")
 	hear(t, widget, `"enabled":false`)
 	if _, r := s.say(t, id, "Can I talk to a person?"); r.Message != nil {
 		t.Errorf("the silent assistant said %q", *r.Message)

@@ -119,7 +119,7 @@ func TestConsoleTabsWithoutLocks(t *testing.T) {
 	if status := s.call(t, "POST", "/user/conversations/"+conversation+"/disable-ai", nil, nil); status != 200 {
 		t.Fatalf("taking over is answered %d", status)
 	}
-	p.see(".mode", "A person is replying")
+	p.see(".mode", "is replying")
 }
 
 // A browser that was asked to says when a conversation begins to need a person: by a sound, and by a notification. One
@@ -194,7 +194,7 @@ func TestConsoleTestChatAtOnce(t *testing.T) {
 	p.until("document.querySelectorAll('#thread .customer').length === 1 && !document.querySelector('#typing').hidden")
 	eventually(t, "the stalling model is asked", func() bool { return len(model.Requests()) == 1 }) // else the next message meets it
 	p.click("#mode button")                                                                         // take over
-	p.see("#mode", "A person is replying")
+	p.see("#mode", "is replying")
 	p.until("document.querySelector('#typing').hidden && !document.querySelector('.composer').dataset.busy")
 	p.until("document.querySelector('.composer [data-refused]').hidden && !document.querySelector('#thread .wrong')")
 	p.click("#mode button")
@@ -206,7 +206,7 @@ func TestConsoleTestChatAtOnce(t *testing.T) {
 		chromedp.KeyEvent("\r"))
 	p.until("document.querySelector('[data-forming] .words').textContent.startsWith('One')")
 	p.click("#mode button")
-	p.see("#mode", "A person is replying")
+	p.see("#mode", "is replying")
 	close(gate)
 	p.until("document.querySelector('[data-forming]').hidden && !document.querySelector('.composer').dataset.busy")
 	if said := eval[int](p, "document.querySelectorAll('#thread .ai').length"); said != 1 { // only the first words

@@ -29,7 +29,7 @@ func firstStart(t *terminal, s *Settings, db *store.DB, authority *auth.Authorit
 	raw := make([]byte, 10)
 	rand.Read(raw)
 	password := strings.ToLower(base32.StdEncoding.EncodeToString(raw)) // 80 bits, easy to type
-	u := &parley.User{Name: "Admin", Email: firstEmail, Timezone: "UTC", Plan: "default", Operator: true}
+	u := &parley.User{Name: "Admin", Email: firstEmail, Timezone: "UTC", ZoneAssumed: true, Plan: "default", Operator: true}
 	token, err := authority.First(t, u, password, 100*parley.USD)
 	if err != nil || token == "" { // another node was first: its unique address refused ours, or its user is there
 		if any, check := db.AnyUser(t); check == nil && any {

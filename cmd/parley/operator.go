@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/mail"
@@ -45,7 +46,7 @@ type userCreate struct {
 	Name     string `help:"Name (the address)."`
 	Balance  string `default:"0" help:"Opening balance in USD."`
 	Plan     string `default:"default" help:"Plan."`
-	Timezone string `default:"UTC" help:"IANA time zone."`
+	Timezone string `help:"IANA time zone (that of the browser of the first sign-in; UTC until then)."`
 }
 
 func (c *userCreate) Run(s *Settings, t *terminal) error {
@@ -53,7 +54,7 @@ func (c *userCreate) Run(s *Settings, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	u := &parley.User{Name: c.Name, Email: c.Email, Timezone: c.Timezone, Plan: c.Plan}
+	u := &parley.User{Name: c.Name, Email: c.Email, Timezone: cmp.Or(c.Timezone, "UTC"), ZoneAssumed: c.Timezone == "", Plan: c.Plan}
 	if u.Name == "" {
 		u.Name = c.Email
 	}

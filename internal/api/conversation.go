@@ -398,6 +398,7 @@ func (q *conversationQuery) filter(r *request) store.ConversationFilter {
 // listedConversation is a conversation in a list.
 type listedConversation struct {
 	parley.Conversation
+	Assignee   string         `json:"assignee,omitempty" doc:"The name of who has taken the conversation; absent where nobody has."`
 	WaitsSince parley.Time    `json:"waits_since,omitempty" doc:"Since when the customer has been waiting for a person; absent if they are not."`
 	Snippet    []search.Piece `json:"snippet,omitempty" doc:"With search=: where the words were said, in pieces."`
 }
@@ -406,7 +407,7 @@ type listedConversation struct {
 func (a *API) foundIn(ctx context.Context, r *request, list []parley.Conversation, text string) ([]listedConversation, error) {
 	words, rows, ids := search.Query(r.UserID(), text), make([]listedConversation, len(list)), make([]string, len(list))
 	for i, c := range list {
-		rows[i].Conversation, rows[i].WaitsSince, ids[i] = c, c.WaitsSince, c.ID
+		rows[i].Conversation, rows[i].Assignee, rows[i].WaitsSince, ids[i] = c, c.AssigneeName, c.WaitsSince, c.ID
 	}
 	if words == nil {
 		return rows, nil
@@ -444,6 +445,7 @@ type fullConversation struct {
 	ExternalIdentifier *string           `json:"external_identifier"`
 	Customer           *customer         `json:"customer"`
 	EndedAt            parley.DateTime   `json:"ended_at"`
+	Assignee           string            `json:"assignee,omitempty" doc:"The name of who has taken the conversation; absent where nobody has."`
 
 	VendorUses     []parley.VendorUse    `json:"vendor_uses,omitempty" doc:"What its replies used of each provider; informational."`
 	VendorSwitches []parley.VendorSwitch `json:"vendor_switches,omitempty" doc:"When a provider failed and another took over; at_ms counts from the start."`
@@ -462,7 +464,7 @@ func (a *API) getConversation(ctx context.Context, r *request, in *byText) (*ful
 	list, err := a.DB.Messages(ctx, conv.ID)
 	out := &fullConversation{Conversation: *conv, History: list, Variables: conv.Variables,
 		ExtractedVariables: conv.Extracted,
-		ExternalIdentifier: conv.ExternalIdentifier, EndedAt: parley.DateTime(conv.EndedAt),
+		ExternalIdentifier: conv.ExternalIdentifier, EndedAt: parley.DateTime(conv.EndedAt), Assignee: conv.AssigneeName,
 		VendorUses: conv.VendorUses, VendorSwitches: conv.VendorSwitches}
 	if out.ExtractedVariables == nil {
 		out.ExtractedVariables = map[string]any{}
@@ -478,7 +480,7 @@ func (a *API) deleteConversation(ctx context.Context, r *request, in *byText) (*
 }
 
 func (a *API) humanReply(ctx context.Context, r *request, in *newMessage) (*messageData[*parley.Message], error) {
-	m, err := a.Chat.Reply(ctx, r.UserID(), r.Who.Person(), in.ID, in.Body.Message)
+	m, err := a.Chat.Reply(ctx, r.UserID(), r.Who.Writer(), in.ID, in.Body.Message)
 	return &messageData[*parley.Message]{"Reply sent successfully", m}, err
 }
 

@@ -275,12 +275,20 @@ func TestStreamedReplyAndFollower(t *testing.T) {
 			t.Errorf("one key replied %v and %v", human, again)
 		}
 		if data := human["data"].(map[string]any); data["role"] != "assistant" || data["author"] != "human" ||
-			data["content"] != "Bo here." {
+			data["content"] != "Bo here." || !strings.Contains(fmt.Sprint(data["author_name"]), h.user.Name) {
 			t.Errorf("reply %v", human)
 		}
 		read(t, follower, "message")
-		if got := read(t, follower, "message"); !strings.Contains(got[0], "Bo here.") {
+		if got := read(t, follower, "message"); !strings.Contains(got[0], "Bo here.") || strings.Contains(got[0], "author_name") {
 			t.Errorf("followed %q", got)
+		}
+		if public := h.get("/conversations/"+id, anonymous, status(200)).json(); strings.Contains(encode(public), "author_name") {
+			t.Errorf("a customer reads who answers: %v", public)
+		}
+		one := h.get("/user/conversations/"+id, status(200)).json()
+		history := one["history"].([]any)
+		if last := history[len(history)-1].(map[string]any); last["author_name"] == nil || history[0].(map[string]any)["author_name"] != nil || one["assignee"] != h.user.Name {
+			t.Errorf("%v does not name who wrote it", one)
 		}
 		h.post("/user/conversations/"+id+"/enable-ai", nil, status(200)).is(`{"status":true,"ai_enabled":true}`)
 
@@ -416,7 +424,7 @@ func TestWhatNeedsAPerson(t *testing.T) {
 		if len(got) != 1 || got[0].(map[string]any)["id"] != handed {
 			t.Errorf("who answers has the conversation: %v", got)
 		}
-		if row := got[0].(map[string]any); row["waits_since"] != nil {
+		if row := got[0].(map[string]any); row["waits_since"] != nil || row["assignee"] != h.user.Name {
 			t.Errorf("it waits since %v", row["waits_since"])
 		}
 		h.get("/user/conversations?show=others", status(422))

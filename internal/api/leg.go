@@ -41,7 +41,7 @@ type keptLeg struct {
 
 func (a *API) inviteToCall(ctx context.Context, r *request, in *newLeg) (*keptLeg, error) {
 	i := call.Invitation{Kind: in.Body.Kind, Mode: in.Body.Mode, To: in.Body.PhoneNumber, NumberID: in.Body.NumberID,
-		Listed: !r.Who.Role().Includes(parley.RoleEditor)}
+		Listed: !r.Who.Role().Includes(parley.RoleEditor), By: r.Who.Author()}
 	leg, err := a.Calls.Invite(ctx, r.UserID(), in.ID, i)
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (a *API) Attend(w http.ResponseWriter, r *http.Request, who *auth.Who, id i
 		return err
 	}
 	got, err := a.Calls.Attend(r.Context(), who.User.ID, id,
-		call.Browser{Offer: offer.Text(), From: a.Front.Client(r), Mode: mode, Credential: who.Key.ID})
+		call.Browser{Offer: offer.Text(), From: a.Front.Client(r), Mode: mode, Credential: who.Key.ID, By: who.Author()})
 	if err == nil {
 		sendAnswer(w, place(got.Leg), got.Answer)
 	}

@@ -132,6 +132,9 @@ func (w *Who) Author() string {
 	return name
 }
 
+// Writer is the caller as the messages that they write name them.
+func (w *Who) Writer() parley.Person { return parley.Person{ID: w.Person(), Name: w.Author()} }
+
 // Actor is the caller as the audit log names them, from a client's address.
 func (w *Who) Actor(address string) store.Actor {
 	a := store.Actor{UserID: w.User.ID, Who: "owner", Name: w.Author(), Address: address}

@@ -35,12 +35,26 @@ func (d *Authority) SetProfile(ctx context.Context, u *parley.User, body map[str
 		if p.Country == "" && u.Country == "" && p.Timezone != u.Timezone { // none was ever chosen
 			changed.Country = parley.ZoneCountry(p.Timezone)
 		}
+		if _, sent := body["timezone"]; sent {
+			changed.ZoneAssumed = false
+		}
 		if p.Email != u.Email {
 			changed.Email, changed.EmailProvenAt = p.Email, 0
 		}
 		return tx.SaveUser(ctx, changed)
 	})
 	return changed, err
+}
+
+// SettleZone gives the account of its first owner, who signs in, the time zone of their browser if nobody has chosen one.
+func (d *Authority) SettleZone(ctx context.Context, who *Who, zone string) error {
+	if who.Member != nil || !who.User.ZoneAssumed || !parley.ValidTimezone(zone) {
+		return nil
+	}
+	return d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.SettleZone(ctx, who.User.ID, zone)
+		return err
+	})
 }
 
 // checkProfile judges a profile that was bound: a new address needs the present password.

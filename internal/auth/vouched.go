@@ -57,7 +57,7 @@ func (d *Authority) signUp(ctx context.Context, from string, i *parley.Identity)
 	if err := d.Logins.Ask(from, i.Email, time.Now()); err != nil {
 		return nil, err
 	}
-	u := &parley.User{Name: i.Name, Email: i.Email, Timezone: "UTC", Plan: parley.TrialPlan, SignedUpAt: parley.Now(),
+	u := &parley.User{Name: i.Name, Email: i.Email, Timezone: "UTC", ZoneAssumed: true, Plan: parley.TrialPlan, SignedUpAt: parley.Now(),
 		EmailProvenAt: parley.Now()}
 	if u.Name == "" {
 		u.Name = u.Email

@@ -53,6 +53,7 @@ type Invitation struct {
 	To       string // as a transfer's target
 	NumberID *int64 // the own number that they see; nil: the call's, or the assistant's
 	Listed   bool   // only somebody whom the account lists
+	By       string // the name of who calls them in
 }
 
 // Invite calls somebody into one of the user's live calls. When it returns, the leg has a row and the money is set
@@ -82,7 +83,7 @@ func (d *Center) Invite(ctx context.Context, userID, id int64, i Invitation) (*p
 		return nil, err
 	}
 	o, err := l.enlist(ctx, parley.CallLeg{Kind: i.Kind, Mode: cmp.Or(i.Mode, parley.LegListen), PhoneNumber: r.To, CallerID: r.From,
-		Rate: l.carrierRate(parley.CallOutbound, &r.Number, r.To)})
+		Person: i.By, Rate: l.carrierRate(parley.CallOutbound, &r.Number, r.To)})
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +99,7 @@ type Browser struct {
 	Offer string // SDP
 	From  string // whom it is counted against; see rtc.Offer
 	Mode  parley.LegMode
+	By    string // the name of whose browser it is
 	// the key or the session that it came with: 0 stands for ever
 	Credential int64
 }
@@ -119,7 +121,7 @@ func (d *Center) Attend(ctx context.Context, userID, id int64, b Browser) (*Atte
 	if d.Connect == nil {
 		return nil, parley.Errorf(parley.Unavailable, "The node of the server that has this call does not accept calls from browsers.")
 	}
-	o, err := l.enlist(ctx, parley.CallLeg{Kind: parley.LegSupervisor, Mode: cmp.Or(b.Mode, parley.LegListen)})
+	o, err := l.enlist(ctx, parley.CallLeg{Kind: parley.LegSupervisor, Mode: cmp.Or(b.Mode, parley.LegListen), Person: b.By})
 	if err != nil {
 		return nil, err
 	}

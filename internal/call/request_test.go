@@ -81,8 +81,8 @@ func TestCallOnAnotherNode(t *testing.T) {
 			t.Errorf("another user whispers: %v", err)
 		}
 
-		got, err := asked.Invite(ctx, user, id, call.Invitation{To: "+12025550144", NumberID: &h.number.ID, Mode: parley.LegTakeOver})
-		if err != nil || got.ID == 0 || got.Status != parley.LegDialing || got.PhoneNumber != "+12025550144" {
+		got, err := asked.Invite(ctx, user, id, call.Invitation{To: "+12025550144", NumberID: &h.number.ID, Mode: parley.LegTakeOver, By: "Bo"})
+		if err != nil || got.ID == 0 || got.Status != parley.LegDialing || got.PhoneNumber != "+12025550144" || got.Person != "Bo" {
 			t.Fatalf("%v %+v", err, got)
 		}
 		called := h.answered()
@@ -127,12 +127,14 @@ func TestCallOnAnotherNode(t *testing.T) {
 		if !ofKind(err, parley.TooMany) || !errors.As(err, &later) || later.Wait() != 15 {
 			t.Errorf("one too many: %v", err)
 		}
-		seat, err := asked.Attend(ctx, user, id, call.Browser{Offer: "an offer", From: "192.0.2.7"})
+		seat, err := asked.Attend(ctx, user, id, call.Browser{Offer: "an offer", From: "192.0.2.7", By: "Ana"})
 		if err != nil || seat.Answer != "to an offer of 192.0.2.7" {
 			t.Fatalf("%v %+v", err, seat)
 		}
 		got.ID = seat.Leg
-		stands(func(l *parley.CallLeg) bool { return l.Status == parley.LegJoined && l.Mode == parley.LegListen })
+		stands(func(l *parley.CallLeg) bool {
+			return l.Status == parley.LegJoined && l.Mode == parley.LegListen && l.Person == "Ana"
+		})
 
 		now, err := asked.Now(ctx, user, id)
 		h.must(err)

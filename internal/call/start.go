@@ -23,6 +23,7 @@ type Order struct {
 	NumberID            int64             // the own number that it leaves from; 0: the assistant's
 	SIPHeaders          map[string]string // X-…: they go before the trunk's own
 	HideCallerID        *bool             // nil: as the trunk says
+	ToSelf              bool              // somebody of the account tries the assistant on their own telephone, whichever way it takes calls
 
 	// The campaign and lead that it is made for. Nobody is rung twice for one attempt at a lead: the second time, the
 	// first call is returned.
@@ -38,6 +39,7 @@ func (d *Center) Start(ctx context.Context, o Order) (*parley.Call, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case o.ToSelf: // also while it is inactive
 	case a.Type != "outbound":
 		return nil, parley.Errorf(parley.Invalid, "The assistant is inbound: only outbound assistants can make calls.")
 	case a.Status != "active":

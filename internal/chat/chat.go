@@ -393,8 +393,8 @@ func (c *Chat) forget(conversationID string, messageID int64) {
 // told wakes those who listen to a conversation: it has a new message.
 func (c *Chat) told(id string) { c.Hub.Tell(id, event.Event{Kind: "message"}) }
 
-// Reply stores the message of a person, who, who takes the assistant's place.
-func (c *Chat) Reply(ctx context.Context, userID, who int64, id, text string) (*parley.Message, error) {
+// Reply stores the message of a person who takes the assistant's place.
+func (c *Chat) Reply(ctx context.Context, userID int64, by parley.Person, id, text string) (*parley.Message, error) {
 	conv, err := c.DB.Conversation(ctx, userID, id)
 	if err != nil {
 		return nil, err
@@ -403,13 +403,13 @@ func (c *Chat) Reply(ctx context.Context, userID, who int64, id, text string) (*
 	if err != nil && !store.IsNotFound(err) { // a deleted assistant's conversations can still be answered by hand
 		return nil, err
 	}
-	m := &parley.Message{ConversationID: id, Role: parley.RoleAssistant, Author: parley.AuthorHuman, Content: text}
+	m := &parley.Message{ConversationID: id, Role: parley.RoleAssistant, Author: parley.AuthorHuman, AuthorName: by.Name, Content: text}
 	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		m.ID = 0
 		if err := tx.AddMessage(ctx, m, 0, EndsAt(a)); err != nil {
 			return err
 		}
-		if err := tx.Assign(ctx, id, who); err != nil {
+		if err := tx.Assign(ctx, id, by.ID); err != nil {
 			return err
 		}
 		asked, err := tx.LastAsked(ctx, id)

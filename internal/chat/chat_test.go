@@ -449,7 +449,7 @@ func TestTakingOverAndHandingBack(t *testing.T) {
 		if got, err := h.say(c, conv, "Anybody?"); err != nil || got != "" || h.server.Count() != 0 {
 			t.Errorf("while a person has it: %q %v", got, err)
 		}
-		if _, err := c.Reply(t.Context(), h.user.ID, parley.Owner, conv.ID, "I am Bo."); err != nil {
+		if _, err := c.Reply(t.Context(), h.user.ID, parley.Person{Name: "Bo"}, conv.ID, "I am Bo."); err != nil {
 			t.Fatal(err)
 		}
 		if h.balance() != parley.USD {
@@ -469,7 +469,7 @@ func TestTakingOverAndHandingBack(t *testing.T) {
 		if err := c.TakeOver(t.Context(), stranger.ID, conv.ID, nil); !store.IsNotFound(err) {
 			t.Errorf("a stranger took over: %v", err)
 		}
-		if _, err := c.Reply(t.Context(), stranger.ID, parley.Owner, conv.ID, "x"); !store.IsNotFound(err) {
+		if _, err := c.Reply(t.Context(), stranger.ID, parley.Person{Name: "Bo"}, conv.ID, "x"); !store.IsNotFound(err) {
 			t.Errorf("a stranger replied: %v", err)
 		}
 	})
@@ -512,7 +512,7 @@ func TestTakingOverInMidReply(t *testing.T) {
 			if n := len(list); n != 2 || list[1].Pending || list[1].Failed {
 				t.Errorf("%s: %d messages stand there, the last %+v", name, n, list[n-1])
 			}
-			if _, err := by.Reply(t.Context(), h.user.ID, parley.Owner, conv.ID, "I am Bo."); err != nil {
+			if _, err := by.Reply(t.Context(), h.user.ID, parley.Person{Name: "Bo"}, conv.ID, "I am Bo."); err != nil {
 				t.Fatal(err)
 			}
 			if h.balance() != before {

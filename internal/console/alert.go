@@ -47,6 +47,7 @@ type alertForm struct {
 	assistants       []option
 	mailTo, endpoint string // "": noMail says why; the account has no endpoint
 	noMail           string
+	zone             string // of its hours: the account's
 	refused          string // why no test was sent
 	told             *alert.Told
 }
@@ -71,7 +72,7 @@ func (c *Console) alertList(r *request) (*answer, error) {
 // alertForm readies the page of an alert, or of a new one of a kind.
 func (c *Console) alertForm(r *request, a *parley.Alert, kind parley.AlertKind, tree map[string]any,
 	wrong parley.Fields) (f *alertForm, err error) {
-	f = &alertForm{fields: fieldsOf[parley.Alert](tree, wrong), alertKind: alertKindOf(kind), alert: a}
+	f = &alertForm{fields: fieldsOf[parley.Alert](tree, wrong), alertKind: alertKindOf(kind), alert: a, zone: r.who.User.Timezone}
 	if a != nil {
 		f.list = behindAlert(a, time.Now(), r.zone())
 	}

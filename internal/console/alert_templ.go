@@ -695,7 +695,7 @@ func alertEditor(f *alertForm) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = f.field("hours_start", "Counts from", "Only this time of the day counts, in your account's time zone. Both empty: always.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var27), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = f.field("hours_start", "Counts from", "Only this time of the day counts, in your account's time zone ("+f.zone+"). Leave both empty to count at all times.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var27), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -265,12 +265,12 @@ type dayBar struct {
 }
 
 // dayBars draw one measure of the days.
-func (v *analytics) dayBars(measure func(*parley.Sums) int64, say func(*parley.Sums) string) (bars []dayBar) {
+func (v *analytics) dayBars(measure func(*parley.Sums) int64, say func() []string) (bars []dayBar) {
 	most := int64(1)
 	for i := range v.got.Days {
 		most = max(most, measure(&v.got.Days[i]))
 	}
-	step := 280 / float64(len(v.got.Days))
+	step, said := 280/float64(len(v.got.Days)), say()
 	text := func(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
 	for i := range v.got.Days {
 		height := chartHeight * float64(max(measure(&v.got.Days[i]), 0)) / float64(most)
@@ -278,7 +278,7 @@ func (v *analytics) dayBars(measure func(*parley.Sums) int64, say func(*parley.S
 			height = max(height, 1)
 		}
 		bars = append(bars, dayBar{text(float64(i)*step + step*.1), text(step * .8), text(chartHeight - height), text(height),
-			v.days.Dates[i].Format("Mon, Jan 2") + ": " + say(&v.got.Days[i]), v.list(i)})
+			v.days.Dates[i].Format("Mon, Jan 2") + ": " + said[i], v.list(i)})
 	}
 	return bars
 }
@@ -287,11 +287,42 @@ func callsOf(s *parley.Sums) int64 { return s.Calls() }
 
 func costOf(s *parley.Sums) int64 { return int64(s.Cost()) }
 
-func callsText(s *parley.Sums) string {
-	return fmt.Sprintf("%s, %d failed", count(int(s.Calls()), "call", "calls"), s.Failed())
+func (v *analytics) callsText() (texts []string) {
+	for i := range v.got.Days {
+		s := &v.got.Days[i]
+		texts = append(texts, fmt.Sprintf("%s, %d failed", count(int(s.Calls()), "call", "calls"), s.Failed()))
+	}
+	return texts
 }
 
-func costText(s *parley.Sums) string { return dollars(s.Cost()) }
+func (v *analytics) costText() []string { return dayCosts(&v.got.Total, v.got.Days) }
+
+// texts are the minutes and costs of rows.
+func (v *analytics) texts(of map[int64]*parley.Sums, ids []int64) (minutes, costs []string) {
+	rows := make([]*parley.Sums, len(ids))
+	for i, id := range ids {
+		rows[i] = of[id]
+	}
+	return sumsTexts(&v.got.Total, rows)
+}
+
+// channels are those in which something happened.
+func (v *analytics) channels() (list []option) {
+	for _, o := range channelLabels {
+		if v.got.Channels[o.value] != nil {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+func (v *analytics) channelTexts() (minutes, costs []string) {
+	var rows []*parley.Sums
+	for _, o := range v.channels() {
+		rows = append(rows, v.got.Channels[o.value])
+	}
+	return sumsTexts(&v.got.Total, rows)
+}
 
 // name is an assistant's, or what belongs to none.
 func (v *analytics) name(id int64) string {

@@ -289,11 +289,11 @@ func analyticsPage(v *analytics) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = dayChart("Calls per day", whole(v.got.Total.Calls()), v.dayBars(callsOf, callsText)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = dayChart("Calls per day", whole(v.got.Total.Calls()), v.dayBars(callsOf, v.callsText)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = dayChart("Cost per day", dollars(v.got.Total.Cost()), v.dayBars(costOf, costText)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = dayChart("Cost per day", dollars(v.got.Total.Cost()), v.dayBars(costOf, v.costText)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -311,8 +311,9 @@ func analyticsPage(v *analytics) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for _, id := range v.rows() {
-				templ_7745c5c3_Err = sumsRow(v.name(id), v.behind(id), v.got.Assistants[id]).Render(ctx, templ_7745c5c3_Buffer)
+			minutes, costs := v.texts(v.got.Assistants, v.rows())
+			for i, id := range v.rows() {
+				templ_7745c5c3_Err = sumsRow(v.name(id), v.behind(id), v.got.Assistants[id], minutes[i], costs[i]).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -329,7 +330,7 @@ func analyticsPage(v *analytics) templ.Component {
 				var templ_7745c5c3_Var14 string
 				templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(strconv.Itoa(mostRows))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `analytics.templ`, Line: 107, Col: 49}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `analytics.templ`, Line: 108, Col: 49}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 				if templ_7745c5c3_Err != nil {
@@ -355,12 +356,11 @@ func analyticsPage(v *analytics) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for _, o := range channelLabels {
-				if s := v.got.Channels[o.value]; s != nil {
-					templ_7745c5c3_Err = sumsRow(o.label, v.list(-1, "channel", o.value), s).Render(ctx, templ_7745c5c3_Buffer)
-					if templ_7745c5c3_Err != nil {
-						return templ_7745c5c3_Err
-					}
+			minutes, costs := v.channelTexts()
+			for i, o := range v.channels() {
+				templ_7745c5c3_Err = sumsRow(o.label, v.list(-1, "channel", o.value), v.got.Channels[o.value], minutes[i], costs[i]).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
 				}
 			}
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "</tbody></table></div>")
@@ -390,7 +390,7 @@ func analyticsPage(v *analytics) templ.Component {
 	})
 }
 
-func sumsRow(label, href string, s *parley.Sums) templ.Component {
+func sumsRow(label, href string, s *parley.Sums, minutes, cost string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -455,9 +455,9 @@ func sumsRow(label, href string, s *parley.Sums) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var19 string
-		templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(minutesText(s))
+		templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(minutes)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `analytics.templ`, Line: 152, Col: 40}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `analytics.templ`, Line: 152, Col: 33}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var19))
 		if templ_7745c5c3_Err != nil {
@@ -494,9 +494,9 @@ func sumsRow(label, href string, s *parley.Sums) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var22 string
-		templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(dollars(s.Cost()))
+		templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(cost)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `analytics.templ`, Line: 155, Col: 43}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `analytics.templ`, Line: 155, Col: 30}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var22))
 		if templ_7745c5c3_Err != nil {

@@ -81,7 +81,22 @@ type answer struct {
 	title  string
 	body   templ.Component
 	to     string // where to go instead
+	zone   string // of the page's times; "": that of who is signed in
 	part   bool   // a script puts it into another page, whose address stays
+}
+
+// zoneKey has the zone of a page's times in the context in which it is rendered.
+type zoneKey struct{}
+
+func zoneOf(ctx context.Context) string {
+	zone, _ := ctx.Value(zoneKey{}).(string)
+	return zone
+}
+
+// in has the page show all times in one zone, which is that of what is entered on it.
+func (a *answer) in(zone string) *answer {
+	a.zone = zone
+	return a
 }
 
 // show answers with a page.
@@ -222,7 +237,8 @@ func plain(r *http.Request, err error) *parley.Error {
 func (c *Console) render(r *request, a *answer) {
 	var b bytes.Buffer
 	ctx := context.WithoutCancel(r.Context()) // a reader who left, or was too slow, is nobody's error
-	if err := layout(c.frame(r, a.title), a.body).Render(ctx, &b); err != nil {
+	f := c.frame(r, a)
+	if err := layout(f, a.body).Render(context.WithValue(ctx, zoneKey{}, f.zone), &b); err != nil {
 		slog.ErrorContext(r.Context(), "render a page", "path", web.LoggedPath(r.URL.Path), "error", err)
 		http.Error(r.w, "Something went wrong on the server.", http.StatusInternalServerError)
 		return

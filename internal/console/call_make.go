@@ -20,7 +20,9 @@ type newCall struct {
 type callForm struct {
 	*fields
 	*beginning
-	from    string // the number that the assistant calls from, "" when it has none
+	from    string // the number that the assistant calls from, "" when there is none
+	fromID  int64
+	toSelf  bool // it calls nobody but who tries it
 	refused string
 	sandbox bool
 }
@@ -29,17 +31,15 @@ func (f *callForm) path(more string) string {
 	return assistantPath(f.assistant.ID, more)
 }
 
-// ready says why the assistant can't call anybody as it is, "" when it can.
-func (f *callForm) unready() string {
-	switch {
-	case f.assistant.Type != "outbound":
-		return "It answers calls. Only outbound assistants call people: change its direction, or take another."
-	case f.assistant.Status != "active":
-		return "It is inactive. Activate it before it calls somebody."
-	case f.from == "":
-		return "It has no phone number to call from. Give it one of your numbers."
+// callsPeople says whether an assistant may call anybody; one that may not calls only who tries it.
+func callsPeople(a *parley.Assistant) bool { return a.Type == "outbound" && a.Status == "active" }
+
+// title is what the page is called.
+func (f *callForm) title() string {
+	if f.toSelf {
+		return "Call me"
 	}
-	return ""
+	return "Call somebody"
 }
 
 // chosen is what was written for a variable before, "" for the first time.
@@ -54,15 +54,26 @@ func (c *Console) callForm(r *request, tree map[string]any, wrong parley.Fields)
 	if err != nil {
 		return nil, err
 	}
-	f := &callForm{fields: fieldsOf[newCall](tree, wrong), beginning: c.begin(a), sandbox: c.SMS != nil && c.SMS.Sandbox}
-	if a.PhoneNumberID != nil {
-		n, err := c.DB.Number(r.Context(), r.UserID(), *a.PhoneNumberID)
-		if err != nil {
-			return nil, err
-		}
-		f.from = n.PhoneNumber
+	f := &callForm{fields: fieldsOf[newCall](tree, wrong), beginning: c.begin(a), sandbox: c.SMS != nil && c.SMS.Sandbox,
+		toSelf: !callsPeople(a)}
+	return f, c.callFrom(r, f)
+}
+
+// callFrom finds the number that an assistant calls from: its own. Who tries an assistant without one is called from the
+// account's first number.
+func (c *Console) callFrom(r *request, f *callForm) error {
+	list, err := c.DB.Numbers(r.Context(), r.UserID())
+	if err != nil {
+		return err
 	}
-	return f, nil
+	own := f.assistant.PhoneNumberID
+	for _, n := range list {
+		if own != nil && n.ID == *own || own == nil && f.toSelf && n.ReleasedAt == 0 {
+			f.from, f.fromID = n.PhoneNumber, n.ID
+			break
+		}
+	}
+	return nil
 }
 
 func (c *Console) callNew(r *request) (*answer, error) {
@@ -89,7 +100,7 @@ func (c *Console) callStart(r *request) (*answer, error) {
 			}
 		}
 		made, err := c.Calls.Start(r.Context(), call.Order{UserID: r.UserID(), AssistantID: f.assistant.ID, To: in.PhoneNumber,
-			Variables: in.Variables})
+			Variables: in.Variables, NumberID: f.fromID, ToSelf: f.toSelf})
 		if err == nil {
 			return see("/calls/" + strconv.FormatInt(made.ID, 10)), nil
 		}

@@ -157,8 +157,10 @@ func TestCallList(t *testing.T) {
 	v.get("/calls?page=9").moved("/calls?page=2")
 	v.get("/calls?assistant_id=4242").is(http.StatusNotFound)
 	v.get("/assistants/" + id(a.ID)).says("Call")
-	if v.get("/assistants/"+id(other.ID)).doc().Find(`a[href$="/call"]`).Length() != 0 {
-		t.Error("an inbound assistant has a button to call")
+	for path, want := range map[string]string{"/assistants/" + id(a.ID): "Call", "/assistants/" + id(other.ID): "Call me"} {
+		if got := v.get(path).doc().Find(`a[href$="/call"]`).Text(); strings.TrimSpace(got) != want {
+			t.Errorf("%s has a button %q", path, got)
+		}
 	}
 
 	// The list's stream says when there is something new.
@@ -381,7 +383,7 @@ func TestMakeCall(t *testing.T) {
 	a := h.assistant(t, u, "Front desk")
 	path := "/assistants/" + id(a.ID) + "/call"
 	v.get("/calls/new").says("No assistant can make calls yet")
-	v.get(path).says("Only outbound assistants call people")
+	v.get(path).says("It has no phone number to call from.")
 	change := func(body map[string]any) {
 		t.Helper()
 		if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID, body); err != nil {
@@ -389,7 +391,7 @@ func TestMakeCall(t *testing.T) {
 		}
 	}
 	change(map[string]any{"type": "outbound", "initial_message": "Hello {{who}}, {{company}} here."})
-	v.get(path).says("It is inactive.")
+	v.get(path).says("Call me")
 	change(map[string]any{"status": "active"})
 	v.get("/calls/new?to=%2B14155550123").moved(path + "?to=%2B14155550123")
 	v.get(path).says("It has no phone number to call from.")
@@ -427,6 +429,33 @@ func TestMakeCall(t *testing.T) {
 		h.called(t, u, a, nil)
 	}
 	v.post(path, form).is(http.StatusUnprocessableEntity).says("Concurrent call limit reached")
+}
+
+// Every assistant calls who tries it, also one that answers calls, or is inactive.
+func TestCallMe(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	v := h.signedIn(t, u)
+	a := h.assistant(t, u, "Front desk")
+	path := "/assistants/" + id(a.ID) + "/call"
+	n := h.buy(t, u)
+	for _, status := range []string{"active", "inactive"} {
+		if _, err := h.Assistants.Update(t.Context(), u.ID, a.ID, map[string]any{"status": status}); err != nil {
+			t.Fatal(err)
+		}
+		form := v.get(path).says("Call me").says("calls from " + parley.FormatPhone(n.PhoneNumber)).form(path)
+		form.Set("phone_number", "+1 415 555 0003")
+		at := v.post(path, form).is(http.StatusSeeOther).header.Get("Location")
+		v.waitFor(at, "The line was busy.")
+	}
+	list, count, err := h.DB.Calls(t.Context(), u.ID, store.CallFilter{}, store.Page{Number: 1, Size: 10})
+	if err != nil || count != 2 || *list[0].CustomerPhone != "+14155550003" || list[0].AssistantID != a.ID || *list[0].NumberID != n.ID {
+		t.Fatalf("%d calls: %+v %v", count, list, err)
+	}
+	order := call.Order{UserID: u.ID, AssistantID: a.ID, To: "+14155550003", NumberID: n.ID}
+	if _, err := h.Calls.Start(t.Context(), order); err == nil {
+		t.Error("an inbound assistant calls others")
+	}
 }
 
 func TestCallsOfOthersAreUnknown(t *testing.T) {

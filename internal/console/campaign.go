@@ -128,7 +128,7 @@ func (c *Console) campaign(r *request) (*campaignView, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &campaignView{Campaign: camp, leadQuery: leadQuery{Page: 1}, country: r.who.User.Country, zone: r.zone()}
+	v := &campaignView{Campaign: camp, leadQuery: leadQuery{Page: 1}, country: r.who.User.Country, zone: (&parley.User{Timezone: camp.Timezone}).Zone()}
 	if wrong := r.query(&v.leadQuery); len(wrong) > 0 {
 		v.leadQuery = leadQuery{Page: 1}
 	}
@@ -165,7 +165,7 @@ func (c *Console) campaignPage(r *request) (*answer, error) {
 	if len(v.leads) == 0 && v.total > 0 { // beyond the end
 		return see(v.at("", (v.total+pageSize-1)/pageSize)), nil
 	}
-	return show(v.Name, campaignPage(v)), nil
+	return show(v.Name, campaignPage(v)).in(v.Timezone), nil
 }
 
 // campaignLive sends what changes of a campaign's page: its state, its counts, its live calls, an import under way;

@@ -101,7 +101,7 @@ func (c *Console) campaignEdit(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return show(camp.Name, campaignEditor(f)), nil
+	return show(camp.Name, campaignEditor(f)).in(camp.Timezone), nil
 }
 
 func (c *Console) campaignSave(r *request) (*answer, error) {
@@ -122,7 +122,7 @@ func (c *Console) campaignSave(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return invalid(camp.Name, campaignEditor(f)), nil
+	return invalid(camp.Name, campaignEditor(f)).in(camp.Timezone), nil
 }
 
 // holds says whether a list of texts has one.

@@ -72,9 +72,9 @@ func (c *Console) takeList(r *request, dry bool) (*answer, error) {
 	v.country = form.country(r)
 	if v.report, v.checked = report, dry; report == nil {
 		v.wrong = wrong
-		return invalid(v.Name, campaignPage(v)), nil
+		return invalid(v.Name, campaignPage(v)).in(v.Timezone), nil
 	}
-	return show(v.Name, campaignPage(v)), nil
+	return show(v.Name, campaignPage(v)).in(v.Timezone), nil
 }
 
 // listForm is a form with a list.
@@ -214,7 +214,7 @@ func (v *campaignView) lastImport(zone *time.Location) string {
 	if v.last.Skipped > 0 {
 		text += ", " + strconv.Itoa(v.last.Skipped) + " left out"
 	}
-	return text + ", " + v.last.EndedAt.Time().In(zone).Format("2006-01-02 15:04")
+	return text + ", " + v.last.EndedAt.Time().In(zone).Format("2006-01-02 15:04 MST")
 }
 
 // importVersion changes when what is shown of the last import does.

@@ -41,7 +41,7 @@ func (c *Console) campaignAsk(r *request) (*answer, error) {
 	if a.Campaign.Status == parley.CampaignInProgress {
 		return see(a.path("")), nil
 	}
-	return show("Start "+a.Campaign.Name, campaignAsk(a)), nil
+	return show("Start "+a.Campaign.Name, campaignAsk(a)).in(a.Campaign.Timezone), nil
 }
 
 // campaignSchedule has a campaign start by itself.
@@ -58,7 +58,7 @@ func (c *Console) campaignSchedule(r *request) (*answer, error) {
 	}
 	f := fieldsOf[struct{}](nil, wrong)
 	a.later, a.wrong = at, f.wrong("starts_at")
-	return invalid("Start "+a.Campaign.Name, campaignAsk(a)), nil
+	return invalid("Start "+a.Campaign.Name, campaignAsk(a)).in(a.Campaign.Timezone), nil
 }
 
 func (c *Console) campaignUnschedule(r *request) (*answer, error) {
@@ -76,7 +76,7 @@ func (c *Console) campaignTry(r *request) (*answer, error) {
 	to, err := parley.ReadPhone(a.own, r.who.User.Country)
 	if err != nil {
 		a.refused = strings.TrimSpace("Enter your number in international format, such as +14155552671. " + parley.PhoneHelp(err))
-		return invalid("Start "+a.Campaign.Name, campaignAsk(a)), nil
+		return invalid("Start "+a.Campaign.Name, campaignAsk(a)).in(a.Campaign.Timezone), nil
 	}
 	order, err := c.Campaigns.Rehearsal(r.Context(), r.UserID(), a.Campaign.ID, to)
 	if err == nil {
@@ -88,7 +88,7 @@ func (c *Console) campaignTry(r *request) (*answer, error) {
 	if a.refused = callRefusal(err); a.refused == "" {
 		return nil, err
 	}
-	return invalid("Start "+a.Campaign.Name, campaignAsk(a)), nil
+	return invalid("Start "+a.Campaign.Name, campaignAsk(a)).in(a.Campaign.Timezone), nil
 }
 
 // campaignSample sends a list to begin with.

@@ -84,6 +84,7 @@ type Console struct {
 	mux      *http.ServeMux
 	private  map[string]bool // the patterns that are for people who are signed in
 	handler  http.Handler
+	writers  writers
 	askWho   time.Duration // how often a live stream asks whether its session still stands
 	stopping chan struct{} // closed when streams without an end of their own must end
 }
@@ -303,6 +304,7 @@ func (c *Console) routes() {
 	c.page("GET /conversations/{id}/live", c.conversationLive)
 	c.page("POST /conversations/{id}/say", c.say)
 	c.page("POST /conversations/{id}/reply", c.personReply)
+	c.page("POST /conversations/{id}/writing", c.writing)
 	c.page("POST /conversations/{id}/ai", c.setAI)
 	c.page("POST /conversations/{id}/attended", c.attended)
 	c.page("POST /conversations/{id}/notes", c.noteAdd)

@@ -160,7 +160,7 @@ func (c *Console) editor(r *request, of *edited, tree map[string]any, wrong parl
 		})
 	}
 	e := &editor{fields: fieldsOf[parley.Assistant](tree, wrong), id: a.ID, uuid: a.UUID, name: a.Name,
-		seen: of.seen(), draft: of.draft, talk: c.begin(of.shown()), calls: a.Type == "outbound",
+		seen: of.seen(), draft: of.draft, talk: c.begin(of.shown()), calls: callsPeople(a),
 		active: a.Status == "active", base: c.Front.Base(r.Request), warnings: c.Assistants.Warnings(of.shown())}
 	mode := e.text("mode")
 	language, _ := strconv.ParseInt(e.text("language_id"), 10, 64)

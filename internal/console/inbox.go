@@ -126,7 +126,7 @@ type inbox struct {
 func (in *inbox) version() string {
 	var b strings.Builder
 	for _, c := range in.list {
-		fmt.Fprintf(&b, "%d.%d.%t.%d ", c.Seq, c.MessageCount, c.AIEnabled, c.WaitsSince)
+		fmt.Fprintf(&b, "%d.%d.%t.%d.%s ", c.Seq, c.MessageCount, c.AIEnabled, c.WaitsSince, c.AssigneeName)
 	}
 	fmt.Fprint(&b, in.total, in.parts.Waiting, in.parts.Unassigned, in.parts.Mine)
 	return b.String()
@@ -211,6 +211,8 @@ type talk struct {
 	messages []parley.Message
 	notes    []parley.Note
 	canned   []parley.CannedAnswer // on its page
+	me       string                // the name that what is sent stands under
+	writing  []string              // who else writes a reply now
 }
 
 // talk reads one of the user's conversations.
@@ -224,7 +226,7 @@ func (c *Console) talk(ctx context.Context, r *request) (*talk, error) {
 		return nil, err
 	}
 	notes, err := c.DB.Notes(ctx, conv.ID)
-	return &talk{Conversation: conv, messages: list, notes: notes}, err
+	return &talk{Conversation: conv, messages: list, notes: notes, me: r.who.Author(), writing: c.otherWriters(r, conv.ID)}, err
 }
 
 func (t *talk) path(more string) string { return "/conversations/" + t.ID + more }
@@ -314,9 +316,10 @@ func (c *Console) personReply(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err = c.Chat.Reply(r.Context(), r.UserID(), r.who.Person(), id, text); err != nil {
+	if _, err = c.Chat.Reply(r.Context(), r.UserID(), r.who.Writer(), id, text); err != nil {
 		return nil, err
 	}
+	c.writers.stops(id, r.who.Person())
 	return see("/conversations/" + id), nil
 }
 
@@ -407,6 +410,7 @@ func (t *talk) parts(after int64) (list []part) {
 		}
 	}
 	return append(list, part{"typing", t.typingVersion(), typing(t)}, part{"mode", t.modeVersion(), mode(t)},
+		part{"writing", writingText(t.writing), writing(t)},
 		part{"waits", t.WaitsSince.String(), waits(t)}, part{"notes", t.notesVersion(), noteList(t)},
 		part{"facts", t.factsVersion(), facts(t)})
 }
@@ -431,7 +435,7 @@ func messageVersion(m parley.Message) string { return "failed-" + strconv.Format
 func (t *talk) typingVersion() string { return strconv.FormatBool(t.typing()) }
 
 func (t *talk) modeVersion() string {
-	return fmt.Sprintf("%t.%t.%t", t.AIEnabled, t.WaitsSince != 0, t.Assignee != nil)
+	return fmt.Sprintf("%t.%t.%s", t.AIEnabled, t.WaitsSince != 0, t.AssigneeName)
 }
 
 func (t *talk) factsVersion() string {

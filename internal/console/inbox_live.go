@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -242,13 +243,13 @@ func (c *Console) conversationLive(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	topics, sent := []string{conv.ID}, map[string]string{}
+	topics, sent := []string{conv.ID, writingTopic(conv.ID)}, map[string]string{}
 	var was *talk
 	return c.live(r, func(s *stream) ([]string, error) {
 		if was != nil && !was.typing() { // then all that changes shows in the conversation's own row
 			now, err := c.DB.Conversation(r.Context(), r.UserID(), conv.ID)
 			if err != nil || now.MessageCount == was.MessageCount && now.EndedAt == was.EndedAt &&
-				(&talk{Conversation: now}).modeVersion() == was.modeVersion() {
+				(&talk{Conversation: now}).modeVersion() == was.modeVersion() && slices.Equal(c.otherWriters(r, conv.ID), was.writing) {
 				return topics, err
 			}
 		}
@@ -258,7 +259,7 @@ func (c *Console) conversationLive(r *request) (*answer, error) {
 		}
 		was = t
 		for _, p := range t.parts(0) {
-			if sent[p.id] != p.version {
+			if version, there := sent[p.id]; !there || version != p.version {
 				sent[p.id] = p.version
 				s.put(p.body)
 			}

@@ -90,7 +90,7 @@ func TestConversationByHand(t *testing.T) {
 	at := "/conversations/" + conv.ID
 	v.get(at).says("+49 30 901820").says("+4930901820").says("gold").says("$0.01").says("The assistant replies.")
 	v.post(at+"/ai", url.Values{"on": {"0"}}).moved(at)
-	v.get(at).says("A person is replying")
+	v.get(at).says(u.Name + " is replying. The assistant is paused.")
 	v.post(at+"/reply", url.Values{"message": {"This is Maria."}}).moved(at)
 	if got := v.get(at).doc().Find(".said.human .words").Text(); got != "This is Maria." {
 		t.Errorf("the person said %q", got)
@@ -291,7 +291,7 @@ func TestConversationIsLive(t *testing.T) {
 	until(t, next, "put", "Until six.")
 	until(t, next, "put", "$0.01")
 	v.post("/conversations/"+conv.ID+"/ai", url.Values{"on": {"0"}})
-	until(t, next, "put", "A person is replying")
+	until(t, next, "put", "is replying")
 	h.model.Script(aitest.Behaviour{Status: 400})
 	v.post("/conversations/"+conv.ID+"/ai", url.Values{"on": {"1"}})
 	until(t, next, "put", "The assistant replies.")

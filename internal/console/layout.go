@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -108,16 +109,17 @@ type frame struct {
 	user                       *parley.User // nil: nobody is signed in
 	who                        *auth.Who    // likewise
 	waiting                    int          // conversations that need a person
+	zone                       string       // the time zone of the page's times
 }
 
 // frame is the surroundings of a request's page.
-func (c *Console) frame(r *request, title string) frame {
-	f := frame{title: title, path: r.URL.Path, theme: theme(r.Request), notice: notices[r.URL.Query().Get("done")]}
+func (c *Console) frame(r *request, a *answer) frame {
+	f := frame{title: a.title, path: r.URL.Path, theme: theme(r.Request), notice: notices[r.URL.Query().Get("done")]}
 	if r.Method != http.MethodGet {
 		f.notice = ""
 	}
 	if r.who != nil {
-		f.user, f.who = r.who.User, r.who
+		f.user, f.who, f.zone = r.who.User, r.who, cmp.Or(a.zone, r.who.Timezone())
 		n, err := c.DB.Attention(r.Context(), f.user.ID, r.who.Person())
 		if err != nil && r.Context().Err() == nil { // the page stands without it
 			slog.ErrorContext(r.Context(), "count what needs a person", "error", err)

@@ -121,7 +121,7 @@ func (c *Console) callInvite(r *request) (*answer, error) {
 	if to == "" || !mode.Valid() {
 		return nil, parley.Errorf(parley.Invalid, "Enter the telephone number to call, and choose what for.")
 	}
-	i := call.Invitation{To: to, Mode: mode, Listed: !r.who.Role().Includes(parley.RoleEditor)}
+	i := call.Invitation{To: to, Mode: mode, Listed: !r.who.Role().Includes(parley.RoleEditor), By: r.who.Author()}
 	if text := r.PostFormValue("phone_number_id"); text != "" {
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {

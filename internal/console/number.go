@@ -98,7 +98,7 @@ func (c *Console) numberPage(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return show(parley.FormatPhone(n.PhoneNumber), numberPage(f)), nil
+	return show(parley.FormatPhone(n.PhoneNumber), numberPage(f)).in(f.text("timezone")), nil
 }
 
 // numberPageOf is the page of a number as it stands.
@@ -214,7 +214,7 @@ func (c *Console) numberSave(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return invalid(parley.FormatPhone(n.PhoneNumber), numberPage(f)), nil
+	return invalid(parley.FormatPhone(n.PhoneNumber), numberPage(f)).in(f.text("timezone")), nil
 }
 
 // openEnded refuses hours whose end was left empty: until midnight is a choice, not a default.

@@ -218,14 +218,14 @@ func (o *overview) charts() []chart {
 		calls[i], costs[i], failed[i] = float64(d.Calls()), float64(max(d.Cost(), 0)), float64(d.Failed()+d.FailedMessages())
 		half[i], most[i] = float64(latencies[i].Percentile(50)), float64(latencies[i].Percentile(95))
 	}
-	all, latency := &o.got.Total, "no replies yet"
+	all, latency, spent := &o.got.Total, "no replies yet", dayCosts(&o.got.Total, o.got.Days)
 	if of := o.got.Latencies(); of.Replies > 0 {
 		latency = latencyWords(of)
 	}
 	return []chart{
 		o.chart("Calls", strconv.FormatInt(all.Calls(), 10), "", calls, nil,
 			func(i int) string { return count(int(o.got.Days[i].Calls()), "call", "calls") }),
-		o.chart("Cost", dollars(all.Cost()), "", costs, nil, func(i int) string { return dollars(o.got.Days[i].Cost()) }),
+		o.chart("Cost", dollars(all.Cost()), "", costs, nil, func(i int) string { return spent[i] }),
 		o.chart("Reply latency", latency, "", half, most, func(i int) string { return latencyWords(latencies[i]) }),
 		o.chart("Failed", failures(all), "bad", failed, nil,
 			func(i int) string { return failures(&o.got.Days[i]) + " failed" }),

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"reflect"
 
 	"parley"
@@ -96,7 +97,7 @@ func (c *Console) joinPage(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := fieldsOf[auth.Acceptance](map[string]any{"name": i.Name, "timezone": u.Timezone}, nil)
+	f := fieldsOf[auth.Acceptance](map[string]any{"name": i.Name, "timezone": cmp.Or(browserZone(r.Request), u.Timezone)}, nil)
 	return show("Join "+u.Name, c.joinForm(r, i, u, f)), nil
 }
 

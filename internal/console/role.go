@@ -106,6 +106,7 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		GET /whatsapp/{id}`,
 	parley.RoleAgent: `
 		POST /conversations/{id}/reply
+		POST /conversations/{id}/writing
 		POST /conversations/{id}/ai
 		POST /conversations/{id}/attended
 		POST /conversations/{id}/notes

@@ -65,6 +65,18 @@ func (c *Console) askToSignIn(r *request) (*answer, error) {
 	return see("/signin?return=" + url.QueryEscape(back)), nil
 }
 
+// zoneCookie is where the script says the browser's time zone (asset/console.js).
+const zoneCookie = "parley_zone"
+
+// browserZone is the browser's time zone, "" where it is not known.
+func browserZone(r *http.Request) string {
+	c, err := r.Cookie(zoneCookie)
+	if err != nil || !parley.ValidTimezone(c.Value) {
+		return ""
+	}
+	return c.Value
+}
+
 // localPath is a path on this server, "/" where text is anything else: a link must not send a user elsewhere after
 // signing in.
 func localPath(text string) string {
@@ -124,6 +136,9 @@ func (c *Console) proven(r *request, who *auth.Who, back string) (*answer, error
 // enter begins a session in this browser, and goes where its reader wanted to.
 func (c *Console) enter(r *request, who *auth.Who, back string) (*answer, error) {
 	if err := c.identify(r); err != nil {
+		return nil, err
+	}
+	if err := c.Auth.SettleZone(r.Context(), who, browserZone(r.Request)); err != nil {
 		return nil, err
 	}
 	token, err := c.Auth.Begin(r.Context(), who, parley.Console, "console", r.who) // a browser has one session

@@ -21,6 +21,14 @@ func dollars(m parley.Money) string {
 	return "$" + m.Text()
 }
 
+// exact is an amount to its last digit.
+func exact(m parley.Money) string {
+	if m < 0 {
+		return "−" + rate(-m)
+	}
+	return rate(m)
+}
+
 // rate is the price of one of something: exact, since it is multiplied.
 func rate(m parley.Money) string { return "$" + parley.Thousands(m.String()) }
 

@@ -15,9 +15,14 @@ import (
 
 const conversationNotFound = "Conversation not found"
 
+// assigneeName is the name of who has taken a conversation, as auth.Who.Author would say it.
+const assigneeName = `coalesce(CASE WHEN c.assignee = 0 THEN (SELECT coalesce(nullif(u.name, ''), u.email) FROM users AS u WHERE u.id = c.user_id)
+	WHEN c.assignee > 0 THEN (SELECT coalesce(nullif(m.name, ''), m.email) FROM members AS m WHERE m.id = c.assignee AND m.user_id = c.user_id)
+	END, '') AS assignee_name`
+
 func (q Query) conversations(model any) *bun.SelectQuery {
 	return q.q.NewSelect().Model(model).ModelTableExpr("conversations AS c").ColumnExpr("c.*").
-		ColumnExpr("a.uuid AS assistant_uuid, a.name AS assistant_name").Join(
+		ColumnExpr("a.uuid AS assistant_uuid, a.name AS assistant_name").ColumnExpr(assigneeName).Join(
 		"JOIN assistants AS a ON a.id = c.assistant_id")
 }
 

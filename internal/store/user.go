@@ -72,6 +72,12 @@ func (tx *Tx) SaveUser(ctx context.Context, u *parley.User) error {
 	return tx.note(u.ID, parley.AuditChanged, parley.AuditAccount, "", u, one(res, emailOnce(err), "User not found"))
 }
 
+// SettleZone gives an account a time zone, and a country if it has none, if nobody has chosen its zone.
+func (tx *Tx) SettleZone(ctx context.Context, userID int64, zone string) (bool, error) {
+	return some(tx.q.NewRaw(`UPDATE users SET timezone = ?, country = CASE WHEN country = '' THEN ? ELSE country END, zone_assumed = FALSE
+		WHERE id = ? AND zone_assumed`, zone, parley.ZoneCountry(zone), userID).Exec(ctx))
+}
+
 // ByOperator notes that the operator has looked at an account: it is no longer one that only made itself.
 func (tx *Tx) ByOperator(ctx context.Context, userID int64) error {
 	_, err := tx.q.NewRaw("UPDATE users SET signed_up_at = 0 WHERE id = ?", userID).Exec(ctx)

@@ -103,14 +103,14 @@ func TestAnswered(t *testing.T) {
 
 		// A person who replies in the assistant's place reaches the phone too, and is told if the message can't be
 		// paid for.
-		if _, err := h.texts.Chat.Reply(t.Context(), h.user.ID, parley.Owner, conv.ID, "This is Ana."); err != nil {
+		if _, err := h.texts.Chat.Reply(t.Context(), h.user.ID, parley.Person{Name: "Bo"}, conv.ID, "This is Ana."); err != nil {
 			t.Fatal(err)
 		}
 		if err := h.sweep(); err != nil || h.sent()[2] != person+": This is Ana." {
 			t.Errorf("sent %q: %v", h.sent(), err)
 		}
 		h.texts.Prices.SMS["US"] = 100 * parley.USD
-		_, err := h.texts.Chat.Reply(t.Context(), h.user.ID, parley.Owner, conv.ID, "This is Ana again.")
+		_, err := h.texts.Chat.Reply(t.Context(), h.user.ID, parley.Person{Name: "Bo"}, conv.ID, "This is Ana again.")
 		h.is(err, parley.Payment)
 		if _, list := h.conversation(a, person); len(list) != 5 {
 			t.Errorf("a reply that nobody hears is in the conversation: %+v", list[len(list)-1])
@@ -207,7 +207,7 @@ func TestKeywords(t *testing.T) {
 		if len(list) != 7 || list[6].Content != "Are you still there?" || len(h.sent()) != before {
 			t.Errorf("%d messages, %q sent", len(list), h.sent()[before:])
 		}
-		_, err := h.texts.Chat.Reply(t.Context(), h.user.ID, parley.Owner, conv.ID, "Yes we are.")
+		_, err := h.texts.Chat.Reply(t.Context(), h.user.ID, parley.Person{Name: "Bo"}, conv.ID, "Yes we are.")
 		h.is(err, parley.Refused)
 		say("Yes")
 		if out() {

@@ -160,6 +160,15 @@
     box.textContent = text;
   }
 
+  // Who writes a reply says so now and then, so that others see it (internal/console/writing.go). A refusal changes nothing.
+  let told = 0;
+  document.addEventListener("input", (e) => {
+    const at = e.target.form?.dataset.writing;
+    if (!at || !e.target.value.trim() || Date.now() - told < 3000) return;
+    told = Date.now();
+    ask(at, { method: "POST" }).catch(() => {});
+  });
+
   document.addEventListener("submit", (e) => {
     const beginner = e.target.closest("[data-talk] [data-begin]");
     if (!beginner && !e.target.matches("[data-send]")) return;

@@ -213,14 +213,18 @@
     if (/^#[0-9a-f]{6}$/i.test(box.value)) pick.value = box.value;
   }
 
-  // Times are in the account's zone, unless this browser does not know it.
-  function inZone(at, style) {
+  // Times are in their page's zone, unless this browser does not know it, and say which that is.
+  function inZone(at, style, zone) {
     try {
-      return at.toLocaleString(undefined, { ...style, timeZone: document.documentElement.dataset.zone || undefined });
+      return at.toLocaleString(undefined, { ...style, timeZone: zone || undefined });
     } catch (err) {
       return at.toLocaleString(undefined, style);
     }
   }
+
+  // An account without a time zone of its own begins with the browser's (internal/console/session.go).
+  const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (here) document.cookie = `parley_zone=${here}; path=/; max-age=31536000; samesite=lax${location.protocol === "https:" ? "; secure" : ""}`;
 
   // What a piece of the page needs when it comes.
   function ready(root) {
@@ -233,9 +237,10 @@
     all("time[datetime]", root).forEach((t) => {
       const at = new Date(t.dateTime);
       if (Number.isNaN(at.getTime())) return;
-      t.title = inZone(at, { dateStyle: "full", timeStyle: "long" });
-      const brief = { month: "short", day: "numeric", hour: "numeric", minute: "2-digit" };
-      t.textContent = inZone(at, "brief" in t.dataset ? brief : { dateStyle: "medium", timeStyle: "short" });
+      const zone = t.closest("[data-zone]")?.dataset.zone;
+      t.title = inZone(at, { dateStyle: "full", timeStyle: "long" }, zone);
+      const style = { month: "short", day: "numeric", hour: "numeric", minute: "2-digit", timeZoneName: "short" };
+      t.textContent = inZone(at, "brief" in t.dataset ? style : { ...style, year: "numeric" }, zone);
     });
     all("[data-zones]", root).forEach((list) => {
       if (list.children.length || !Intl.supportedValuesOf) return;
