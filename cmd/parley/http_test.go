@@ -83,6 +83,9 @@ func TestReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	var working atomic.Bool
 	house := (&Settings{}).root(db, (*api.API)(nil), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), newMetrics(nil, nil), &working)
 	code := func() int {

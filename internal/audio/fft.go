@@ -21,14 +21,16 @@ type turns struct {
 	step [][]complex64 // of the butterflies of each size from 8 on: those of turn that they need, one after the other
 }
 
-var turnsOf sync.Map // by length: every call has several transforms
+// turnsOf are by the power of two that the length is: every call has several transforms.
+var turnsOf [64]struct {
+	once sync.Once
+	*turns
+}
 
 func newFFT(n int) *fft {
-	t, ok := turnsOf.Load(n)
-	if !ok {
-		t, _ = turnsOf.LoadOrStore(n, newTurns(n))
-	}
-	return &fft{turns: t.(*turns), work: make([]complex64, n/2)}
+	t := &turnsOf[bits.TrailingZeros(uint(n))]
+	t.once.Do(func() { t.turns = newTurns(n) })
+	return &fft{turns: t.turns, work: make([]complex64, n/2)}
 }
 
 func newTurns(n int) *turns {
