@@ -250,6 +250,7 @@ func TestDialPerson(t *testing.T) {
 // The far end of a server without a trunk: the sandbox's numbers, by the last four digits of the called number.
 func TestDialSandbox(t *testing.T) {
 	t.Parallel()
+	need(t, "flite", "pocketsphinx_batch")
 	l := telephone(t)
 	number, _ := l.purchase(t)
 	l.outbound(t, number, map[string]any{"ringing_time": 2, "voice_mail_message": "Please call us back.",

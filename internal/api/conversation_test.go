@@ -67,7 +67,7 @@ func eachTalking(t *testing.T, test func(t *testing.T, h *harness, model *aitest
 // active makes an assistant that answers. Public routes know it by the uuid.
 func (h *harness) active(change map[string]any) (id int64, uuid string) {
 	h.Helper()
-	id = h.assistant(with(map[string]any{"status": "active", "system_prompt": "Serve {{who}}.",
+	id = h.assistant(with(map[string]any{"status": "active", "system_prompt": "Serve {{who}}.", "prompt_current_time": false,
 		"initial_message": "Hello {{who}}.",
 		"widget_settings": map[string]any{"pre_chat_fields": []any{map[string]any{"variable": "who",
 			"label": "Your name"}}}}, change))
