@@ -35,7 +35,6 @@ func (s *Settings) root(db *store.DB, rest *api.API, pages, carrierHooks, paymen
 			return
 		}
 		if err := db.Writable(ctx); err != nil {
-			slog.ErrorContext(ctx, "the database can't be written", "error", err)
 			say(w, http.StatusServiceUnavailable, "the database can't be written")
 			return
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Calm is a log handler that passes at most one line a second that says that the database does not answer, with how
+// Calm is a log handler that passes at most one line a second that says that the database does not answer, or can't be written, with how
 // many it left out: when it is away every loop and every request says so.
 func Calm(h slog.Handler) slog.Handler { return calm{h, new(silence)} }
 
@@ -47,13 +47,13 @@ func (c calm) Handle(ctx context.Context, r slog.Record) error {
 	return c.Handler.Handle(ctx, r)
 }
 
-// tellsAway says whether one of a line's values is an error of a database that is away. The queue writes its errors
+// tellsAway says whether one of a line's values is an error of a database that is away, or can't be written. The queue writes its errors
 // as texts.
 func tellsAway(r slog.Record) (found bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		switch v := a.Value.Any().(type) {
 		case error:
-			found = away(v)
+			found = away(v) || stuck(v)
 		case string:
 			found = strings.HasPrefix(a.Key, "err") &&
 				(strings.Contains(v, notReached) || strings.Contains(v, "SQLSTATE 57P0"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -17,7 +18,7 @@ import (
 	"parley"
 )
 
-// outage is an error of a request that a database did not serve which is away, or can't be written.
+// outage is the error of a request that failed since the database was away, or could not be written.
 type outage struct {
 	told  *parley.Error
 	cause error
@@ -27,11 +28,13 @@ func (o *outage) Error() string { return o.told.Message + " (" + o.cause.Error()
 
 func (o *outage) Unwrap() []error { return []error{o.told, o.cause} }
 
+// Ours says that the error is the server's own to mend, though it is told in words (web.Known logs it).
+func (o *outage) Ours() {}
+
 // Wait is after how many seconds the request may be made again.
 func (o *outage) Wait() int { return 5 }
 
-// Told is err as whoever made a request may read it: of a database that does not answer, or can't be written, it says so, and when to ask
-// again.
+// Told is err as the client may read it: if the database does not answer, or can't be written, it says so, and when to ask again.
 func Told(err error) error {
 	message := ""
 	switch {
@@ -84,7 +87,10 @@ type writable struct {
 // looked is for how long it stands that the database can be written, or can't.
 const looked = 5 * time.Second
 
-// Writable says why nothing can be written, nil if something can. It writes, at most once in five seconds.
+// writableTime is how long a look may take: a client that leaves must not end it.
+const writableTime = 10 * time.Second
+
+// Writable says why nothing can be written, nil if something can. It writes, at most once in five seconds, and logs what it finds wrong.
 func (db *DB) Writable(ctx context.Context) error {
 	w := &db.writable
 	w.mu.Lock()
@@ -92,11 +98,16 @@ func (db *DB) Writable(ctx context.Context) error {
 	if !w.at.IsZero() && time.Since(w.at) < looked {
 		return w.err
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writableTime)
+	defer cancel()
 	w.err = db.Write(ctx, func(ctx context.Context, tx *Tx) error {
 		_, err := tx.q.NewRaw("UPDATE activity_left SET below = below WHERE name = 'ledger'").Exec(ctx)
 		return err
 	})
 	w.at = time.Now()
+	if w.err != nil {
+		slog.ErrorContext(ctx, "the database can't be written", "error", w.err)
+	}
 	return w.err
 }
 

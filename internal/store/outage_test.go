@@ -46,6 +46,12 @@ func TestNotWritable(t *testing.T) {
 		t.Error("it counts as writable")
 	}
 	store.Pragma(t, db, "query_only = 0")
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	store.LookAgain(db)
+	if err := db.Writable(left); err != nil {
+		t.Errorf("somebody asks and leaves: %v", err)
+	}
 	store.LookAgain(db)
 	if err := db.Writable(t.Context()); err != nil {
 		t.Errorf("in the end: %v", err)

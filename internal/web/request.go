@@ -50,17 +50,21 @@ func LoggedPath(path string) string {
 }
 
 // Known is an error as its causer may read it. One that is ours to mend is logged, here and nowhere else, and told by
-// otherwise.
+// otherwise, unless it has words of its own.
 func Known(r *http.Request, err error, otherwise string) *parley.Error {
-	var e *parley.Error
-	if errors.As(err, &e) {
+	e := &parley.Error{Kind: parley.Internal, Message: otherwise}
+	var ours interface {
+		error
+		Ours()
+	}
+	if errors.As(err, &e) && !errors.As(err, &ours) {
 		return e
 	}
 	if r.Context().Err() == nil || !errors.Is(err, context.Canceled) { // else nobody is there to read it
 		slog.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", LoggedPath(r.URL.Path),
 			"request_id", RequestID(r.Context()), "error", err)
 	}
-	return &parley.Error{Kind: parley.Internal, Message: otherwise}
+	return e
 }
 
 // Survive, deferred, has a request whose handler panicked answered as any other that failed unexpectedly.
