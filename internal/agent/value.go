@@ -18,7 +18,7 @@ func valueOf(it *parley.ExtractedItem, v any) (value any, why string) {
 	if v == nil {
 		return nil, ""
 	}
-	v = unwrapped(it.Name, v)
+	v = unwrapped(it, v)
 	if s, ok := v.(string); ok && (absent[strings.ToLower(strings.Trim(s, " .-"))] || strings.TrimSpace(s) == "") && it.Type != "string" {
 		return nil, ""
 	}
@@ -41,8 +41,9 @@ func valueOf(it *parley.ExtractedItem, v any) (value any, why string) {
 var absent = map[string]bool{"null": true, "none": true, "n/a": true, "na": true, "unknown": true, "undefined": true, "not specified": true,
 	"not mentioned": true, "not provided": true, "not stated": true}
 
-// unwrapped is the value in a list of one, or in an object that holds nothing else.
-func unwrapped(name string, v any) any {
+// unwrapped is the value in a list of one, or in an object: under "value", or the item's name. Of an object with more in it a text is asked
+// for as a whole.
+func unwrapped(it *parley.ExtractedItem, v any) any {
 	for range 4 {
 		switch w := v.(type) {
 		case []any:
@@ -53,9 +54,9 @@ func unwrapped(name string, v any) any {
 		case map[string]any:
 			inner, ok := w["value"]
 			if !ok {
-				inner, ok = w[name]
+				inner, ok = w[it.Name]
 			}
-			if !ok {
+			if !ok || it.Type == "string" && len(w) > 1 {
 				return v
 			}
 			v = inner
@@ -67,7 +68,10 @@ func unwrapped(name string, v any) any {
 }
 
 var (
-	around  = regexp.MustCompile(`^[\p{Sc}\s]*([-+−]?[\d.,'  _]*\d)\s*(?:[\p{Sc}%]|[\p{L}°/.²³]{1,12})?$`) // "$1,200", "4 people", "19 %"
+	// "$1,200", "1 200", "4 people", "19 %"
+	around = regexp.MustCompile(`^[\p{Sc}\s]*([-+−]?(?:\d{1,3}(?:['_\p{Zs}]\d{3})+(?:[.,]\d+)?|[\d.,]*\d))` +
+		`\s*(?:[\p{Sc}%]|[\p{L}°/.²³]{1,12})?$`)
+	spaces  = regexp.MustCompile(`['_\p{Zs}]`)
 	grouped = regexp.MustCompile(`^[-+]?\d{1,3}(?:,\d{3})+$`)
 )
 
@@ -82,7 +86,7 @@ func numberOf(v any) (float64, bool) {
 		if m == nil {
 			return 0, false
 		}
-		s := strings.NewReplacer("'", "", " ", "", "\u00a0", "", "_", "", "−", "-").Replace(m[1])
+		s := strings.Replace(spaces.ReplaceAllString(m[1], ""), "−", "-", 1)
 		dot, comma := strings.LastIndexByte(s, '.'), strings.LastIndexByte(s, ',')
 		switch {
 		case dot >= 0 && comma > dot, comma >= 0 && dot < 0 && !grouped.MatchString(s): // 1.234,50; 4,5
@@ -98,7 +102,7 @@ func numberOf(v any) (float64, bool) {
 
 var yes = words(`true yes y yeah yep correct 1 ja jawohl oui si sí sì sim tak da ano áno igen kyllä evet ναι да так हाँ はい 是 예 네 有`)
 
-var no = words(`false no n nope incorrect 0 nein non não nao nee nej nie ne nem ei hayır hayir όχι нет ні नहीं いいえ 否 不 아니요 無 nei`)
+var no = words(`false no n nope incorrect 0 nein non não nao nee nej nie ne nem ei hayır hayir όχι нет ні नहीं いいえ 否 不 아니요 無`)
 
 func words(list string) map[string]bool {
 	set := map[string]bool{}
