@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
@@ -328,79 +327,6 @@ func (r *headRow) named(columns map[string]string) bool {
 	})
 }
 
-// Columns are the names of a list's columns, as the file has them, without those that have none.
-func Columns(file io.ReadSeeker, size int64) ([]string, error) {
-	s, err := readHeader(file, size, nil)
-	if errors.As(err, new(badSheet)) || errors.As(err, new(*badRow)) { // the import says it
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the list: %w", err)
-	}
-	defer s.Close()
-	return slices.DeleteFunc(s.names, func(name string) bool { return name == "" || name == rowColumn || name == whyColumn }), nil
-}
-
-// usual is what a column of that name is taken for where nothing else is said.
-func usual(name string) string {
-	if name == rowColumn || name == whyColumn { // of rows that were left out before
-		return ""
-	}
-	if plain := plainName(name); plain == phoneColumn || plain == "phone" {
-		return phoneColumn
-	}
-	return name
-}
-
-func plainName(name string) string {
-	return strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(name))
-}
-
-// Suggest is what a column would best be taken for, among an assistant's variables: the one of the same name, but for
-// spaces, signs and upper case.
-func Suggest(column string, variables []string) string {
-	if as := usual(column); as == phoneColumn || slices.Contains(variables, as) {
-		return as
-	}
-	for _, name := range variables {
-		if letters(name) == letters(column) && letters(name) != "" {
-			return name
-		}
-	}
-	return usual(column)
-}
-
-// phoneNames are how columns of phone numbers are called, in letters and digits alone.
-var phoneNames = strings.Fields(`mobile mobilephone mobilenumber mobileno cell cellphone cellnumber tel telephone telephonenumber telno phoneno phonenr
-	phone1 phonenumber whatsapp whatsappnumber contactnumber number msisdn mobil mobilnummer mobiltelefon handy handynummer telefon telefonnummer telefonnr
-	rufnummer nummer telefono teléfono telefone celular movil móvil cellulare numero número numerotelefono portable téléphone numérodetéléphone gsm telefoon
-	telefoonnummer telefonnummer telefonszám telefoninumero numertelefonu телефон мобильный 电话 手机 电话号码 手机号 電話 電話番号 携帯 전화번호 휴대폰`)
-
-// PhoneColumn is the column that holds phone numbers by its name, "" where none is called so.
-func PhoneColumn(names []string) string {
-	for _, name := range names {
-		if usual(name) == phoneColumn {
-			return name
-		}
-	}
-	for _, name := range names {
-		if slices.Contains(phoneNames, letters(name)) {
-			return name
-		}
-	}
-	return ""
-}
-
-// letters are the letters and digits of a name, in lower case.
-func letters(name string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, name)
-}
-
 // utf16 says whether a file is of two bytes a character: by its mark, or by zeros where ASCII has its upper byte.
 func utf16(head []byte) (utf.Endianness, bool) {
 	switch {
@@ -621,64 +547,4 @@ func (s *table) line() (string, error) {
 		return "", &badRow{s.row + 1, fmt.Sprintf("The line is longer than %d KiB.", longestLine>>10)}
 	}
 	return string(b), nil
-}
-
-// state is how the text of a record stands.
-type state int
-
-const (
-	whole    state = iota
-	unclosed       // a quote is not closed
-	torn           // something stands between a closed quote and the next separator
-)
-
-// parser takes a record apart, line by line. A cell is quoted when a quote is the first of it but for spaces; quotes
-// elsewhere are text.
-type parser struct {
-	comma  byte
-	cells  []string
-	quoted bool // a quote is open, of the cell in text
-	text   strings.Builder
-}
-
-// feed takes the record's next line.
-func (p *parser) feed(line string) state {
-	if p.quoted {
-		p.text.WriteByte('\n')
-	}
-	for {
-		if !p.quoted {
-			start := strings.TrimLeft(line, " ")
-			if !strings.HasPrefix(start, `"`) {
-				cell, rest, more := strings.Cut(line, string(p.comma))
-				p.cells = append(p.cells, cell)
-				if !more {
-					return whole
-				}
-				line = rest
-				continue
-			}
-			p.quoted, line = true, start[1:]
-		}
-		text, rest, closed := strings.Cut(line, `"`)
-		p.text.WriteString(text)
-		if !closed {
-			return unclosed
-		}
-		if strings.HasPrefix(rest, `"`) {
-			p.text.WriteByte('"')
-			line = rest[1:]
-			continue
-		}
-		p.cells = append(p.cells, p.text.String())
-		p.quoted = false
-		p.text.Reset()
-		if rest = strings.TrimLeft(rest, " "); rest == "" {
-			return whole
-		}
-		if rest[0] != p.comma {
-			return torn
-		}
-		line = rest[1:]
-	}
 }
