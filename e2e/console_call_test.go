@@ -41,7 +41,6 @@ func (s *program) caller(t *testing.T) {
 
 // A user has an assistant call, reads along, hangs up, listens to the recording, and sees the result.
 func TestConsoleCalls(t *testing.T) {
-	t.Parallel()
 	need(t, "flite", "pocketsphinx_batch")
 	s, model := thinking(t, "PARLEY_SIP_LISTEN=off")
 	// the reply is long, so that nobody hangs up meanwhile

@@ -18,7 +18,6 @@ import (
 // A user signs in, is shown what to do next, speaks with the assistant through the browser's microphone, and finds the
 // call on the start page.
 func TestConsoleOverviewAndTestCall(t *testing.T) {
-	t.Parallel()
 	need(t, "flite", "sox", "pocketsphinx_batch")
 	s, model := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0", "PARLEY_EGRESS_ALLOW=127.0.0.0/8")
 	hours := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"opens":"<b>7</b>"}`) }))

@@ -249,7 +249,6 @@ func TestDialPerson(t *testing.T) {
 
 // The far end of a server without a trunk: the sandbox's numbers, by the last four digits of the called number.
 func TestDialSandbox(t *testing.T) {
-	t.Parallel()
 	need(t, "flite", "pocketsphinx_batch")
 	l := telephone(t)
 	number, _ := l.purchase(t)
@@ -293,7 +292,6 @@ func TestDialSandbox(t *testing.T) {
 // A call screener and a menu take an assistant's calls, as real sound: the screener hears a name and is waited for, the
 // menu gets its key, and who then picks up is greeted.
 func TestDialMachines(t *testing.T) {
-	t.Parallel()
 	need(t, "flite", "pocketsphinx_batch")
 	l := telephone(t)
 	exchange, err := phone.ListenOn(netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", l.ports)))

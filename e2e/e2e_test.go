@@ -34,7 +34,7 @@ func run(m *testing.M) int {
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
 	if !chosen {
-		if err := flag.Set("test.parallel", "4"); err != nil {
+		if err := flag.Set("test.parallel", "6"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -57,7 +57,6 @@ func TestTalkVoiceDies(t *testing.T) {
 
 // The vendor used for everything goes down in the middle of a call: others hear, think and speak.
 func TestTalkVendorDies(t *testing.T) {
-	t.Parallel()
 	need(t, "flite", "pocketsphinx_batch")
 	l, v := bakeryLine(t, nil, "PARLEY_FALLBACK_VOICES=flite", "PARLEY_FALLBACK_TRANSCRIBERS=pocketsphinx",
 		"PARLEY_FALLBACK_MODELS=local/local")

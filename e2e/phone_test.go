@@ -22,7 +22,6 @@ import (
 // A caller is greeted, asks with flite's voice, is understood by pocketsphinx, is answered from the prompt, and hangs
 // up; the row, the transcript, the recording, the price and the event have all of it. No network, no vendor.
 func TestPhoneLocal(t *testing.T) {
-	t.Parallel()
 	need(t, "flite", "pocketsphinx_batch")
 	told := make(chan string, 10)
 	hook := serveLocal(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { told <- read(r) }))
@@ -99,7 +98,6 @@ func read(r *http.Request) string {
 
 // The telephone of docs/telephony.md, as a newcomer sets it up.
 func TestPhoneBaresip(t *testing.T) {
-	t.Parallel()
 	need(t, "flite", "baresip", "pocketsphinx_batch")
 	l := telephone(t)
 	l.change(t, map[string]any{"initial_message": "Hello."})

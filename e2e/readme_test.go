@@ -36,7 +36,6 @@ func (p *program) shell(t *testing.T, text string) string {
 
 // The README's first call reminds somebody of an appointment.
 func TestReadmeCall(t *testing.T) {
-	t.Parallel()
 	need(t, "curl", "flite", "pocketsphinx_batch")
 	p := start(t, "PARLEY_SIP_LISTEN=off")
 	said := p.shell(t, commands(t, "make_call"))

@@ -39,7 +39,6 @@ func rehearse(t *testing.T, dir string, args ...string) (printed string, status 
 
 // The example suite passes, and so do calls to the recognizer itself.
 func TestRehearsalExamples(t *testing.T) {
-	t.Parallel()
 	need(t, "flite", "pocketsphinx_batch")
 	for suite, together := range map[string]string{"examples/tests": "10", "e2e/testdata/rehearsal": "2"} { // the recognizer's at most two at once
 		if printed, status := rehearse(t, "..", suite, "--parallel", together, "--out", t.TempDir()); status != 0 {

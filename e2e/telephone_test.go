@@ -204,19 +204,13 @@ func gone(t *testing.T, c *phone.Call) {
 }
 
 // need skips a test when a Debian program that it needs is missing. Where tests must be complete the test fails.
-// The recognizer takes much of a processor, and callers don't wait for it: the tests that need it take turns.
+// The recognizer takes much of a processor, and callers don't wait for it: tests that need it are not parallel.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, name := range programs {
 		needs.Program(t, name)
 	}
-	if slices.Contains(programs, "pocketsphinx_batch") {
-		recognizing.Lock()
-		t.Cleanup(recognizing.Unlock)
-	}
 }
-
-var recognizing sync.Mutex
 
 var (
 	spokenMu sync.Mutex
