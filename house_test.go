@@ -196,27 +196,6 @@ func TestHouseSettings(t *testing.T) {
 	}
 }
 
-// TestHouseFaults checks that the faults of scripts/plant still apply to the code: a patch that applies to nothing
-// tests nothing.
-func TestHouseFaults(t *testing.T) {
-	files, err := filepath.Glob("scripts/faults/*.patch")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no faults: %v", err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !regexp.MustCompile(`^Fault: .+\nTest: \.(/\S+)?( .+)?\n\n?diff --git `).Match(text) {
-			t.Errorf(`%s must begin with lines "Fault: …" and "Test: ./package …", then the diff`, file)
-		}
-		if out, err := exec.Command("git", "apply", "--check", "--recount", file).CombinedOutput(); err != nil {
-			t.Errorf("%s does not apply: make it again for the code as it is now, or delete it: %s", file, out)
-		}
-	}
-}
-
 // TestHouseJudge shows that judgeRooms finds what it should find.
 func TestHouseJudge(t *testing.T) {
 	good := [][]string{{"`.`", "words", "-"}, {"`cmd/x`", "main", "anything"}, {"`internal/a`", "a", "b"},

@@ -179,7 +179,7 @@ func TestRehearsalStranger(t *testing.T) {
 
 // rehearsalFaults are mistakes in the assistants of the example suite: the old text, the new text in its place, and
 // the case of the suite that must fail. Faults of the program that the suite must catch are
-// scripts/faults/rehearsal-*.patch.
+// those of scripts/faults named rehearsal-*.
 var rehearsalFaults = []struct{ name, test, old, new string }{
 	{"another opening hour", "opening-hours", "from 7 am", "from 8 am"},
 	{"no opening hours", "opening-hours", "  We are open Monday to Saturday from 7 am to 6 pm, and closed on Sundays.\n", ""},
