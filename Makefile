@@ -17,6 +17,8 @@ TIMEOUT ?= 15m
 again := $(if $(CI),--rerun-fails=1 --rerun-fails-max-failures=2 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race)
 gotest = go tool gotestsum --format pkgname --hide-summary skipped $(again) --packages
 
+# The tests don't vet (-vet=off): `make static` has vetted everything, and for the race detector every package would be vetted again.
+
 # Packages that test in their own process; the end-to-end tests build and run the whole program instead.
 # The packages that take longest begin, so that none of them is left for the end.
 longest = parley/internal/call parley/internal/voice parley/internal/campaign parley/internal/sip
@@ -69,8 +71,8 @@ race plain e2e: export CI := true
 
 # Each part goes on after a failure, and the last line of one that fails names it.
 race:
-	@failed=0; $(gotest) '$(filter-out $(faces) $(pure),$(units))' -- -race $(foreach package,$(calm),-gcflags=$(package)=-race=false) -timeout $(TIMEOUT) -skip '^($(weeks))$$' || failed=1; \
-		$(gotest) parley/internal/audio -- -race -timeout $(TIMEOUT) -run '^($(shared))$$' || failed=1; \
+	@failed=0; $(gotest) '$(filter-out $(faces) $(pure),$(units))' -- -vet=off -race $(foreach package,$(calm),-gcflags=$(package)=-race=false) -timeout $(TIMEOUT) -skip '^($(weeks))$$' || failed=1; \
+		$(gotest) parley/internal/audio -- -vet=off -race -timeout $(TIMEOUT) -run '^($(shared))$$' || failed=1; \
 		[ $$failed = 0 ] || { echo "make race: FAILED"; exit 1; }
 
 # The end-to-end tests mostly wait: what runs without the race detector runs beside them, when they need no processor.
@@ -80,20 +82,20 @@ rest:
 		[ $$e2e -eq 0 ] && [ $$plain -eq 0 ]
 
 plain:
-	@failed=0; $(gotest) './internal/call ./internal/voice ./internal/campaign' -- -timeout $(TIMEOUT) -run '^($(weeks))$$' || failed=1; \
-		$(gotest) '$(faces) $(pure)' -- -timeout $(TIMEOUT) || failed=1; \
+	@failed=0; $(gotest) './internal/call ./internal/voice ./internal/campaign' -- -vet=off -timeout $(TIMEOUT) -run '^($(weeks))$$' || failed=1; \
+		$(gotest) '$(faces) $(pure)' -- -vet=off -timeout $(TIMEOUT) || failed=1; \
 		[ $$failed = 0 ] || { echo "make plain: FAILED"; exit 1; }
 
 stacks: ## Call the telephone stacks that are installed (docs/telephony.md), be called by them, and print the table
 	go test -tags stacks -run '^TestStack' -parallel 4 -timeout $(TIMEOUT) -v ./internal/sip
 
 e2e:
-	@failed=0; $(gotest) ./e2e -- -timeout 30m -run '^($(browsers))$$' -parallel 3 || failed=1; \
-		$(gotest) ./e2e -- -timeout 30m -skip '^($(browsers))$$' || failed=1; \
+	@failed=0; $(gotest) ./e2e -- -vet=off -timeout 30m -run '^($(browsers))$$' -parallel 3 || failed=1; \
+		$(gotest) ./e2e -- -vet=off -timeout 30m -skip '^($(browsers))$$' || failed=1; \
 		[ $$failed = 0 ] || { echo "make e2e: FAILED"; exit 1; }
 
 check: static ## Format, vet, staticcheck, structure, macOS, unit tests on SQLite: within 90 seconds once the caches are warm
-	PARLEY_TEST_POSTGRES=off go test $(units)
+	PARLEY_TEST_POSTGRES=off go test -vet=off $(units)
 	@echo "make check: everything passed"
 
 static:
@@ -103,7 +105,6 @@ static:
 	go vet ./...
 	go tool staticcheck ./...
 	go test -count=1 -run '^TestHouse' .
-	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/parley
 
 bench: build ## Measure; GROUP=api measures that group alone
 	go run ./bench -group $(GROUP)
