@@ -23,11 +23,18 @@ var embedded embed.FS
 // meanwhile.
 var migrations fs.FS = embedded
 
+// baseline is the schema that the first migration makes at once: those that led to it were squashed. A database between 0
+// and it must be updated by the last program that still had them.
+const (
+	baseline        = 260
+	baselineProgram = "commit 16c848c of 26 November 2026"
+)
+
 // migrating is the advisory lock of nodes that migrate one PostgreSQL.
 const migrating = 727_053_001
 
 // Migrate brings the schema up to date. Nodes that start together on one PostgreSQL take turns. A schema that a newer
-// program made is ErrNewer.
+// program made is ErrNewer; one that is older than the baseline is ErrOlder.
 func (db *DB) Migrate(ctx context.Context) (applied int, err error) {
 	defer func() { err = opened(db.path, err) }()
 	pool := db.write.DB
@@ -74,14 +81,22 @@ func (db *DB) Migrate(ctx context.Context) (applied int, err error) {
 	}
 }
 
-// ErrNewer is the error of a database whose schema a newer program made.
-var ErrNewer = errors.New("a newer version of Parley has updated this database")
+var (
+	// ErrNewer is the error of a database whose schema a newer program made.
+	ErrNewer = errors.New("a newer version of Parley has updated this database")
+	// ErrOlder is the error of a database whose schema is older than any that this program can update.
+	ErrOlder = errors.New("this database is of a version of Parley that is too old to be updated in one step")
+)
 
-// refuse returns an error for a database whose schema is newer than this program.
+// refuse returns an error for a database whose schema is newer than this program, or older than the baseline.
 func (db *DB) refuse(ctx context.Context, p *goose.Provider, pool *sql.DB) error {
 	is, known, err := p.GetVersions(ctx)
 	if err != nil {
 		return fmt.Errorf("read the version of the database's schema: %w", err)
+	}
+	if is > 0 && is < baseline {
+		return fmt.Errorf("%w: its schema is %d, and this program updates schemas from %d on. Back it up, start Parley of %s on it once, then this program",
+			ErrOlder, is, baseline, baselineProgram)
 	}
 	if is <= known {
 		return nil
@@ -160,7 +175,7 @@ func takeTurn(ctx context.Context, conn *sql.Conn) error {
 	}
 }
 
-// Migrated says whether the schema is the one that this program knows; a newer one is ErrNewer.
+// Migrated says whether the schema is the one that this program knows. A newer one is ErrNewer, one before the baseline ErrOlder.
 func (db *DB) Migrated(ctx context.Context) (bool, error) {
 	p, err := db.migrator(db.write.DB)
 	if err != nil {

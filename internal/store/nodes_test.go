@@ -93,8 +93,9 @@ func TestOlderProgramRefused(t *testing.T) {
 			t.Run(engine+c.version, func(t *testing.T) {
 				o := storetest.Empty(t, engine)
 				o.Version = c.version
+				store.WithMigrations(t, all, map[string]string{engine + "/9000_newer.sql": "ALTER TABLE users ADD COLUMN probe BIGINT;"})
 				storetest.Open(t, o)
-				store.WithMigrations(t, func(name string) bool { return name < "0100" }, nil)
+				store.WithMigrations(t, all, nil)
 				o.Version = "v1.0.0"
 				db, err := store.Open(t.Context(), o)
 				if err != nil {
@@ -111,5 +112,32 @@ func TestOlderProgramRefused(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A database from before the baseline is refused before anything is changed, and the error names the program to start first.
+func TestOlderDatabaseRefused(t *testing.T) {
+	for _, engine := range storetest.Engines() {
+		t.Run(engine, func(t *testing.T) {
+			o := storetest.Empty(t, engine)
+			store.WithMigrations(t, func(string) bool { return false }, map[string]string{engine + "/0251_old.sql": `CREATE TABLE settings (name TEXT PRIMARY KEY,
+				value TEXT NOT NULL);CREATE TABLE users (timezone TEXT, country TEXT);`})
+			storetest.Open(t, o)
+			store.WithMigrations(t, all, nil)
+			db, err := store.Open(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			for range 2 {
+				if _, err := db.Migrate(t.Context()); !errors.Is(err, store.ErrOlder) || !strings.Contains(err.Error(), "its schema is 251") ||
+					!strings.Contains(err.Error(), "start Parley of commit 16c848c") {
+					t.Errorf("migrating: %v", err)
+				}
+			}
+			if _, err := db.Migrated(t.Context()); !errors.Is(err, store.ErrOlder) {
+				t.Errorf("asked for its state: %v", err)
+			}
+		})
 	}
 }

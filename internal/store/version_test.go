@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"parley"
@@ -159,44 +157,4 @@ func TestAssistantDraftRoundTrip(t *testing.T) {
 			t.Errorf("dropped twice: %v", err)
 		}
 	})
-}
-
-// The wordings that the former version kept become versions, and the first change adds the live one.
-func TestFormerWordingsAreTakenOver(t *testing.T) {
-	for _, engine := range storetest.Engines() {
-		t.Run(engine, func(t *testing.T) {
-			o := storetest.Options(t, engine)
-			db := storetest.Open(t, o)
-			u := storetest.User(t, db, 0)
-			a := assistant(t, db, u.ID, nil)
-			migration, err := os.ReadFile("migrations/" + engine + "/0079_assistant_versions.sql")
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, takeOver, _ := strings.Cut(string(migration), "WHERE wording;")
-			first, err := os.ReadFile("migrations/" + engine + "/0001_house.sql")
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, former, _ := strings.Cut(string(first), "CREATE TABLE prompt_versions") // a later one drops it
-			former, _, _ = strings.Cut(former, ";")
-			for _, statement := range []string{"CREATE TABLE prompt_versions" + former, "DELETE FROM assistant_versions",
-				fmt.Sprintf(`INSERT INTO prompt_versions (assistant_id, version, system_prompt, initial_message, created_at)
-					VALUES (%d, 1, 'Say "no".', '', %d)`, a.ID, a.UpdatedAt), takeOver} {
-				write(t, db, func(ctx context.Context, tx *store.Tx) error {
-					_, err := tx.SQL().NewRaw(statement).Exec(ctx)
-					return err
-				})
-			}
-			p, err := db.PromptVersion(t.Context(), u.ID, a.ID, 1)
-			if err != nil || p.SystemPrompt != `Say "no".` || p.CreatedAt != a.UpdatedAt {
-				t.Fatalf("%+v, %v", p, err)
-			}
-			changed(t, db, a, "Ana", "", func(a *parley.Assistant) { a.Record = true })
-			list, _, err := db.AssistantVersions(t.Context(), u.ID, a.ID, store.Page{Number: 1, Size: 10})
-			if err != nil || len(list) != 3 || list[2].Whole || !list[1].Whole || !slices.Equal(list[0].Changed, []string{"record"}) {
-				t.Errorf("%+v, %v", list, err)
-			}
-		})
-	}
 }

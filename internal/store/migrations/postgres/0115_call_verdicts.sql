@@ -1,3 +1,0 @@
--- +goose Up
--- Who or what took an outgoing call, as it was judged.
-ALTER TABLE calls ADD COLUMN verdicts JSONB;

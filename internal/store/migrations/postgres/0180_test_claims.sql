@@ -1,5 +1,0 @@
--- +goose NO TRANSACTION
--- +goose Up
--- Performances that wait or are under way are counted by user without reading their rows.
-DROP INDEX CONCURRENTLY IF EXISTS test_results_open;
-CREATE INDEX CONCURRENTLY test_results_open ON test_results (due_at, state, user_id, channel, id) WHERE state IN ('waiting', 'running');

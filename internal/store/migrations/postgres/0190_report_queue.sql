@@ -1,6 +1,0 @@
--- +goose NO TRANSACTION
--- +goose Up
--- Calls whose reports are due are looked for by account, so that one account's backlog holds up nobody else's. Nodes of the former version
--- still look by calls_report.
-DROP INDEX CONCURRENTLY IF EXISTS calls_report_due;
-CREATE INDEX CONCURRENTLY calls_report_due ON calls (user_id, report_due, id) WHERE report_due > 0;

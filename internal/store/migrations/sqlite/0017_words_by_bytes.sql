@@ -1,3 +1,0 @@
--- +goose Up
--- Here the order of bytes is the only one: the vocabulary's own index does.
-SELECT 1;

@@ -1,3 +1,0 @@
--- +goose Up
--- How the sound of a call was.
-ALTER TABLE calls ADD COLUMN media TEXT;

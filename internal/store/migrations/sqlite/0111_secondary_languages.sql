@@ -1,3 +1,0 @@
--- +goose Up
--- Further languages that the customer may speak in a call.
-ALTER TABLE assistants ADD COLUMN secondary_language_ids TEXT NOT NULL DEFAULT '[]';
