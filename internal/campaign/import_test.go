@@ -145,6 +145,29 @@ func TestImportIsFinished(t *testing.T) {
 	})
 }
 
+// One process at a time has an import: another one gets it when the lease is over, or was given back.
+func TestImportHasOneOwner(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		row := h.queued(h.campaign(nil), listOf(1), Import{})
+		lease := func(owner string, now, until parley.Time) (got bool) {
+			t.Helper()
+			err := h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+				im, err := tx.LeaseImport(ctx, row.ID, owner, now, until)
+				got = im != nil
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		first, again, early, late := lease("a", 100, 200), lease("b", 150, 250), lease("b", 199, 250), lease("b", 200, 300)
+		if !first || again || early || !late {
+			t.Errorf("the first %v, another meanwhile %v, at the last moment %v, afterwards %v", first, again, early, late)
+		}
+	})
+}
+
 // An import that nobody works on is found, and one that can't be finished says why.
 func TestStrandedImport(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
