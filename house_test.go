@@ -486,3 +486,34 @@ func TestHouseWalks(t *testing.T) {
 		}
 	}
 }
+
+// TestHouseNotice checks that NOTICE names everybody whose licence asks for it of those from whose recordings and sentences
+// the weights were made.
+func TestHouseNotice(t *testing.T) {
+	notice, err := os.ReadFile("NOTICE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := strings.Join(strings.Fields(string(notice)), " ")
+	for file, c := range map[string]struct{ use, licence, maker int }{"internal/audio/testdata/real.tsv": {0, 3, 4}, "internal/lang/testdata/turns.tsv": {1, 4, 5}} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := 0
+		for line := range strings.Lines(string(text)) {
+			cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+			if strings.HasPrefix(line, "#") || len(cells) <= c.maker || cells[c.use] == "held" {
+				continue
+			}
+			rows++
+			licence, maker := cells[c.licence], cells[c.maker]
+			if licence != "CC0" && licence != "public domain" && !strings.Contains(said, maker) {
+				t.Errorf("%s: NOTICE doesn't name %s (%s)", file, maker, licence)
+			}
+		}
+		if rows < 100 {
+			t.Errorf("%s has %d rows", file, rows)
+		}
+	}
+}
