@@ -164,15 +164,6 @@ func (a *Alert) Open(from, to time.Time, zone *time.Location) (open time.Duratio
 	}
 }
 
-// clock is the minute of the day of HH:MM.
-func clock(text string) int {
-	t, err := time.Parse("15:04", text)
-	if err != nil {
-		return 0
-	}
-	return t.Hour()*60 + t.Minute()
-}
-
 // Rule is the alert's condition in words.
 func (a *Alert) Rule() string {
 	calls := "calls"

@@ -82,3 +82,12 @@ func (t *DateTime) UnmarshalJSON(b []byte) error {
 	*t = DateTime(At(v))
 	return err
 }
+
+// clock returns the minute of the day that HH:MM is, 0 for another text.
+func clock(text string) int {
+	t, err := time.Parse("15:04", text)
+	if err != nil {
+		return 0
+	}
+	return t.Hour()*60 + t.Minute()
+}

@@ -1,8 +1,10 @@
 package parley
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/uptrace/bun"
 )
@@ -55,4 +57,17 @@ func (t *Tool) Check(f *Fields) {
 		}
 		seen[p.Name] = true
 	}
+}
+
+// FunctionCall is the record of a tool that the assistant used.
+type FunctionCall struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Result    string          `json:"result"`
+}
+
+// Failed says whether the tool could not do what it was asked for, by what the model was told.
+func (f FunctionCall) Failed() bool {
+	return slices.ContainsFunc([]string{"Error: ", "The tool failed", "The tool was not called"},
+		func(s string) bool { return strings.HasPrefix(f.Result, s) })
 }

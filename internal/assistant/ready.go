@@ -13,6 +13,7 @@ import (
 	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/catalog"
+	"parley/internal/lang"
 	"parley/internal/tool"
 )
 
@@ -61,7 +62,7 @@ func Variables(a *parley.Assistant, o Occasion) map[string]string {
 	now := o.Now.In(zoneOf(a))
 	vars["assistant_id"], vars["assistant_name"] = strconv.FormatInt(a.ID, 10), a.Name
 	vars["current_date"], vars["current_time"], vars["current_weekday"] = now.Format(time.DateOnly),
-		now.Format("15:04"), catalog.Weekday(a.LanguageID, now.Weekday())
+		now.Format("15:04"), lang.Weekday(catalog.ISO(a.LanguageID), now.Weekday())
 	for name, phone := range map[string]string{"customer_phone": o.CustomerPhone, "assistant_phone": o.AssistantPhone} {
 		if phone != "" || vars[name] == "" { // a widget may have asked for it
 			vars[name] = phone

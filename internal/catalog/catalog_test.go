@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"parley"
 	"parley/internal/ai"
+	"parley/internal/lang"
 	"parley/internal/provider"
 	"parley/internal/provider/assemblyai"
 	"parley/internal/provider/cartesia"
@@ -404,5 +406,17 @@ func TestNoAllocation(t *testing.T) {
 		_ = c.ModelConfigured(1)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// Each language has names of the days of its own.
+func TestWeekdays(t *testing.T) {
+	for _, l := range languages {
+		if got := lang.Weekday(ISO(l.id), time.Monday); l.iso != "en" && got == "Monday" {
+			t.Errorf("%s has no names of the days", l.name)
+		}
+	}
+	if ISO(0) != "" {
+		t.Error("an unknown id has a code")
 	}
 }

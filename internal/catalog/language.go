@@ -49,3 +49,13 @@ var languages = []struct {
 	{41, "ca", "Catalan"},
 	{42, "is", "Icelandic"},
 }
+
+// ISO returns a language's code of ISO 639-1, "" for an unknown id.
+func ISO(languageID int64) string {
+	for _, l := range languages {
+		if l.id == languageID {
+			return l.iso
+		}
+	}
+	return ""
+}

@@ -1,4 +1,4 @@
-package catalog
+package lang
 
 import (
 	"strings"
@@ -51,13 +51,11 @@ var weekdays = map[string]string{
 	"is": "sunnudagur mánudagur þriðjudagur miðvikudagur fimmtudagur föstudagur laugardagur",
 }
 
-// Weekday is the name of a day in a language, or in English if the language is unknown.
-func Weekday(languageID int64, day time.Weekday) string {
-	names := weekdays["en"]
-	for _, l := range languages {
-		if l.id == languageID {
-			names = weekdays[l.iso]
-		}
+// Weekday returns the name of a day in a language, by its ISO 639-1 code, or in English if the language is unknown.
+func Weekday(iso string, day time.Weekday) string {
+	names, ok := weekdays[iso]
+	if !ok {
+		names = weekdays["en"]
 	}
 	return strings.ReplaceAll(strings.Fields(names)[day], "_", " ")
 }
