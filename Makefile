@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help go build run test race rest plain e2e check static bench stacks
+.PHONY: help go build run test race rest plain e2e check static bench stacks release
 
 # One way of building for all but the race detector, which needs C: what one part has compiled, the next one finds.
 export GOFLAGS += -trimpath
@@ -51,7 +51,7 @@ help: ## List these targets
 # What needs Go says which one, where there is none or an old one.
 go:
 	@scripts/needs-go
-build run test race plain e2e check static bench stacks: go
+build run test race plain e2e check static bench stacks release: go
 
 build: ## Build bin/parley, one static file
 	go build -trimpath -ldflags '-s -w -X main.version=$(build) -X main.commit=$(commit) -X main.date=$(date)' -o bin/parley ./cmd/parley
@@ -84,6 +84,7 @@ rest:
 plain:
 	@failed=0; $(gotest) './internal/call ./internal/voice ./internal/campaign' -- -vet=off -timeout $(TIMEOUT) -run '^($(weeks))$$' || failed=1; \
 		$(gotest) '$(faces) $(pure)' -- -vet=off -timeout $(TIMEOUT) || failed=1; \
+		(cd scripts/release && go vet . && go test -vet=off .) || failed=1; \
 		[ $$failed = 0 ] || { echo "make plain: FAILED"; exit 1; }
 
 stacks: ## Call the telephone stacks that are installed (docs/telephony.md), be called by them, and print the table
@@ -108,3 +109,7 @@ static:
 
 bench: build ## Measure; GROUP=api measures that group alone
 	go run ./bench -group $(GROUP)
+
+release: ## Build archives and packages for all systems into dist/ (ten minutes or more); ONLY=linux-amd64 builds for that one alone
+	@cd scripts/release && go build -o ../../bin/release .
+	@bin/release -only '$(ONLY)'

@@ -296,6 +296,11 @@ func rooms(t *testing.T) map[string]*room {
 		if d.IsDir() && file != "." && (d.Name() == "testdata" || strings.ContainsAny(d.Name()[:1], "._")) {
 			return filepath.SkipDir
 		}
+		if d.IsDir() && file != "." {
+			if _, err := os.Stat(filepath.Join(file, "go.mod")); err == nil { // a module of its own
+				return filepath.SkipDir
+			}
+		}
 		if d.IsDir() || filepath.Ext(file) != ".go" {
 			return nil
 		}

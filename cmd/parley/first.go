@@ -4,7 +4,10 @@ import (
 	"crypto/rand"
 	"encoding/base32"
 	"fmt"
+	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"parley"
@@ -41,7 +44,8 @@ func firstStart(t *terminal, s *Settings, db *store.DB, authority *auth.Authorit
 	if err != nil {
 		return fmt.Errorf("make the first assistant: %w", err)
 	}
-	fmt.Fprintf(t.Out, `
+	var told strings.Builder
+	fmt.Fprintf(&told, `
 Parley is ready. This is shown once:
 
   Console    %[1]s
@@ -51,10 +55,24 @@ Parley is ready. This is shown once:
   Assistant  %[5]s, id %[6]d, %[7]s
 `, s.urlOf(at), firstEmail, password, token, a.Name, a.ID, a.UUID)
 	if at := phone.softphone(s, a.ID); at != "" {
-		fmt.Fprintf(t.Out, "  Softphone  %s   (call it from this machine)\n", at)
+		fmt.Fprintf(&told, "  Softphone  %s   (call it from this machine)\n", at)
 	}
-	fmt.Fprintln(t.Out)
-	return nil
+	return tell(t.Out, s.Data, told.String()+"\n")
+}
+
+// tell shows how to sign in for the first time. What systemd keeps in its journal, which others may read and which is kept, goes to
+// a file of the server's own instead.
+func tell(out io.Writer, dir, text string) error {
+	if os.Getenv("JOURNAL_STREAM") == "" {
+		_, err := io.WriteString(out, text)
+		return err
+	}
+	file := filepath.Join(dir, "first-sign-in.txt")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("write how to sign in: %w", err)
+	}
+	_, err := fmt.Fprintf(out, "Parley is ready. How to sign in is in %s: read it as root, and delete it.\n", file)
+	return err
 }
 
 // firstAssistant is an assistant that can talk at once.

@@ -27,7 +27,7 @@ type commands struct {
 
 	Serve     serveCmd    `cmd:"" help:"Run the server."`
 	User      userCmd     `cmd:"" help:"Accounts: create, list, disable, password, plan, operator."`
-	Key       keyCmd      `cmd:"" help:"API keys: create."`
+	Key       keyCmd      `cmd:"" help:"API keys: create, revoke."`
 	Credit    creditCmd   `cmd:"" help:"Credit an account (or debit it, with a negative amount)."`
 	WhatsApp  whatsAppCmd `cmd:"" name:"whatsapp" help:"WhatsApp senders: assign."`
 	Trunk     trunkCmd    `cmd:"" help:"SIP trunks: check."`
@@ -37,6 +37,10 @@ type commands struct {
 	VersionOf versionCmd  `cmd:"" name:"version" help:"Print the version, commit and date of this build."`
 	Test      testCmd     `cmd:"" help:"Test assistants with simulated callers: parley test PATH…"`
 	Prices    pricesCmd   `cmd:"" help:"Print the default prices and plans file; edit a copy and set PARLEY_PRICES to its path."`
+
+	Env        envCmd        `cmd:"" help:"Print every setting with its help, as a file of environment variables."`
+	Man        manCmd        `cmd:"" help:"Print the manual page: parley man | man -l -"`
+	Completion completionCmd `cmd:"" help:"Print a script that completes commands and flags: bash, zsh or fish."`
 }
 
 // terminal is where a command writes for people and programs, and the context that ends with a signal.
