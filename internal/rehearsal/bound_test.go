@@ -37,6 +37,8 @@ func hostile() map[string]string {
 		"one large expectation": least("  - hear: /" + strings.Repeat("x", 50_000) + "/"),
 		"classes":               least("  - hear: /" + strings.Repeat(`\pL`, 20_000) + "/"),
 		"repeated expectations": filled("call: desk\nsteps:\n  - say: hello\n  - &e {expect: {says: '/(?:abcdefghij){900}/'}}\n", "  - *e\n", ""),
+		"fewer expectations":    "call: desk\nsteps:\n  - say: hello\n  - &e {expect: {says: '/(?:abcdefghij){900}/'}}\n" + strings.Repeat("  - *e\n", 900),
+		"thousands of ranges":   least("matrix: {seed: [" + strings.Repeat("1..1000, ", 900) + "1]}"),
 		"criteria":              least(filled("judge: [", "a, ", "b]")),
 		"alias of itself":       least("mock: {a: {reply: &a [*a, *a]}}"),
 		"documents":             filled("", "call: a\nsteps: [beep]\n---\n", ""),

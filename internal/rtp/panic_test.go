@@ -44,11 +44,14 @@ func TestDecoderPanics(t *testing.T) {
 			case <-time.After(hang):
 				t.Fatal("the session goes on")
 			}
-			first, heard, sent := m.Failed(), peer.heard, m.Stats().Sent
+			m.mu.Lock()
+			m.decoder = audio.NewDecoder(format) // what came would be heard now
+			m.mu.Unlock()
+			first, heard, stats := m.Failed(), peer.heard, m.Stats()
 			m.packet(packet(format.PayloadType(), false, 4, 4*960, 9, sound), w.addr(), m.time())
 			m.tick(m.time(), 0)
-			if m.Failed() != first || peer.heard != heard || m.Stats().Sent != sent {
-				t.Errorf("it went on: %v, %d frames heard, %d packets sent", m.Failed(), peer.heard-heard, m.Stats().Sent-sent)
+			if now := m.Stats(); m.Failed() != first || peer.heard != heard || now.Sent != stats.Sent || now.Received != stats.Received {
+				t.Errorf("it went on: %v, %d frames heard, before %+v, now %+v", m.Failed(), peer.heard-heard, stats, now)
 			}
 		})
 	}
