@@ -25,11 +25,14 @@ func (f *WebPage) read() (*Page, error) {
 		return nil, Fail("it is not the address of a web page")
 	}
 	if kind, params, _ := mime.ParseMediaType(f.ContentType); kind == "text/plain" {
-		s, err := decodeText(f.Body, params["charset"])
+		s, warning, err := decodeText(f.Body, params["charset"])
 		if err != nil {
-			return nil, Fail("it is no text")
+			return nil, Fail("it is no text whose characters can be read")
 		}
 		p := &Page{}
+		if warning != "" {
+			p.Warnings = append(p.Warnings, "some of its characters may be wrong: the server doesn't say its character set")
+		}
 		if s = blankLines(Clean(s)); s != "" {
 			p.Sections = []Section{{Text: s}}
 		}
