@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"math"
 	"strings"
+	"unicode"
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
@@ -67,6 +68,8 @@ var sets = []set{
 const (
 	mostSample = 4 << 10 // bytes that are looked at
 	around     = 24      // bytes of ASCII beside others that are looked at, too
+	old        = 4       // the rarity of sets that hardly anybody writes any more
+	leastOld   = 5       // letters that show that a text is in one of these
 	margin     = 2.5     // how much likelier the best set must be than one that says something else, as a logarithm
 )
 
@@ -83,27 +86,27 @@ func (s *set) worst() float64 {
 func Detect(b []byte) Guess {
 	parts := sample(b)
 	type scored struct {
-		set   *set
-		score float64
-		mean  float64
-		text  string
+		set     *set
+		score   float64
+		mean    float64
+		text    string
+		letters int
 	}
 	var best, second scored
 	var all []scored
 	for i := range sets {
 		s := &sets[i]
 		one := scored{set: s, score: -s.rarity}
-		n := 0
 		for _, part := range parts {
 			text, err := s.encoding.NewDecoder().Bytes(part)
 			if err != nil {
 				continue
 			}
 			score, letters, k := likeliest(string(text), s.languages)
-			one.score, one.mean, n = one.score+score, one.mean+letters, n+k
+			one.score, one.mean, one.letters = one.score+score, one.mean+letters, one.letters+k
 			one.text += string(text) + "\n"
 		}
-		one.mean /= float64(max(n, 1))
+		one.mean /= float64(max(one.letters, 1))
 		all = append(all, one)
 		if best.set == nil || one.score > best.score {
 			best = one
@@ -117,9 +120,13 @@ func Detect(b []byte) Guess {
 	if second.set == nil { // it says the same in all
 		return Guess{best.set.name, best.set.encoding, "", best.mean >= best.set.worst()}
 	}
-	sure := best.score-second.score >= margin && best.mean >= best.set.worst()
+	sure := best.score-second.score >= margin && best.mean >= best.set.worst() &&
+		(best.set.rarity < old || best.letters >= leastOld) && (best.set.rarity == 0 || strings.ContainsFunc(best.text, beyond))
 	return Guess{best.set.name, best.set.encoding, second.set.name, sure}
 }
+
+// beyond says whether a character is a letter beyond ASCII: signs alone tell no language.
+func beyond(r rune) bool { return r >= 0x80 && unicode.IsLetter(r) }
 
 // sample is what tells the set of a text: the bytes beyond ASCII and those around them, in parts that no character goes across.
 func sample(b []byte) (parts [][]byte) {

@@ -26,6 +26,12 @@ type Failure struct{ Reason string }
 
 func (e *Failure) Error() string { return e.Reason }
 
+// Is says whether another failure is the same: a child's answer has only the words.
+func (e *Failure) Is(other error) bool {
+	f, ok := other.(*Failure)
+	return ok && f.Reason == e.Reason
+}
+
 // Fail is a [Failure] in these words.
 func Fail(format string, a ...any) error { return &Failure{fmt.Sprintf(format, a...)} }
 
