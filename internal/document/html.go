@@ -35,6 +35,7 @@ func readHTML(b []byte, contentType string, base *url.URL) (*Page, error) {
 	p.head(doc, base)
 	body := doc.Find("body")
 	p.findLinks(doc, base)
+	shown := goquery.CloneDocument(doc)
 	dropBoilerplate(body)
 	main := mainPart(body)
 	w := htmlWriter{left: maxNodes}
@@ -45,6 +46,11 @@ func readHTML(b []byte, contentType string, base *url.URL) (*Page, error) {
 	w.end()
 	w.flush()
 	p.Sections = w.sections
+	count := 0
+	for _, s := range p.Sections {
+		count += wordsOf(s.Text)
+	}
+	p.Barrier = barrier(shown, source, count)
 	if p.Title == "" {
 		p.Title = squeeze(doc.Find("h1").First().Text())
 	}

@@ -51,6 +51,7 @@ type Page struct {
 	Noindex   bool     // its owner does not want it found
 	Nofollow  bool     // nor its links followed
 	Refresh   string   // where it sends its readers on
+	Barrier   string   // why what it says is not what it is about: a check for robots, a sign-in; "" for a page that is itself
 	Links     []string // absolute, in the order of the page, without fragments
 }
 
