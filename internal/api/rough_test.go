@@ -190,7 +190,7 @@ func TestRoughList(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	h.post("/user/leads/import", nil, multi("campaign_id", c, "file", strings.NewReader("phone_number,name\n+14155550100,\xbd\xbe\xbf\n")), status(422)).
-		says("file", "The file must be saved as CSV UTF-8 or XLSX: its character set can't be told for sure (ISO-8859-5 or windows-1253).")
+		says("file", "The file field must be saved as CSV UTF-8 or XLSX: its character set can't be told for sure (EUC-KR or GB18030).")
 	list := encoded(t, charmap.Windows1252, "Leads of March\n\nStraße;Phone;Phone\nGrünwalder Straße 5;+1 415 555 0101;+1 415 555 0102\n")
 	got = h.post("/user/leads/import", nil, multi("campaign_id", c, "file", strings.NewReader(list)), status(200)).json()
 	leads := h.get("/user/leads?campaign_id="+c, status(200)).body
