@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xuri/excelize/v2"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/japanese"
@@ -176,6 +177,38 @@ func TestRoughTools(t *testing.T) {
 			if !strings.Contains(told.Text, want) {
 				t.Errorf("%s: no %q in %.300s", what, want, told.Text)
 			}
+		}
+	}
+}
+
+// What a list in Windows-1252 with a title, or a spreadsheet, says of a person is in the prompt of a conversation with that person.
+func TestRoughListPrompt(t *testing.T) {
+	h, model := rough(t)
+	storetest.Jobs(t, h.db, h.api.Campaigns.AddWorkers)
+	f := excelize.NewFile()
+	defer f.Close()
+	for i, row := range [][]any{{"Leads of March"}, {}, {"phone_number", "who"}, {"+14155550102", "Zoë Łuczak"}} {
+		if err := f.SetSheetRow("Sheet1", fmt.Sprint("A", i+1), &row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var book bytes.Buffer
+	if err := f.Write(&book); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		encoded(t, charmap.Windows1252, "Leads of March\n\nphone_number;who\n+14155550101;Jürgen Weiß\n"): "Serve Jürgen Weiß.",
+		book.String(): "Serve Zoë Łuczak.",
+	} {
+		c := fmt.Sprint(h.campaign(nil))
+		h.post("/user/leads/import", nil, multi("campaign_id", c, "file", strings.NewReader(file)), status(200))
+		lead := h.get("/user/leads?page=1&campaign_id="+c, status(200)).json()["data"].([]any)[0].(map[string]any)
+		_, uuid := h.active(nil)
+		made := h.post("/conversations", map[string]any{"assistant_id": uuid, "variables": lead["variables"]}, status(200)).json()
+		h.post("/conversations/"+made["conversation_id"].(string)+"/messages", map[string]any{"message": "Hi"}, status(200))
+		asked := model.Requests()
+		if r := asked[len(asked)-1].Request; !strings.Contains(fmt.Sprint(r), want) {
+			t.Errorf("the model is told %.300s, want %s", fmt.Sprint(r), want)
 		}
 	}
 }
