@@ -96,7 +96,8 @@ type Document struct {
 	TypeLabel       string          `bun:"-" json:"type_label"`
 	Status          KnowledgeStatus `json:"status"`
 	StatusLabel     string          `bun:"-" json:"status_label"`
-	Error           *string         `json:"error"` // why it failed, and what to do
+	Error           *string         `json:"error"`                    // why it failed, and what to do
+	Warnings        []string        `bun:"type:json" json:"warnings"` // what of it was left out or may be wrong
 	Progress        Progress        `bun:"embed:progress_" json:"progress"`
 	ChunksCount     int             `json:"chunks_count"`
 	// DuplicateOf is an older document of the knowledgebase with the same text. Both are kept; a search shows a

@@ -234,7 +234,7 @@ func TestDocumentLife(t *testing.T) {
 			t.Errorf("processed: %v", d)
 		}
 		want := []string{"chunks_count", "created_at", "description", "duplicate_of", "error", "id", "name",
-			"progress", "status", "status_label", "type", "type_label", "updated_at"}
+			"progress", "status", "status_label", "type", "type_label", "updated_at", "warnings"}
 		if got := slices.Sorted(maps.Keys(d)); !slices.Equal(got, want) {
 			t.Errorf("fields %v", got)
 		}

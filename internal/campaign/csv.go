@@ -11,10 +11,11 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
 	utf "golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
 
-	"parley/internal/document"
+	"parley/internal/charset"
 )
 
 const (
@@ -135,7 +136,7 @@ func (s *table) openLines(file io.ReadSeeker, head []byte) error {
 	if !wide {
 		var err error
 		if _, err = file.Seek(0, io.SeekStart); err == nil {
-			older, err = charset(bufio.NewReaderSize(file, longestLine))
+			older, err = olderSet(bufio.NewReaderSize(file, longestLine))
 		}
 		if err != nil {
 			return err
@@ -171,9 +172,12 @@ func ignoreEnd(err error) error {
 // mostSample is how many bytes of lines that are not UTF-8 tell their character set.
 const mostSample = 64 << 10
 
-// charset is the character set of a text, nil for UTF-8. A text in UTF-8 may have some lines that are broken: then
-// others of its lines are in it.
-func charset(r *bufio.Reader) (encoding.Encoding, error) {
+// mostSigns is how many bytes beyond ASCII a list may have whose set nobody can tell: a sign or two.
+const mostSigns = 2
+
+// olderSet is the character set of a text, nil for UTF-8. A text in UTF-8 may have some lines that are broken: then
+// others of its lines are in it. A text that may be in one set or another is refused.
+func olderSet(r *bufio.Reader) (encoding.Encoding, error) {
 	var line, sample []byte
 	good, bad := 0, 0
 	for {
@@ -203,7 +207,16 @@ func charset(r *bufio.Reader) (encoding.Encoding, error) {
 	if bad == 0 || good >= bad {
 		return nil, nil
 	}
-	return document.Guess(sample), nil
+	g := charset.Detect(sample)
+	switch letters := slices.DeleteFunc(slices.Clone(sample), func(b byte) bool { return b < 0x80 }); {
+	case g.Sure:
+		return g.Encoding, nil
+	case len(letters) <= mostSigns: // as the commonest set has them
+		return charmap.Windows1252, nil
+	case g.Or == "":
+		return nil, badSheet("must be saved as CSV UTF-8 or XLSX: its character set can't be told.")
+	}
+	return nil, badSheet(fmt.Sprintf("must be saved as CSV UTF-8 or XLSX: its character set can't be told for sure (%s or %s).", g.Name, g.Or))
 }
 
 // mostBefore is how many rows may stand above a header: titles, dates.

@@ -143,15 +143,16 @@ func TestSheet(t *testing.T) {
 
 func TestNoSheet(t *testing.T) {
 	for file, want := range map[string]string{
-		"":                     "must not be empty.",
-		"\n \n":                "must not be empty.",
-		"sep=;":                "must not be empty.",
-		"name,age\nx,1\n":      "must have a phone_number column. Its columns are: name, age",
-		"+14155550100\n":       "must have a phone_number column. Its columns are: +14155550100",
-		"phone_number,\"a\n":   "must have a header whose quotes are closed.",
-		"PK\x03\x04rest":       "is an archive or a damaged spreadsheet: open it in your spreadsheet program and save it as XLSX or CSV.",
-		"\xd0\xcf\x11\xe0rest": "is an older spreadsheet, or one with a password: save it as XLSX or CSV, without a password.",
-		"phone_number,a\x00\n": "must be UTF-8 or UTF-16 text.",
+		"":                                     "must not be empty.",
+		"\n \n":                                "must not be empty.",
+		"sep=;":                                "must not be empty.",
+		"name,age\nx,1\n":                      "must have a phone_number column. Its columns are: name, age",
+		"+14155550100\n":                       "must have a phone_number column. Its columns are: +14155550100",
+		"phone_number,\"a\n":                   "must have a header whose quotes are closed.",
+		"PK\x03\x04rest":                       "is an archive or a damaged spreadsheet: open it in your spreadsheet program and save it as XLSX or CSV.",
+		"\xd0\xcf\x11\xe0rest":                 "is an older spreadsheet, or one with a password: save it as XLSX or CSV, without a password.",
+		"phone_number,a\x00\n":                 "must be UTF-8 or UTF-16 text.",
+		"phone_number,name\n+1,\xbd\xbe\xbf\n": "must be saved as CSV UTF-8 or XLSX: its character set can't be told for sure (ISO-8859-5 or windows-1253).",
 		"phone_number" + strings.Repeat(",a", 201): "must not have more than 201 columns.",
 	} {
 		_, _, _, err := readAll(strings.NewReader(file))
@@ -261,6 +262,15 @@ func TestOlderCharacterSets(t *testing.T) {
 	header, rows, bad, err := readAll(file)
 	if fmt.Sprint(header, rows, bad) != "[phone_number name city] map[1:[+4915112345601 Müller Köln] 2:[+4915112345602 Smith Bonn]] map[]" || err != nil {
 		t.Errorf("%v %v %v: %v", header, rows, bad, err)
+	}
+	for _, name := range []string{"Müller", "Muñoz", "François", "Søren"} { // one row is enough
+		line, err := charmap.Windows1252.NewEncoder().String("phone_number,name\n+4915112345601," + name + "\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, rows, bad, err := readAll(strings.NewReader(line)); err != nil || len(bad) > 0 || rows[1][1] != name {
+			t.Errorf("%s alone: %v %v: %v", name, rows, bad, err)
+		}
 	}
 	for name, c := range map[string]struct {
 		encode encoding.Encoding

@@ -90,10 +90,14 @@ func (a *answer) make(what string, r io.Reader) (err error) {
 		if err := gob.NewDecoder(r).Decode(&in); err != nil {
 			return errCrash
 		}
-		if a.Page, err = in.read(); err == nil {
-			a.Page.Title = brief(a.Page.Title)
+		if a.Page, err = in.read(); err != nil {
+			return err
 		}
-		return err
+		if a.Page.Title = brief(a.Page.Title); a.Page.garbled() {
+			a.Page = nil
+			return Fail("its text doesn't read like any language")
+		}
+		return nil
 	case askPages:
 		var in popplerText
 		if err := gob.NewDecoder(r).Decode(&in); err != nil {
@@ -112,6 +116,8 @@ func (a *answer) make(what string, r io.Reader) (err error) {
 		return err
 	case a.Text.Size() > maxText:
 		return Fail(tooLong)
+	case what != "pdf" && what != askPages && a.Text.garbled(): // pages are looked at one by one
+		return errGarbled
 	}
 	a.Text.Title = brief(a.Text.Title)
 	return nil

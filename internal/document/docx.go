@@ -2,6 +2,7 @@ package document
 
 import (
 	"archive/zip"
+	"bufio"
 	"bytes"
 	"encoding/xml"
 	"errors"
@@ -11,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 )
 
 // Bounds of a Word file. Its pictures are never unpacked, so that they don't count.
@@ -127,8 +130,14 @@ func (d *docx) parse(part string, each func(*xml.Decoder, xml.Token) error) erro
 	}
 	defer r.Close()
 	limit := &meter{r: r, d: d, packed: int64(f.CompressedSize64)}
-	dec := xml.NewDecoder(limit)
-	dec.CharsetReader = charset.NewReaderLabel
+	text, wide := utf16Part(limit)
+	dec := xml.NewDecoder(text)
+	dec.CharsetReader = func(label string, r io.Reader) (io.Reader, error) {
+		if wide { // it is read already
+			return r, nil
+		}
+		return charset.NewReaderLabel(label, r)
+	}
 	depth := 0
 	for {
 		t, err := dec.RawToken()
@@ -159,6 +168,21 @@ func (d *docx) parse(part string, each func(*xml.Decoder, xml.Token) error) erro
 			return errDocx
 		}
 	}
+}
+
+// utf16Part is a part as UTF-8, if it is in UTF-16 by its mark or by its first two characters, "<" and another.
+func utf16Part(r io.Reader) (text io.Reader, wide bool) {
+	b := bufio.NewReader(r)
+	head, _ := b.Peek(4) // a fault is met again when it is read
+	order := unicode.BigEndian
+	switch {
+	case bytes.HasPrefix(head, []byte("\xff\xfe")), len(head) == 4 && head[0] == '<' && head[1] == 0 && head[3] == 0:
+		order = unicode.LittleEndian
+	case bytes.HasPrefix(head, []byte("\xfe\xff")), len(head) == 4 && head[0] == 0 && head[1] == '<' && head[2] == 0:
+	default:
+		return b, false
+	}
+	return transform.NewReader(b, unicode.UTF16(order, unicode.UseBOM).NewDecoder()), true
 }
 
 // meter counts what is unpacked and stops it where no document goes.

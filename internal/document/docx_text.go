@@ -1,10 +1,13 @@
 package document
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // wordWriter turns the tokens of WordprocessingML into sections.
@@ -21,7 +24,18 @@ type wordWriter struct {
 	fields   []bool // of the open complex fields: is their result being read
 	pictures int
 	listing  bool // the last paragraph was a list's item
+
+	formulas []*formula
+	tooDeep  int      // elements of a formula below the deepest that is read
+	raised   bool     // the run is a superscript
+	boxes    []string // of the open content controls: what stands for a check box, "" for none, told where it was written
+	reading  string   // how the word before is read (ruby), until its end is known
+	inRuby   bool
+	formBox  string // a form's check box that is being read
 }
+
+// told stands for a check box that was written.
+const told = "told"
 
 // frame is a paragraph that is being read.
 type frame struct {
@@ -52,14 +66,20 @@ func (w *wordWriter) token(_ *xml.Decoder, t xml.Token) error {
 		if w.skip == 0 && dropped[t.Name.Local] && !w.inProperties(t.Name.Local) {
 			w.skip = len(w.stack)
 		}
-		if w.skip == 0 {
+		switch {
+		case w.skip != 0:
+		case t.Name.Space == "m":
+			w.startFormula(t)
+		default:
 			w.start(t)
 		}
 	case xml.EndElement:
 		if len(w.stack) == 0 {
 			return errDocx
 		}
-		if w.skip == 0 {
+		if w.skip == 0 && t.Name.Space == "m" {
+			w.endFormula()
+		} else if w.skip == 0 {
 			w.endElement(t.Name.Local)
 		} else if w.skip == len(w.stack) {
 			w.skip = 0
@@ -76,6 +96,11 @@ func (w *wordWriter) token(_ *xml.Decoder, t xml.Token) error {
 	return nil
 }
 
+// within says whether the element around the innermost one has a name.
+func (w *wordWriter) within(name string) bool {
+	return len(w.stack) > 1 && w.stack[len(w.stack)-2] == name
+}
+
 // inProperties: <w:del/> within run or row properties marks the paragraph's end or the row as deleted and holds no
 // text.
 func (w *wordWriter) inProperties(name string) bool {
@@ -90,8 +115,31 @@ func (w *wordWriter) top() *frame {
 }
 
 func (w *wordWriter) write(s string) {
-	if f := w.top(); f != nil && !w.inInstruction() {
-		f.text.WriteString(s)
+	f := w.top()
+	if n := len(w.formulas); n > 0 {
+		w.formulas[n-1].text.WriteString(s)
+	} else if f != nil && !w.inInstruction() {
+		w.endRuby(f)
+		f.text.WriteString(w.superscript(f, s))
+	}
+}
+
+// superscript is a run's text. A number that stands high behind a number, a letter or a bracket is a power.
+func (w *wordWriter) superscript(f *frame, s string) string {
+	number := strings.Trim(s, "0123456789+-−") == "" && strings.Trim(s, "+-−") != ""
+	if w.raised && (number || s == "n") && ends(f.text.String(), func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || r == ')'
+	}) {
+		return "^" + s
+	}
+	return s
+}
+
+// endRuby writes how the words before are read.
+func (w *wordWriter) endRuby(f *frame) {
+	if w.reading != "" && !w.inRuby && f != nil {
+		f.text.WriteString("(" + w.reading + ")")
+		w.reading = ""
 	}
 }
 
@@ -107,9 +155,58 @@ func (w *wordWriter) inInstruction() bool {
 
 // chars takes text where WordprocessingML and DrawingML have it: in <w:t>, <a:t> and <m:t>.
 func (w *wordWriter) chars(s string) {
-	if w.stack[len(w.stack)-1] == "t" {
+	if w.stack[len(w.stack)-1] != "t" {
+		return
+	}
+	if n := len(w.stack); w.inRuby && n > 2 && slices.Contains(w.stack, "rt") {
+		w.reading += s
+	} else if !w.checkBox() {
 		w.write(s)
 	}
+}
+
+// checkBox writes a content control's check box in place of the sign that it shows, and says whether there is one.
+func (w *wordWriter) checkBox() bool {
+	n := len(w.boxes)
+	if n == 0 || w.boxes[n-1] == "" {
+		return false
+	}
+	if box := w.boxes[n-1]; box != told {
+		w.boxes[n-1] = told
+		w.write(box)
+	}
+	return true
+}
+
+// box is a check box as text.
+func box(e xml.StartElement) string {
+	if v := value(e, "val"); v == "0" || v == "false" {
+		return "[ ]"
+	}
+	return "[x]"
+}
+
+// signs are what fonts of signs have at their places.
+var signs = map[string]map[uint64]string{
+	"Wingdings": {0xa8: "[ ]", 0x6f: "[ ]", 0x71: "[ ]", 0xfe: "[x]", 0xfd: "[x]", 0xfc: "✓", 0xfb: "✗", 0xe0: "→", 0xdf: "←", 0x4a: "☺",
+		0xa7: "▪", 0x6c: "●", 0x6e: "■", 0x76: "❖", 0xd8: "➢"},
+	"Wingdings 2": {0x50: "✓", 0x4f: "✗", 0x52: "[x]", 0x53: "[x]", 0x54: "[x]", 0xa3: "[ ]", 0x2a: "[ ]"},
+	"Symbol": {0x61: "α", 0x62: "β", 0x67: "γ", 0x64: "δ", 0x6c: "λ", 0x6d: "μ", 0x70: "π", 0x73: "σ", 0x77: "ω", 0x44: "Δ", 0x53: "Σ",
+		0x57: "Ω", 0xa3: "≤", 0xb3: "≥", 0xb1: "±", 0xb4: "×", 0xb8: "÷", 0xb9: "≠", 0xbb: "≈", 0xd6: "√", 0xae: "→", 0xb0: "°", 0xb7: "•",
+		0xa5: "∞", 0xe5: "Σ"},
+}
+
+// symbol is a character of a font. Fonts of signs have theirs where Unicode has letters, or nothing.
+func symbol(font string, n uint64) string {
+	if n >= 0xf000 && n <= 0xf0ff {
+		n -= 0xf000
+	} else if signs[font] == nil || n > 0xff {
+		if n >= 0xe000 && n <= 0xf8ff {
+			return ""
+		}
+		return string(rune(n))
+	}
+	return signs[font][n]
 }
 
 func (w *wordWriter) start(e xml.StartElement) {
@@ -148,8 +245,32 @@ func (w *wordWriter) start(e xml.StartElement) {
 	case "noBreakHyphen":
 		w.write("-")
 	case "sym":
-		if n, err := strconv.ParseUint(value(e, "char"), 16, 16); err == nil && (n < 0xe000 || n > 0xf8ff) {
-			w.write(string(rune(n)))
+		if n, err := strconv.ParseUint(value(e, "char"), 16, 16); err == nil && !w.checkBox() {
+			w.write(symbol(value(e, "font"), n))
+		}
+	case "vertAlign":
+		w.raised = value(e, "val") == "superscript"
+	case "r":
+		w.raised = false
+	case "ruby":
+		if f != nil {
+			w.inRuby = true
+		}
+	case "sdt":
+		w.boxes = append(w.boxes, "")
+	case "checkbox": // of a content control: not checked, unless it says so
+		if n := len(w.boxes); n > 0 {
+			w.boxes[n-1] = "[ ]"
+		}
+	case "checked":
+		if n := len(w.boxes); n > 0 && w.boxes[n-1] != "" && w.within("checkbox") {
+			w.boxes[n-1] = box(e)
+		} else if f != nil && w.within("checkBox") {
+			w.formBox = box(e)
+		}
+	case "default":
+		if f != nil && w.within("checkBox") {
+			w.formBox = box(e)
 		}
 	case "footnoteReference", "endnoteReference":
 		kind := strings.TrimSuffix(e.Name.Local, "Reference") + "s"
@@ -188,6 +309,19 @@ func (w *wordWriter) endElement(name string) {
 	switch name {
 	case "p":
 		w.endParagraph()
+	case "r":
+		w.raised = false
+	case "ruby":
+		w.inRuby = false
+	case "sdt":
+		if n := len(w.boxes); n > 0 {
+			w.boxes = w.boxes[:n-1]
+		}
+	case "checkBox": // of a form's field, which has no text of its own
+		if f := w.top(); f != nil {
+			f.text.WriteString(cmp.Or(w.formBox, "[ ]"))
+			w.formBox = ""
+		}
 	case "tc":
 		if n > 0 {
 			t := w.tables[n-1]
@@ -223,6 +357,8 @@ func (w *wordWriter) endParagraph() {
 	if f == nil {
 		return
 	}
+	w.inRuby = false
+	w.endRuby(f)
 	w.frames = w.frames[:len(w.frames)-1]
 	text := strings.TrimSpace(Clean(f.text.String()))
 	if outer := w.top(); outer != nil { // a text box: its text goes behind that of the paragraph that holds it

@@ -59,7 +59,7 @@ func (x *Extractor) Extract(ctx context.Context, kind string, r io.Reader) (*Tex
 		}
 		if tool, err := exec.LookPath(tool); err == nil {
 			got, err := x.poppler(ctx, tool, f, lim)
-			if !errors.Is(err, errBroken) && !errors.Is(err, errCrash) {
+			if !errors.Is(err, errBroken) && !errors.Is(err, errCrash) && !errors.Is(err, errFonts) {
 				return got, err
 			}
 			// If poppler gives up, the other reader may manage, or name the fault better.
@@ -167,7 +167,7 @@ func (p popplerText) read() (*Text, error) {
 	if len(pages) > maxPages {
 		return nil, errPages
 	}
-	return pagesText(p.Title, pages)
+	return pagesText(p.Title, pages, nil)
 }
 
 var (

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/PuerkitoBio/goquery"
 	"golang.org/x/net/html"
@@ -19,18 +20,22 @@ const maxNodes = 500_000
 // readHTML reads a page: its main text with headings, without navigation and everything else that is on every page.
 // contentType is the header's; base is the page's address, nil for none.
 func readHTML(b []byte, contentType string, base *url.URL) (*Page, error) {
-	r, err := charset.NewReader(bytes.NewReader(b), contentType)
+	source, warning, err := decodePage(b, contentType)
 	if err != nil {
-		return nil, Fail("The page's characters could not be read.")
+		return nil, err
 	}
-	doc, err := goquery.NewDocumentFromReader(r)
+	doc, err := goquery.NewDocumentFromReader(strings.NewReader(source))
 	if err != nil {
 		return nil, Fail("The page is no HTML that can be read.")
 	}
 	p := &Page{}
+	if warning != "" {
+		p.Warnings = append(p.Warnings, warning)
+	}
 	p.head(doc, base)
 	body := doc.Find("body")
 	p.findLinks(doc, base)
+	shown := goquery.CloneDocument(doc)
 	dropBoilerplate(body)
 	main := mainPart(body)
 	w := htmlWriter{left: maxNodes}
@@ -41,10 +46,37 @@ func readHTML(b []byte, contentType string, base *url.URL) (*Page, error) {
 	w.end()
 	w.flush()
 	p.Sections = w.sections
+	count := 0
+	for _, s := range p.Sections {
+		count += wordsOf(s.Text)
+	}
+	p.Barrier = barrier(shown, source, count)
 	if p.Title == "" {
 		p.Title = squeeze(doc.Find("h1").First().Text())
 	}
 	return p, nil
+}
+
+// decodePage turns a page's bytes into UTF-8: by its mark, by its header or itself, or else by what they would say.
+func decodePage(b []byte, contentType string) (source, warning string, err error) {
+	e, name, certain := charset.DetermineEncoding(b, contentType)
+	switch {
+	case utf8.Valid(b) && !strings.HasPrefix(name, "utf-16") && !strings.HasPrefix(name, "iso-2022"):
+		return strings.TrimPrefix(string(b), "\ufeff"), "", nil // whatever the header calls it
+	case strings.HasPrefix(name, "utf-16"):
+		source, warning, err = decodeWith(e, b)
+	case certain || bytes.Contains(bytes.ToLower(b[:min(len(b), 1024)]), []byte("charset=")):
+		source, warning, err = decodeText(b, name)
+	default:
+		source, warning, err = decodeText(b, "")
+	}
+	if err != nil {
+		return "", "", Fail("the server doesn't say its character set, or a wrong one, and its characters can't be read")
+	}
+	if warning != "" {
+		warning = "some of its characters are damaged, or its character set is not known"
+	}
+	return source, warning, nil
 }
 
 func squeeze(s string) string { return strings.Join(strings.Fields(Clean(s)), " ") }

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"errors"
 	"net/url"
 	"reflect"
 	"strings"
@@ -90,6 +91,31 @@ func TestHTMLCharsets(t *testing.T) {
 		got, err := readHTML([]byte(c.html), c.contentType, nil)
 		if err != nil || len(got.Sections) != 1 || got.Sections[0].Text != text {
 			t.Errorf("%s: %v %+v", name, err, got)
+		}
+	}
+}
+
+// Pages whose character set nobody says, or wrongly, are read as what they say, or refused.
+func TestHTMLUndeclared(t *testing.T) {
+	russian, err := charmap.Windows1251.NewEncoder().String("Пекарня открыта с шести утра до шести вечера.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ contentType, html, want string }{
+		{"text/html", "<p>" + russian, "Пекарня открыта с шести утра до шести вечера."},
+		{"text/html; charset=ISO-8859-1", "<p>" + russian, "Пекарня открыта с шести утра до шести вечера."},
+		{"text/html", "<p>gr\xfc\xdfe aus dem S\xfcden", "grüße aus dem Süden"},
+		{"text/html; charset=ISO-8859-1", "<p>Größe", "Größe"},
+		{"text/plain; charset=ISO-8859-1", russian, "Пекарня открыта с шести утра до шести вечера."},
+		{"text/html", "<p>\xbd\xbe\xbf", ""},
+	} {
+		p, err := (&WebPage{URL: "https://example.com/", ContentType: c.contentType, Body: []byte(c.html)}).read()
+		if c.want == "" {
+			if failure := (*Failure)(nil); !errors.As(err, &failure) || !strings.Contains(failure.Reason, "doesn't say its character set") {
+				t.Errorf("%q: %v %+v", c.html, err, p)
+			}
+		} else if err != nil || len(p.Sections) != 1 || p.Sections[0].Text != c.want {
+			t.Errorf("%q, %s: %v %+v", c.html, c.contentType, err, p)
 		}
 	}
 }

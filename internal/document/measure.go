@@ -68,6 +68,17 @@ func countWords(s string) (n int) {
 	return n
 }
 
+// wordsOf is how many words a text has, with two signs a word in scripts without spaces.
+func wordsOf(s string) int {
+	signs := 0
+	for _, r := range s {
+		if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Khmer, unicode.Lao, unicode.Myanmar) {
+			signs++
+		}
+	}
+	return countWords(s) + signs/2
+}
+
 // add appends the text of what comes next.
 func (h *holds) add(next holds) {
 	if !next.text {

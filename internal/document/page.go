@@ -25,11 +25,14 @@ func (f *WebPage) read() (*Page, error) {
 		return nil, Fail("it is not the address of a web page")
 	}
 	if kind, params, _ := mime.ParseMediaType(f.ContentType); kind == "text/plain" {
-		s, err := decodeText(f.Body, params["charset"])
+		s, warning, err := decodeText(f.Body, params["charset"])
 		if err != nil {
-			return nil, Fail("it is no text")
+			return nil, Fail("it is no text whose characters can be read")
 		}
 		p := &Page{}
+		if warning != "" {
+			p.Warnings = append(p.Warnings, "some of its characters may be wrong: the server doesn't say its character set")
+		}
 		if s = blankLines(Clean(s)); s != "" {
 			p.Sections = []Section{{Text: s}}
 		}
@@ -48,6 +51,7 @@ type Page struct {
 	Noindex   bool     // its owner does not want it found
 	Nofollow  bool     // nor its links followed
 	Refresh   string   // where it sends its readers on
+	Barrier   string   // why what it says is not what it is about: a check for robots, a sign-in; "" for a page that is itself
 	Links     []string // absolute, in the order of the page, without fragments
 }
 

@@ -2,6 +2,8 @@ package document
 
 import (
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,6 +19,7 @@ var (
 	errScanned  = Fail("The PDF contains scanned pages without text: run text recognition (OCR) over it, and upload the result.")
 	errNotPDF   = Fail("The file is not a PDF: save or export it as PDF and upload that.")
 	errBroken   = Fail("The PDF is damaged or incomplete: open it, save or print it as a new PDF, and upload that.")
+	errFonts    = Fail("The text of this PDF can't be read: its fonts don't say which letters they show. Print it to a new PDF or run text recognition (OCR) over it, and upload the result.")
 	errPages    = Fail("The PDF has more than %d pages: split it and upload the parts.", maxPages)
 )
 
@@ -33,28 +36,52 @@ func readPDF(b []byte) (*Text, error) {
 	case err != nil:
 		return nil, errBroken
 	}
-	return pagesText(doc.Title, doc.Pages)
+	return pagesText(doc.Title, doc.Pages, doc.Lost)
 }
 
-// pagesText makes sections of pages, each as its lines were found.
-func pagesText(title string, pages []string) (*Text, error) {
+// pagesText makes sections of pages, each as its lines were found. lost says for each page how many of its characters have no text;
+// nil where that isn't known. Pages that can't be read are left out; if most of the text is on such pages, so is the document.
+func pagesText(title string, pages []string, lost []int) (*Text, error) {
 	t := &Text{Title: squeeze(title)}
-	empty := 0
-	for i, p := range pages {
-		text := tidyPage(p)
-		if text == "" {
-			empty++
-			continue
+	empty, good, bad := 0, 0, 0
+	var left []string
+	for i, s := range pages {
+		n := 0
+		if lost != nil {
+			n = lost[i]
 		}
-		t.Sections = append(t.Sections, Section{Page: i + 1, Text: text})
+		switch p := judge(s, n); {
+		case p.garbled:
+			left = append(left, strconv.Itoa(i+1))
+			bad += len(s) + n
+		case p.text == "":
+			empty++
+		default:
+			t.Sections = append(t.Sections, Section{Page: i + 1, Text: p.text})
+			good += len(s)
+		}
+	}
+	if bad > good || bad == 0 && good < 10_000 && garbled(strings.Join(pages, "\n"), 0, leastPage) { // of short pages
+		return nil, errFonts
 	}
 	if len(t.Sections) == 0 {
 		return nil, errScanned
 	}
 	if empty > 0 && 4*empty > len(pages) {
-		t.Warnings = append(t.Warnings, Fail("%d of %d pages hold no text. If they are scans, run text recognition (OCR) over the PDF and upload the result.", empty, len(pages)).Error())
+		t.Warnings = append(t.Warnings, fmt.Sprintf("%d of %d pages hold no text. If they are scans, run text recognition (OCR) over the PDF and upload the result.", empty, len(pages)))
+	}
+	if len(left) > 0 {
+		t.Warnings = append(t.Warnings, fmt.Sprintf("%d of %d pages can't be read, since their fonts don't say which letters they show, and were left out: %s. Print the PDF to a new one or run text recognition (OCR) over it.", len(left), len(pages), first20(left)))
 	}
 	return t, nil
+}
+
+// first20 are some numbers of pages, the first of many.
+func first20(pages []string) string {
+	if most := 20; len(pages) > most {
+		return strings.Join(pages[:most], ", ") + "…"
+	}
+	return strings.Join(pages, ", ")
 }
 
 // tidyPage takes ligatures apart, joins words that were hyphenated at a line's end, and leaves lines and paragraphs

@@ -26,6 +26,12 @@ type Failure struct{ Reason string }
 
 func (e *Failure) Error() string { return e.Reason }
 
+// Is says whether another failure is the same: a child's answer has only the words.
+func (e *Failure) Is(other error) bool {
+	f, ok := other.(*Failure)
+	return ok && f.Reason == e.Reason
+}
+
 // Fail is a [Failure] in these words.
 func Fail(format string, a ...any) error { return &Failure{fmt.Sprintf(format, a...)} }
 
@@ -93,7 +99,7 @@ func (o *outline) flush() {
 }
 
 // Clean makes text that everything downstream can hold: valid UTF-8 without control characters other than line feed
-// and tab.
+// and tab, without marks of direction, and with every kind of blank as one that parts words.
 func Clean(s string) string {
 	ok := true
 	for i := range len(s) {
@@ -112,11 +118,17 @@ func Clean(s string) string {
 			return r
 		case r == '\r' || r == '\v' || r == '\f' || r == 0x85 || r == 0x2028 || r == 0x2029:
 			return '\n'
-		case r == 0xa0 || r == 0x202f || r == 0x2007:
+		case r == 0xa0 || r == 0x202f || r >= 0x2000 && r <= 0x200a || r == 0x205f || r == 0x1680:
 			return ' '
-		case r < ' ' || r >= 0x7f && r < 0xa0, r == 0xad, r == 0x200b, r == 0xfeff, r >= 0xfff0 && r <= 0xfffb:
+		case r < ' ' || r >= 0x7f && r < 0xa0, r == 0xad, r == 0x200b, r == 0xfeff, r >= 0xfff0 && r <= 0xfffb, bidi(r):
 			return -1
 		}
 		return r
 	}, s)
+}
+
+// bidi says whether a character only says which way its neighbours are written: in a text that is searched and spoken it would
+// part a word from itself.
+func bidi(r rune) bool {
+	return r == 0x61c || r == 0x200e || r == 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }

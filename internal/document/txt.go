@@ -2,21 +2,22 @@ package document
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/net/html/charset"
+	htmlcharset "golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/japanese"
-	"golang.org/x/text/encoding/korean"
-	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/unicode"
+
+	"parley/internal/charset"
 )
 
 // plain reads a text file in whatever character set it is written.
 func plain(b []byte) (*Text, error) {
-	s, err := decodeText(b, "")
+	s, warning, err := decodeText(b, "")
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +29,11 @@ func plain(b []byte) (*Text, error) {
 	if len(o.sections) == 0 {
 		return nil, Fail("The file is empty: upload one that holds text.")
 	}
-	return &Text{Sections: o.sections}, nil
+	t := &Text{Sections: o.sections}
+	if warning != "" {
+		t.Warnings = append(t.Warnings, warning)
+	}
+	return t, nil
 }
 
 // blankLines trims lines' ends and makes every gap of empty lines one.
@@ -59,8 +64,9 @@ var magic = []struct{ prefix, what string }{
 	{"\x7fELF", "a program"}, {"MZ", "a program"}, {"SQLite format 3", "a database"},
 }
 
-// decodeText turns bytes into UTF-8. label is the character set that a header named, or "".
-func decodeText(b []byte, label string) (string, error) {
+// decodeText turns bytes into UTF-8, with a warning if some of them could not be read, or only by guessing. label is the
+// character set that a header named, or "".
+func decodeText(b []byte, label string) (text, warning string, err error) {
 	switch {
 	case bytes.HasPrefix(b, []byte("\xef\xbb\xbf")):
 		b = b[3:]
@@ -72,34 +78,79 @@ func decodeText(b []byte, label string) (string, error) {
 	}
 	for _, m := range magic {
 		if bytes.HasPrefix(b, []byte(m.prefix)) && (m.prefix != "MZ" || bytes.IndexByte(b, 0) >= 0) {
-			return "", Fail("The file is not a text file but %s: upload it as what it is, or save it as plain text.", m.what)
+			return "", "", Fail("The file is not a text file but %s: upload it as what it is, or save it as plain text.", m.what)
 		}
 	}
 	if binary(b) {
-		return "", Fail("The file is not a text file: save it as plain text (UTF-8) and upload it again.")
+		return "", "", Fail("The file is not a text file: save it as plain text (UTF-8) and upload it again.")
 	}
 	if utf8.Valid(b) {
 		if bytes.Contains(b, []byte("\x1b$")) { // ISO-2022-JP is ASCII to the eye
 			return decodeWith(japanese.ISO2022JP, b)
 		}
-		return string(b), nil
+		return string(b), "", nil
 	}
-	if e, name := charset.Lookup(label); e != nil && name != "utf-8" {
+	switch e, name := htmlcharset.Lookup(label); {
+	case e == nil || name == "utf-8":
+	case name == "windows-1252": // servers call everything Latin-1
+		if g := charset.Detect(b); g.Sure {
+			e = g.Encoding
+		}
+		return decodeWith(e, b)
+	default:
 		return decodeWith(e, b)
 	}
 	// UTF-8 with a flaw
 	if damaged := bytes.ToValidUTF8(b, nil); len(b)-len(damaged) <= len(b)/200 && multibyte(damaged) {
-		return strings.ToValidUTF8(string(b), "\uFFFD"), nil
+		return decodeWith(encoding.Nop, b)
 	}
-	return decodeWith(guess(b), b)
+	return decodeGuessed(b)
 }
 
-func decodeWith(e encoding.Encoding, b []byte) (string, error) {
+// decodeGuessed reads a text in the set that it is likeliest in. Where that is not sure, a few signs in a long text of ASCII are
+// read as the commonest set has them, with a warning; else the text is refused, since it would be read as what it isn't.
+func decodeGuessed(b []byte) (text, warning string, err error) {
+	g := charset.Detect(b)
+	switch other := beyond(b); {
+	case g.Sure:
+		return decodeWith(g.Encoding, b)
+	case other <= 20 && other <= len(b)/50:
+		text, _, err := decodeWith(charmap.Windows1252, b)
+		return text, fmt.Sprintf("It can't be told for sure which characters %d of the file's bytes stand for. If some look wrong, save the file as plain text in UTF-8 and upload it again.", other), err
+	case g.Or == "":
+		return "", "", Fail("The file's character set can't be told: save it as plain text in UTF-8 and upload it again.")
+	}
+	return "", "", Fail("The file's character set can't be told for sure (%s or %s): save it as plain text in UTF-8 and upload it again.", g.Name, g.Or)
+}
+
+// beyond is how many bytes are not ASCII.
+func beyond(b []byte) (n int) {
+	for _, c := range b {
+		if c >= 0x80 {
+			n++
+		}
+	}
+	return n
+}
+
+// mostDamaged is the share of characters that can't be read, of which a text is still one.
+const mostDamaged = 0.02
+
+// decodeWith reads bytes in a character set. Characters that it doesn't have become U+FFFD, with a warning.
+func decodeWith(e encoding.Encoding, b []byte) (text, warning string, err error) {
 	out, err := e.NewDecoder().Bytes(b)
 	if err != nil {
-		return "", Fail("The file's characters could not be read: save it as plain text in UTF-8 and upload it again.")
+		return "", "", Fail("The file's characters could not be read: save it as plain text in UTF-8 and upload it again.")
 	}
-	return string(out), nil
+	text = strings.ToValidUTF8(string(out), "\uFFFD")
+	n := strings.Count(text, "\uFFFD")
+	switch {
+	case n == 0:
+		return text, "", nil
+	case float64(n) > mostDamaged*float64(utf8.RuneCountInString(text)):
+		return "", "", Fail("Many of the file's characters are damaged: save it as plain text in UTF-8 and upload it again.")
+	}
+	return text, fmt.Sprintf("%d characters of the file are damaged and were replaced by \uFFFD: save it as plain text in UTF-8 and upload it again.", n), nil
 }
 
 func multibyte(b []byte) bool {
@@ -144,28 +195,4 @@ func binary(b []byte) bool {
 		}
 	}
 	return control > len(b)/200+2
-}
-
-// Guess is the likeliest of the older character sets for bytes that are no UTF-8.
-func Guess(b []byte) encoding.Encoding { return guess(b) }
-
-// guess picks the likeliest of the older character sets by what the bytes would say in each of them.
-func guess(b []byte) encoding.Encoding {
-	head := b[:min(len(b), 64<<10)]
-	var best encoding.Encoding = charmap.Windows1252
-	score := -1 << 30
-	for _, e := range []encoding.Encoding{charmap.Windows1252, charmap.Windows1250, charmap.Windows1251,
-		charmap.KOI8R, charmap.Windows1253, charmap.Windows1255, charmap.CodePage850,
-		charmap.CodePage866, charmap.Macintosh, japanese.ShiftJIS, japanese.EUCJP, simplifiedchinese.GB18030,
-		korean.EUCKR} {
-		out, err := e.NewDecoder().Bytes(head)
-		if err != nil || e == korean.EUCKR && !syllables(head) || e == japanese.EUCJP && !strings.ContainsFunc(string(out), kana) ||
-			e == simplifiedchinese.GB18030 && !hanzi(head) || mixed(string(out)) {
-			continue
-		}
-		if s := plausible(string(out)); s > score {
-			best, score = e, s
-		}
-	}
-	return best
 }

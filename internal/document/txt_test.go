@@ -70,6 +70,42 @@ func TestPlain(t *testing.T) {
 	}
 }
 
+// Files that were read as something else: each is read as what it is, or refused with what to do.
+func TestOlderText(t *testing.T) {
+	for name, want := range map[string]string{
+		"big5.txt":                strings.Repeat("營業時間：每天早上七點到晚上六點。星期日休息。外送費用為五十元。", 6),
+		"windows-1256-arabic.txt": strings.TrimSpace(strings.Repeat("المخبز مفتوح من الساعة السابعة صباحا حتى السادسة مساء. ", 6)),
+	} {
+		if got, err := plain(testdata(t, name)); err != nil || got.Sections[0].Text != want || len(got.Warnings) > 0 {
+			t.Errorf("%s: %v %+v", name, err, got)
+		}
+	}
+	english := strings.Repeat("Bread is baked at night and sold from six in the morning. ", 10)
+	for name, c := range map[string]struct{ raw, text, warning, reason string }{
+		"Thai":               {raw: "\xca\xc7\xd1\xca\xb4\xd5\xa4\xc3\xd1\xba", text: "สวัสดีครับ"},
+		"short Shift-JIS":    {raw: "\x82\xa0\x82\xe8\x82\xaa\x82\xc6\x82\xa4", text: "ありがとう"},
+		"a sign":             {raw: english + "\xb8", text: english + "¸", warning: "It can't be told for sure which characters 1 of"},
+		"one or another":     {raw: "\xbd\xbe\xbf", reason: "character set can't be told for sure"},
+		"no set":             {raw: "\x81\x8d\x8f\x90\x9d\x81\xfe\x8d\xff\x81\x9d", reason: "in UTF-8 and upload it again"},
+		"UTF-16, no mark":    {raw: "\x9f\x71\xac\x51\x06\x5f\x01\x78\xc6\x96\x8b\x4e", reason: "in UTF-8 and upload it again"},
+		"damaged UTF-8":      {raw: strings.Repeat("Größe und Güte, ", 40) + "\xff", text: strings.Repeat("Größe und Güte, ", 40) + "\uFFFD", warning: "1 characters of the file are damaged"},
+		"much damaged":       {raw: "\xef\xbb\xbfGr\uFFFD\uFFFDe", text: "Gr\uFFFD\uFFFDe"}, // it is valid, and judged as a whole
+		"marks of direction": {raw: "\u202bשלום\u202c \u200eParley\u2069\u2003x\u061c", text: "שלום Parley x"},
+	} {
+		got, err := plain([]byte(c.raw))
+		failure := (*Failure)(nil)
+		switch {
+		case c.reason != "":
+			if !errors.As(err, &failure) || !strings.Contains(failure.Reason, c.reason) {
+				t.Errorf("%s: %v %+v", name, err, got)
+			}
+		case err != nil || got.Sections[0].Text != c.text || !strings.HasPrefix(strings.Join(got.Warnings, " "), c.warning) ||
+			(len(got.Warnings) > 0) != (c.warning != ""):
+			t.Errorf("%s: %v %+v", name, err, got)
+		}
+	}
+}
+
 func FuzzText(f *testing.F) {
 	for _, s := range []string{"plain", "\xff\xfea\x00", "gr\xfc\xdfe", "\x93\xfa\x96{", "\x1b$B", "a\x00b\x00",
 		"\xef\xbb\xbfx", "{\\rtf1", "\xc3"} {

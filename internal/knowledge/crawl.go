@@ -204,6 +204,12 @@ func (r *crawl) page(ctx context.Context, link string) error {
 	if p.Noindex || got.noindex {
 		return errors.New("its owner asks not to index it (noindex)")
 	}
+	if p.Barrier != "" {
+		return errors.New(p.Barrier)
+	}
+	if len(p.Warnings) > 0 {
+		r.skip(link, p.Warnings[0])
+	}
 	r.keep(got.url, p)
 	return nil
 }
@@ -239,7 +245,7 @@ func (r *crawl) keep(u *url.URL, p *document.Page) {
 	sum := [32]byte(h.Sum(nil))
 	r.seen[key(u)], r.seen[key(at)] = true, true
 	if len(p.Sections) == 0 {
-		r.skip(u.String(), "there is no text on it; pages that are drawn by scripts can't be read")
+		r.skip(u.String(), "there is no text on it")
 		return
 	}
 	if r.kept[key(at)] || r.hashes[sum] {

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -201,7 +202,7 @@ func TestCrawlRules(t *testing.T) {
 	for path, why := range map[string]string{"/secret/a": "robots.txt forbids", "/hidden": "noindex",
 		"/header": "noindex", "/out": "another website", "/loop": "too often", "/private": "another website",
 		"/gone": "404", "/bin": "not a web page, although",
-		"/json": "not a web page but application/json", "/empty": "drawn by scripts"} {
+		"/json": "not a web page but application/json", "/empty": "made by scripts"} {
 		if !strings.Contains(all, w.URL+path+": ") || !strings.Contains(all, why) {
 			t.Errorf("%s: %q is not in\n%s", path, why, all)
 		}
@@ -403,6 +404,41 @@ func TestCrawlFails(t *testing.T) {
 
 // TestCrawlStops: at the crawl's own time limit it ends, and what was read is kept; when the caller cancels, the error
 // is the caller's.
+// Pages that are not what their address is about are refused by name, and the others are read.
+func TestCrawlBarriers(t *testing.T) {
+	fails := func(code int, name, value string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set(name, value)
+			w.WriteHeader(code)
+		}
+	}
+	w := newWebsite(t, map[string]http.HandlerFunc{
+		"/{$}":       say("<title>Bakery</title><p>Bread from six in the morning.", "/challenge", "/mitigated", "/consent", "/gone", "/members", "/basic", "/app"),
+		"/challenge": say(`<title>Just a moment...</title><script>window._cf_chl_opt={}</script>`),
+		"/mitigated": fails(http.StatusForbidden, "Cf-Mitigated", "challenge"),
+		"/consent":   say(`<h1>We value your privacy</h1><p>We and our partners use cookies for personalised ads.</p><button>Accept all</button>`),
+		"/gone":      say(`<title>Page not found</title><h1>404</h1>`),
+		"/members":   say(`<h1>Sign in</h1><form><input type=email><input type=password></form>`),
+		"/basic":     fails(http.StatusUnauthorized, "WWW-Authenticate", "Basic"),
+		"/app":       say(`<div id=root></div><noscript>You need to enable JavaScript to run this app.</noscript><script src=/app.js></script>`),
+	})
+	got, err := w.read(t, Site{URL: w.URL + "/", Limit: 20})
+	if err != nil || !slices.Equal(w.paths(got), []string{"/"}) {
+		t.Fatalf("%v %+v", err, got)
+	}
+	all := strings.Join(got.Warnings, "\n")
+	for path, want := range map[string]string{"/challenge": "a check for robots", "/mitigated": "a check for robots", "/consent": "cookies or consent",
+		"/gone": "no such page", "/members": "sign in", "/basic": "sign in", "/app": "made by scripts"} {
+		if !regexp.MustCompile(path + ": .*" + want).MatchString(all) {
+			t.Errorf("%s: no %q in %s", path, want, all)
+		}
+	}
+	_, err = w.read(t, Site{Links: []string{w.URL + "/members"}})
+	if failure := (*document.Failure)(nil); !errors.As(err, &failure) || !strings.Contains(failure.Reason, "/members: it asks visitors to sign in") {
+		t.Errorf("a site of members: %v", err)
+	}
+}
+
 func TestCrawlStops(t *testing.T) {
 	w := newWebsite(t, map[string]http.HandlerFunc{"/": say("<p>first", "/hang"), "/robots.txt": http.NotFound,
 		"/hang": func(rw http.ResponseWriter, r *http.Request) { <-r.Context().Done() }})

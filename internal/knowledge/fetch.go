@@ -49,6 +49,10 @@ func (r *crawl) fetch(ctx context.Context, link string) (*fetched, error) {
 			return nil, err
 		}
 		switch code := resp.StatusCode; {
+		case resp.Header.Get("Cf-Mitigated") == "challenge":
+			return nil, reason(document.IsChallenge)
+		case code == http.StatusUnauthorized:
+			return nil, reason(document.IsSignIn)
 		case code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable:
 			wait := retryAfter(resp.Header, tries)
 			if tries++; tries > retries || wait > maxPause {

@@ -230,7 +230,7 @@ func (p *processing) process(ctx context.Context) error {
 	if err := search.Settle(ctx, p.DB); err != nil {
 		return err
 	}
-	p.doc.Progress = p.progress()
+	p.doc.Progress, p.doc.Warnings = p.progress(), text.Warnings
 	return p.finish(ctx, "")
 }
 

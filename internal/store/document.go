@@ -91,7 +91,7 @@ func (tx *Tx) CreateDocument(ctx context.Context, userID, knowledgebaseID int64,
 	}
 	d.ID, d.KnowledgebaseID, d.Status, d.Run, d.CreatedAt = 0, knowledgebaseID, parley.KnowledgeProcessing, 1,
 		parley.Now()
-	d.UpdatedAt = d.CreatedAt
+	d.UpdatedAt, d.Warnings = d.CreatedAt, []string{}
 	_, err := tx.q.NewInsert().Model(d).Exec(ctx)
 	d.Complete()
 	return tx.note(userID, parley.AuditCreated, parley.AuditDocument, d.ID, d, err)
@@ -111,7 +111,7 @@ func (tx *Tx) SaveDocument(ctx context.Context, userID int64, d *parley.Document
 func (tx *Tx) AgainDocument(ctx context.Context, userID int64, d *parley.Document) (bool, error) {
 	d.UpdatedAt = parley.Now()
 	var run []int64
-	err := tx.q.NewRaw(`UPDATE documents SET status = ?, error = NULL, progress_done = 0, progress_total = 0, run = run + 1, lease_until = 0, updated_at = ?
+	err := tx.q.NewRaw(`UPDATE documents SET status = ?, error = NULL, warnings = '[]', progress_done = 0, progress_total = 0, run = run + 1, lease_until = 0, updated_at = ?
 		WHERE id = ? AND status <> ? AND deleted_at = 0 AND knowledgebase_id IN (SELECT id FROM knowledgebases WHERE user_id = ?) RETURNING run`,
 		parley.KnowledgeProcessing, d.UpdatedAt, d.ID, parley.KnowledgeProcessing, userID).Scan(ctx, &run)
 	if err != nil || len(run) == 0 {
@@ -120,7 +120,7 @@ func (tx *Tx) AgainDocument(ctx context.Context, userID int64, d *parley.Documen
 	if err := tx.Meter(ctx, userID, parley.Now(), "document_readings"); err != nil {
 		return false, err
 	}
-	d.Status, d.Error, d.Progress, d.Run = parley.KnowledgeProcessing, nil, parley.Progress{}, run[0]
+	d.Status, d.Error, d.Warnings, d.Progress, d.Run = parley.KnowledgeProcessing, nil, []string{}, parley.Progress{}, run[0]
 	d.Complete()
 	return true, tx.changed(userID, parley.AuditDocument, d.ID, d.Name, nil, "status")
 }
@@ -258,8 +258,11 @@ func (tx *Tx) FinishDocument(ctx context.Context, d *parley.Document, failure st
 		return false, err
 	}
 	d.UpdatedAt = parley.Now()
-	columns := []string{"status", "error", "updated_at"}
+	columns := []string{"status", "error", "warnings", "updated_at"}
 	d.Status, d.Error = parley.KnowledgeFailed, &failure
+	if d.Warnings == nil || failure != "" {
+		d.Warnings = []string{}
+	}
 	if failure == "" {
 		d.Status, d.Error, d.Live = parley.KnowledgeActive, nil, d.Run
 		columns = append(columns, "live", "hash", "embedder", "chunks_count", "progress_done", "progress_total")

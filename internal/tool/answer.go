@@ -11,25 +11,27 @@ import (
 
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/htmlindex"
+
+	"parley/internal/charset"
 )
 
-// text is an answer's body as valid UTF-8 of at most MaxAnswer bytes, and whether there is more of it. If the body is
-// no text, it says just that.
-func text(raw []byte, more bool, h http.Header) (string, bool) {
+// text is an answer's body as valid UTF-8 of at most MaxAnswer bytes, what is to be said of its characters, and whether there is
+// more of it. If the body is no text, it says just that.
+func text(raw []byte, more bool, h http.Header) (body, note string, longer bool) {
 	if more {
 		raw = raw[:whole(raw)]
 	}
 	media, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
-	s := decode(raw, h.Get("Content-Type"))
+	s, note := decode(raw, h.Get("Content-Type"))
 	encoding := h.Get("Content-Encoding") // one that was not asked for: what was is decoded already
 	if encoding != "" && !strings.EqualFold(encoding, "identity") || !looksLikeText(s) {
 		if len(raw) == 0 {
-			return "", false
+			return "", "", false
 		}
-		return binary(raw, more, media), false
+		return binary(raw, more, media), "", false
 	}
 	short := cut(s, MaxAnswer)
-	return short, more || len(short) < len(s)
+	return short, note, more || len(short) < len(s)
 }
 
 // looksLikeText goes by the content: what an answer calls itself is often wrong.
@@ -55,23 +57,30 @@ func binary(raw []byte, more bool, media string) string {
 // Where a document says itself how it is encoded.
 var declares = regexp.MustCompile(`(?i)^\s*<\?xml[^>]{0,100}encoding=["']([\w.:-]+)["']|<meta[^>]{0,200}charset=["']?([\w.:-]+)`)
 
-// decode is a text as valid UTF-8: by its byte order mark, by the character set that its type or the text itself
-// declares, and otherwise, if it can't be UTF-8, as Windows-1252, which holds Latin-1.
-func decode(raw []byte, contentType string) string {
+// What the model is told of characters that may not be what was written.
+const (
+	damagedNote = "Some characters of the tool's answer can't be read; each is shown as \uFFFD."
+	unsureNote  = "The tool's answer does not say its character set: its letters beyond ASCII may be wrong."
+)
+
+// decode is a text as valid UTF-8, and what is to be said of it: by its byte order mark, by the character set that its type or the
+// text itself declares, and otherwise, if it can't be UTF-8, by what it would say in each set; Windows-1252, which holds Latin-1,
+// where that tells nothing.
+func decode(raw []byte, contentType string) (text, note string) {
 	_, params, _ := mime.ParseMediaType(contentType)
-	charset := params["charset"]
-	if charset == "" {
+	declared := params["charset"]
+	if declared == "" {
 		if m := declares.FindSubmatch(raw[:min(len(raw), 1024)]); m != nil {
-			charset = string(m[1]) + string(m[2])
+			declared = string(m[1]) + string(m[2])
 		}
 	}
 	switch {
 	case bytes.HasPrefix(raw, []byte("\xff\xfe")):
-		charset = "utf-16le"
+		declared = "utf-16le"
 	case bytes.HasPrefix(raw, []byte("\xfe\xff")):
-		charset = "utf-16be"
+		declared = "utf-16be"
 	}
-	enc, err := htmlindex.Get(charset)
+	enc, err := htmlindex.Get(declared)
 	name := "utf-8"
 	if err == nil {
 		name, _ = htmlindex.Name(enc)
@@ -79,27 +88,42 @@ func decode(raw []byte, contentType string) string {
 	switch { // the names of these two are often given without a look at the text
 	case (name == "utf-8" || name == "windows-1252") && utf8.Valid(raw):
 		enc = nil
-	case name == "utf-8" && foreign(raw):
-		enc = charmap.Windows1252
+	case name == "utf-8":
+		broken, runes := foreign(raw)
+		switch g := charset.Detect(raw); {
+		case broken <= runes: // UTF-8 with a flaw
+		case g.Sure:
+			enc = g.Encoding
+		case runes == 0:
+			enc, note = charmap.Windows1252, unsureNote
+		}
 	}
 	if enc != nil {
 		if b, err := enc.NewDecoder().Bytes(raw); err == nil {
 			raw = b
 		}
 	}
-	return strings.ToValidUTF8(strings.TrimPrefix(string(raw), "\ufeff"), "\uFFFD")
+	text = strings.ToValidUTF8(strings.TrimPrefix(string(raw), "\ufeff"), "\uFFFD")
+	if strings.ContainsRune(text, utf8.RuneError) {
+		note = damagedNote
+	}
+	return text, note
 }
 
-// foreign reports whether a text that is not valid UTF-8 was never meant to be: no rune of it has more than one byte.
-func foreign(raw []byte) bool {
+// foreign counts the bytes of a text that can't be UTF-8, and the runes of more than one byte that are. In other sets some bytes
+// look like a rune by chance.
+func foreign(raw []byte) (broken, runes int) {
 	for len(raw) > 0 {
-		_, n := utf8.DecodeRune(raw)
-		if n > 1 {
-			return false
+		r, n := utf8.DecodeRune(raw)
+		switch {
+		case n > 1:
+			runes++
+		case r == utf8.RuneError:
+			broken++
 		}
 		raw = raw[n:]
 	}
-	return true
+	return broken, runes
 }
 
 // whole is the length of b without a rune that was cut off at its end.

@@ -47,6 +47,7 @@ type Result struct {
 
 	told string // what the model is told in place of the body; "" for the body itself
 	note string // what it is told of that
+	text string // what it is told of characters that may not be what was written
 }
 
 // Text is what the model is told: valid UTF-8 of at most MaxAnswer bytes.
@@ -61,8 +62,10 @@ func (r Result) Text() string {
 		notes = append(notes, fmt.Sprintf("The tool succeeded with HTTP status %s and an empty answer.",
 			status(r.Status)))
 	}
-	if r.note != "" {
-		notes = append(notes, r.note)
+	for _, note := range []string{r.note, r.text} {
+		if note != "" {
+			notes = append(notes, note)
+		}
 	}
 	body := cmp.Or(r.told, r.Body)
 	if r.note == emptyPage {
@@ -170,12 +173,13 @@ func (r *Runner) exchange(req *http.Request) (Result, error) {
 		return Result{}, err
 	}
 	result := Result{Status: resp.StatusCode}
-	result.Body, result.Truncated = text(raw, more, resp.Header)
+	result.Body, result.text, result.Truncated = text(raw, more, resp.Header)
 	kind := resp.Header.Get("Content-Type")
 	if more && resp.Header.Get("Content-Encoding") == "" {
 		whole := io.MultiReader(&read, io.LimitReader(resp.Body, longestRead))
 		if short, ok := excerptJSON(whole, excerptSize); ok {
-			result.told, result.note = decode([]byte(short), kind), shortNote
+			result.told, result.text = decode([]byte(short), kind)
+			result.note = shortNote
 		}
 	}
 	if result.note == "" && isPage(result.Body, kind) {

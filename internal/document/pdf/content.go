@@ -36,6 +36,7 @@ type painter struct {
 	out    []mark
 	ops    int
 	images int
+	lost   int // characters without a text
 	state
 	saved  []state
 	text   matrix // Tm
@@ -269,6 +270,8 @@ func (p *painter) show(s string) {
 		text := c.text
 		if n := len(p.actual); n > 0 && p.actual[n-1] != nil {
 			text, *p.actual[n-1] = *p.actual[n-1], ""
+		} else if text == "" && c.width > 0 {
+			p.lost++
 		}
 		p.out = append(p.out, newMark(m, c.width, text))
 		if p.font.vertical {

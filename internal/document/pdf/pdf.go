@@ -24,6 +24,7 @@ var (
 type Document struct {
 	Title  string   // as the file's own properties have it
 	Pages  []string // lines end with \n, paragraphs with an empty line
+	Lost   []int    // for each page: characters whose fonts don't say what they are
 	Images int      // pictures shown on the pages
 }
 
@@ -52,7 +53,7 @@ func Read(b []byte, pages int) (*Document, error) {
 		if f.inflated > maxInflated {
 			return nil, errTooMuch
 		}
-		doc.Pages = append(doc.Pages, layout(p.out))
+		doc.Pages, doc.Lost = append(doc.Pages, layout(p.out)), append(doc.Lost, p.lost)
 		doc.Images += p.images
 	}
 	return doc, nil
