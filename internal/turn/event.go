@@ -95,6 +95,7 @@ type Action struct {
 	Machine bool
 	Who     Answerer
 	Said    []Said // where a text may still be found: what Text consists of
+	Heard   []int  // the utterances that Text consists of
 	Digits  string // the number that Text tells, where one was asked for
 	Reason  parley.EndedReason
 }
@@ -107,10 +108,11 @@ const (
 	OpenEar  ActionKind = iota // let the ear hear utterance N, from a little before
 	CloseEar                   // the utterance is over
 	Partial                    // what the customer is saying has changed: Text
-	Note                       // what the customer said stands in the transcript, unanswered: Text, From, Said
+	Note                       // what the customer said stands in the transcript, unanswered: Text, From, Said, Heard
 	Forget                     // utterance N was none
 
-	// begin a Reply by thinking: Purpose, Text, From and Last (of what is answered, or of the silence that is broken), Early, Said, Digits
+	// begin a Reply by thinking: Purpose, Text, From and Last (of what is answered, or of the silence that is broken), Early, Said, Heard,
+	// Digits
 	Think
 	Commit // the turn that an early Reply answers has ended
 	GiveUp // end the thinking of Reply

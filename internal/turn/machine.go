@@ -349,7 +349,7 @@ func (m *Machine) end(reason parley.EndedReason) {
 // note puts speech that is not going to be answered into the transcript.
 func (m *Machine) note() {
 	if text := said(m.turn); text != "" || m.manner.Sound && len(m.turn) > 0 {
-		m.act(Action{Kind: Note, Text: text, From: m.turn[0].from, Said: m.said(m.turn)})
+		m.act(Action{Kind: Note, Text: text, From: m.turn[0].from, Said: m.said(m.turn), Heard: heard(m.turn)})
 	}
 	m.turn = nil
 }

@@ -1,6 +1,7 @@
 package voice
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -33,6 +34,8 @@ type ear struct {
 type phrase struct {
 	from time.Duration
 	mode parley.LegMode // when it began
+
+	language string // in which it was said, once that is known
 }
 
 const (
@@ -80,6 +83,7 @@ func (g *Guest) listen(mode parley.LegMode) error {
 		for t := range e.Transcripts() {
 			p, ok := e.phrase(t.Utterance)
 			if text := parley.CleanText(t.Text); ok && t.Final && text != "" && p.mode != parley.LegListen {
+				p.language = cmp.Or(t.Language, who.Language)
 				r.inbox.post(func() { r.said(g, p, text) })
 			}
 		}
@@ -94,7 +98,7 @@ func (e *ear) hear(f audio.Frame, mode parley.LegMode) {
 		e.speaking, e.overrule, e.voiced = true, mode == parley.LegTalk, 0
 		e.mu.Lock()
 		if len(e.phrases) < maxPhrases {
-			e.phrases = append(e.phrases, phrase{e.r.clock.now(), mode})
+			e.phrases = append(e.phrases, phrase{from: e.r.clock.now(), mode: mode})
 		}
 		e.mu.Unlock()
 		if !e.Continuous() {

@@ -62,6 +62,7 @@ import (
 //	model asked N, tool NAME ran N, dialled KEYS, answered by WHO, verdicts "KIND…", error "…", failure "…" (as its owner is told; "none"), latency first_packet_ms N (of the last reply)
 //	detector asked "…" in CODE after "…"    what it was asked last: a text, in a language, after what the assistant has said
 //	eager replies N used N                  how many were begun before the turn's end, and used
+//	turns in CODE CODE…                     the languages of the turns of the transcript
 //	ahead "hit miss …"                      what became of that, as the turns of the transcript show it
 func Play(t *testing.T, path string) { PlayIn(t, path, "pipeline") }
 
