@@ -98,7 +98,7 @@ func (m *Machine) shut() {
 func (m *Machine) heard(e Event) {
 	i := slices.IndexFunc(m.turn, func(s segment) bool { return !s.keypad && s.n == e.N })
 	text := strings.Join(strings.Fields(e.Text), " ")
-	if i >= 0 && m.phantom(&m.turn[i], text) {
+	if i >= 0 && m.phantom(&m.turn[i], text, e.NoSpeech) {
 		text = ""
 	}
 	m.amd.words(e.N, text, m.manner.Language)

@@ -10,6 +10,7 @@ import (
 	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/lang"
 	"parley/internal/turn"
 )
 
@@ -82,13 +83,21 @@ func (g *Guest) listen(mode parley.LegMode) error {
 		defer g.ear.CompareAndSwap(e, nil) // of one that is lost, the next change of mode opens another
 		for t := range e.Transcripts() {
 			p, ok := e.phrase(t.Utterance)
-			if text := parley.CleanText(t.Text); ok && t.Final && text != "" && p.mode != parley.LegListen {
+			if text := spoken(t, who.Language); ok && t.Final && text != "" && p.mode != parley.LegListen {
 				p.language = cmp.Or(t.Language, who.Language)
 				r.inbox.post(func() { r.said(g, p, text) })
 			}
 		}
 	})
 	return nil
+}
+
+// spoken is the text of a transcript, "" where it stands for no speech.
+func spoken(t ai.Transcript, language string) string {
+	if lang.Unspoken(t.Text, language, t.NoSpeech) {
+		return ""
+	}
+	return parley.CleanText(t.Text)
 }
 
 // hear takes a frame.

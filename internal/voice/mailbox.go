@@ -262,7 +262,7 @@ func (m *message) crashed(err error) {
 func (m *message) understood(t ai.Transcript) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	text := strings.Join(strings.Fields(parley.CleanText(t.Text)), " ")
+	text := strings.Join(strings.Fields(spoken(t, m.Language)), " ")
 	if t.Utterance >= len(m.sayings) || t.Utterance < 0 || text == "" && !t.Final {
 		return
 	}

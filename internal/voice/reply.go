@@ -180,7 +180,8 @@ func (r *run) understood(base int, t ai.Transcript) {
 	if t.Final || finds && t.Text != "" {
 		r.final = r.clock.now()
 	}
-	e := turn.Event{Kind: turn.Text, N: base + t.Utterance, Text: t.Text, Final: t.Final, Failed: t.Err != nil}
+	e := turn.Event{Kind: turn.Text, N: base + t.Utterance, Text: t.Text, Final: t.Final, Failed: t.Err != nil,
+		NoSpeech: t.NoSpeech}
 	if t.Final || !finds {
 		r.step(e)
 		e.Text = ""

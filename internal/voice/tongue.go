@@ -158,7 +158,6 @@ func (d *realtime) speaks(next Persona) {
 // tongue is the language of an utterance.
 type tongue struct {
 	language string // ISO 639-1; "" where nobody knows
-	told     bool   // by the ear
 	size     int    // of the text
 }
 
@@ -168,13 +167,11 @@ func (b *book) spoken(n int, by *cast, t ai.Transcript) {
 	if t.Text == "" || t.Err != nil || by == nil {
 		return
 	}
-	in := tongue{t.Language, t.Language != "", len(t.Text)}
-	if all := by.languages(); !in.told {
-		if was := b.tongues[n]; was.told {
-			in.language, in.told = was.language, true
-		} else if in.language = by.Language; len(all) > 1 {
-			in.language = lang.Which(t.Text, all)
-		}
+	in := tongue{t.Language, len(t.Text)}
+	if all := by.languages(); in.language == "" && len(all) > 1 {
+		in.language = lang.Which(t.Text, all)
+	} else if in.language == "" {
+		in.language = by.Language
 	}
 	if b.tongues == nil {
 		b.tongues = map[int]tongue{}

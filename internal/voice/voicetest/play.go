@@ -43,7 +43,8 @@ import (
 //	mind connects after T, mind lives T, mind drops|refuses N, mind pauses T       of a model that hears for itself
 //	transfer works|fails [after T], hand ID initial "…", hand ID fails
 //
-//	customer says "…" for T [in CODE] [like humming|words|ending|more] [N dB fainter]   in: the ear tells the language; like: the detector tells by the sound
+//	customer says "…" for T [in CODE] [doubted P] [like humming|words|ending|more] [N dB fainter]   in: the ear tells the language; doubted:
+//	                                        it tells how likely nobody spoke; like: the detector tells by the sound
 //	customer coughs|beeps|faxes|plays for T (plays: music), customer presses KEYS [every T], customer holds for T, customer hangs up
 //	meanwhile customer|somebody …           the same, without waiting until it is said
 //	hang up REASON                          from outside
