@@ -1,7 +1,6 @@
 package call_test
 
 import (
-	"context"
 	"maps"
 	"strings"
 	"testing"
@@ -9,7 +8,6 @@ import (
 
 	"parley"
 	"parley/internal/ai/aitest"
-	"parley/internal/store"
 	"parley/internal/voice"
 )
 
@@ -63,19 +61,6 @@ func TestValuesOfACall(t *testing.T) {
 		if why := c.VariablesNotes["people"]; len(c.Variables) != 6 || len(c.VariablesNotes) != 6 || c.Variables["people"] != nil ||
 			!strings.HasPrefix(why, "The conversation could not be read. The model failed: its provider refuses") || strings.Contains(why, "secret") {
 			t.Errorf("of a call that was not read: %v, %q", c.Variables, why)
-		}
-
-		c = n.start()
-		leg = h.answered()
-		leg.says(h, parley.SpeakerCustomer, "A table, please.")
-		h.write(func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.SQL().NewRaw("UPDATE assistants SET llm_model_id = 999999999 WHERE id = ?", h.a.ID).Exec(ctx)
-			return err
-		})
-		leg.hangUp(parley.CustomerHangup)
-		c = h.reported(c.ID)
-		if why := c.VariablesNotes["people"]; len(c.Variables) != 6 || !strings.HasSuffix(why, "The assistant's model is no longer there: choose another.") {
-			t.Errorf("of a call whose model is gone: %v, %q", c.Variables, why)
 		}
 	})
 }
