@@ -28,7 +28,7 @@ func TestPhantom(t *testing.T) {
 		{"cs", "Děkuji.", false, true}, {"da", "Tak.", false, true}, {"sv", "Tack.", false, true}, {"no", "Takk.", false, true},
 		{"el", "Υπότιτλοι AUTHORWAVE", true, false}, {"el", "Ευχαριστώ.", false, true}, {"el", "Ευχαριστώ, θέλω ένα τραπέζι.", false, false},
 		{"et", "Aitäh vaatamast!", true, false}, {"et", "Aitäh.", false, true}, {"et", "Aitäh, soovin lauda.", false, false},
-		{"fa", "ممنون که تماشا کردید", true, false}, {"fa", "ممنون", false, true}, {"fa", "ممنون، یک میز می‌خواهم", false, false},
+		{"fa", "ممنون که تماشا کردید", true, false}, {"fa", "ممنون", false, true}, {"fa", "ممنون، یک میز می\u200cخواهم", false, false},
 		{"fi", "Kiitos katsomisesta!", true, false}, {"fi", "Kiitos.", false, true}, {"fi", "Kiitos, haluaisin pöydän.", false, false},
 		{"he", "תודה רבה שצפיתם", true, false}, {"he", "תודה", false, true}, {"he", "תודה, אני רוצה שולחן", false, false},
 		{"hi", "धन्यवाद", false, true}, {"ar", "شكرا", false, true}, {"tr", "Teşekkürler.", false, true}, {"uk", "Дякую.", false, true},
