@@ -116,7 +116,7 @@ func TestChatAcrossAnOutage(t *testing.T) {
 	for _, engine := range storetest.Engines() {
 		t.Run(engine, func(t *testing.T) {
 			o := storetest.Options(t, engine, rules)
-			fail, mend := func(*harness) {}, func(*harness) {}
+			var fail, mend func(*harness)
 			want, readable := "The server can't reach its database. Try again in a few seconds.", false
 			if engine == "sqlite" {
 				fail, mend = (*harness).fillDisk, func(h *harness) { h.pages(1 << 30) }
