@@ -144,10 +144,12 @@ type Call struct {
 	// given at the start, or by the inbound webhook
 	InputVariables map[string]string `bun:"type:json" json:"input_variables"`
 	// those of InputVariables that the visitor wrote; a live call's alone
-	VisitorNames  []string       `bun:"-" json:"-"`
-	Variables     map[string]any `bun:"type:json" json:"variables"` // found out from it, by post_call_schema
-	Turns         []CallTurn     `bun:"type:json" json:"turns"`
-	FunctionCalls []CallTool     `bun:"type:json" json:"function_calls"`
+	VisitorNames []string       `bun:"-" json:"-"`
+	Variables    map[string]any `bun:"type:json" json:"variables"` // found out from it, by post_call_schema
+	// of the values that are null
+	VariablesNotes map[string]string `bun:"type:json" json:"variables_notes,omitempty" doc:"Of each value that is null in variables, why; absent where none is."`
+	Turns          []CallTurn        `bun:"type:json" json:"turns"`
+	FunctionCalls  []CallTool        `bun:"type:json" json:"function_calls"`
 	// what was used of each vendor, known at the end
 	VendorUses []VendorUse `bun:"type:json" json:"vendor_uses,omitempty" doc:"What the call used of each provider; informational."`
 	// who stood in for whom, in order
@@ -362,6 +364,7 @@ type CallTurn struct {
 	Text        string   `json:"text"`
 	Whispered   bool     `json:"whispered,omitempty" doc:"By a supervisor, heard only by the assistant."`
 	StartedAtMS int64    `json:"started_at_ms" doc:"Milliseconds since the answer."`
+	Language    string   `json:"language,omitempty" doc:"In which it was said (ISO 639-1): as the recognizer told, or was asked to hear; absent where nobody knows."`
 	Interrupted bool     `json:"interrupted" doc:"The other side interrupted; the text ends where the sound did."`
 	Latency     *Latency `json:"latency,omitempty" doc:"For replies."`
 }
@@ -406,4 +409,21 @@ func CallTranscript(turns []CallTurn) string {
 		b.WriteString(strings.Join(strings.Fields(t.Text), " "))
 	}
 	return b.String()
+}
+
+// TurnLanguages are the languages of the lines of CallTranscript, in their order ("en, en, es"); "-" stands for one that
+// nobody knows, and "" for all of them.
+func TurnLanguages(turns []CallTurn) string {
+	var list []string
+	known := false
+	for _, t := range turns {
+		if !t.Whispered {
+			list = append(list, cmp.Or(t.Language, "-"))
+			known = known || t.Language != ""
+		}
+	}
+	if !known {
+		return ""
+	}
+	return strings.Join(list, ", ")
 }

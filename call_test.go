@@ -107,3 +107,14 @@ func TestCallTranscript(t *testing.T) {
 		t.Error("of nothing something")
 	}
 }
+
+func TestTurnLanguages(t *testing.T) {
+	turns := []parley.CallTurn{{Speaker: parley.SpeakerAssistant, Text: "Hello.", Language: "en"}, {Text: "okay"},
+		{Speaker: parley.SpeakerSupervisor, Text: "Be nice.", Language: "en", Whispered: true}, {Text: "Hola.", Language: "es"}}
+	if got := parley.TurnLanguages(turns); got != "en, -, es" {
+		t.Errorf("got %q", got)
+	}
+	if got := parley.TurnLanguages(turns[1:2]); got != "" {
+		t.Errorf("of turns of which nobody knows: %q", got)
+	}
+}

@@ -33,13 +33,14 @@ type Conversation struct {
 	Draft     bool              `json:"-"` // it is held with the assistant's draft while there is one
 	Variables map[string]string `bun:"type:json" json:"-"`
 	// those of Variables that the visitor or customer wrote, with spaces between; see GivenBy
-	VisitorNames       string         `json:"-"`
-	ExternalIdentifier *string        `json:"-"` // what the channel calls the customer
-	CustomerPhone      *string        `json:"-"`
-	MessageCount       int            `json:"message_count"` // of both sides
-	TotalCost          Money          `json:"total_cost"`
-	AIEnabled          bool           `bun:"ai_enabled" json:"ai_enabled"`
-	Extracted          map[string]any `bun:"type:json,nullzero" json:"-"` // by post_call_schema, once ended
+	VisitorNames       string            `json:"-"`
+	ExternalIdentifier *string           `json:"-"` // what the channel calls the customer
+	CustomerPhone      *string           `json:"-"`
+	MessageCount       int               `json:"message_count"` // of both sides
+	TotalCost          Money             `json:"total_cost"`
+	AIEnabled          bool              `bun:"ai_enabled" json:"ai_enabled"`
+	Extracted          map[string]any    `bun:"type:json,nullzero" json:"-"` // by post_call_schema, once ended
+	ExtractedNotes     map[string]string `bun:"type:json,nullzero" json:"-"` // of those that are null, why
 	// what its replies used of vendors, and which vendor stood in for which
 	VendorUses     []VendorUse    `bun:"type:json,nullzero" json:"-"`
 	VendorSwitches []VendorSwitch `bun:"type:json,nullzero" json:"-"`
@@ -148,6 +149,7 @@ type Message struct {
 	Author         string         `json:"author"`
 	AuthorName     string         `json:"author_name,omitempty" doc:"Which person of the account wrote it, by the name they had then."`
 	Content        string         `json:"content"`
+	Language       string         `json:"language,omitempty" doc:"In which it is written (ISO 639-1), as its words look; absent where that is not clear."`
 	FunctionCalls  []FunctionCall `bun:"type:json,nullzero" json:"function_calls,omitempty"`
 	// what knowledge the reply was given
 	Sources []MessageSource `bun:"type:json,nullzero" json:"sources,omitempty"`

@@ -152,21 +152,23 @@ func (a *Assistant) named() EventAssistant { return EventAssistant{a.ID, a.UUID,
 
 // ConversationEnded is the payload of conversation.ended.
 type ConversationEnded struct {
-	Event               EventKind         `json:"event"`
-	Version             int               `json:"version"`
-	Test                bool              `json:"test,omitempty"` // made up, for POST …/webhook-test
-	ConversationID      string            `json:"conversation_id"`
-	AssistantID         string            `json:"assistant_id"` // UUID, as conversations name their assistant
-	AssistantName       string            `json:"assistant_name"`
-	Assistant           EventAssistant    `json:"assistant"`
-	Type                ConversationType  `json:"type"`
-	Status              string            `json:"status"` // ended
-	MessageCount        int               `json:"message_count"`
-	ExtractedVariables  map[string]any    `json:"extracted_variables"`
-	InputVariables      map[string]string `json:"input_variables"`
-	Transcript          []TranscriptLine  `json:"transcript"`
-	FormattedTranscript string            `json:"formatted_transcript"` // a line per message: "AI: …", "Customer: …"
-	CustomerPhone       *string           `json:"customer_phone"`
+	Event              EventKind        `json:"event"`
+	Version            int              `json:"version"`
+	Test               bool             `json:"test,omitempty"` // made up, for POST …/webhook-test
+	ConversationID     string           `json:"conversation_id"`
+	AssistantID        string           `json:"assistant_id"` // UUID, as conversations name their assistant
+	AssistantName      string           `json:"assistant_name"`
+	Assistant          EventAssistant   `json:"assistant"`
+	Type               ConversationType `json:"type"`
+	Status             string           `json:"status"` // ended
+	MessageCount       int              `json:"message_count"`
+	ExtractedVariables map[string]any   `json:"extracted_variables"`
+	// of the values that are null, why
+	ExtractedVariablesNotes map[string]string `json:"extracted_variables_notes,omitempty"`
+	InputVariables          map[string]string `json:"input_variables"`
+	Transcript              []TranscriptLine  `json:"transcript"`
+	FormattedTranscript     string            `json:"formatted_transcript"` // a line per message: "AI: …", "Customer: …"
+	CustomerPhone           *string           `json:"customer_phone"`
 	// what the channel or the variable customer_name calls them
 	CustomerName *string `json:"customer_name"`
 	// the number that the customer wrote to, where the channel has one
@@ -179,6 +181,7 @@ type ConversationEnded struct {
 type TranscriptLine struct {
 	Role      string `json:"role"`
 	Content   string `json:"content"`
+	Language  string `json:"language,omitempty"` // as its words look
 	Timestamp Time   `json:"timestamp"`
 }
 
@@ -205,35 +208,37 @@ func (e ConversationEnded) Delivery(a *Assistant) *Delivery {
 
 // CallEnded is the payload of call.completed and call.inbound.completed.
 type CallEnded struct {
-	Event               EventKind         `json:"event"`
-	Version             int               `json:"version"`
-	AssistantID         int64             `json:"assistant_id"`
-	Assistant           EventAssistant    `json:"assistant"`
-	Test                bool              `json:"test,omitempty"` // made up, for POST …/webhook-test
-	ID                  int64             `json:"id"`
-	Type                CallType          `json:"type"`
-	Status              CallStatus        `json:"status"`
-	CustomerPhone       *string           `json:"customer_phone"`
-	AssistantPhone      *string           `json:"assistant_phone"`
-	Duration            int64             `json:"duration"` // seconds
-	ExtractedVariables  map[string]any    `json:"extracted_variables"`
-	InputVariables      map[string]string `json:"input_variables"`
-	Transcript          string            `json:"transcript"` // a line per turn: "AI: …", "Customer: …"
-	FormattedTranscript string            `json:"formatted_transcript"`
-	Turns               []CallTurn        `json:"turns"`
-	Evaluation          map[string]any    `json:"evaluation"`
-	AnsweredBy          AnsweredBy        `json:"answered_by"`
-	TakenBy             CallTaker         `json:"taken_by"`
-	EndedReason         EndedReason       `json:"ended_reason"`
-	EndedDetail         *string           `json:"ended_detail"` // what failed, where something did
-	CarrierCost         Money             `json:"carrier_cost"`
-	TotalCost           Money             `json:"total_cost"`
-	Legs                []CallLeg         `json:"legs"` // who else was called into it
-	RecordingURL        string            `json:"recording_url,omitempty"`
-	CreatedAt           Time              `json:"created_at"`
-	FinishedAt          Time              `json:"finished_at"`
-	Lead                *EventLead        `json:"lead,omitempty"`
-	Campaign            *EventCampaign    `json:"campaign,omitempty"`
+	Event              EventKind      `json:"event"`
+	Version            int            `json:"version"`
+	AssistantID        int64          `json:"assistant_id"`
+	Assistant          EventAssistant `json:"assistant"`
+	Test               bool           `json:"test,omitempty"` // made up, for POST …/webhook-test
+	ID                 int64          `json:"id"`
+	Type               CallType       `json:"type"`
+	Status             CallStatus     `json:"status"`
+	CustomerPhone      *string        `json:"customer_phone"`
+	AssistantPhone     *string        `json:"assistant_phone"`
+	Duration           int64          `json:"duration"` // seconds
+	ExtractedVariables map[string]any `json:"extracted_variables"`
+	// of the values that are null, why
+	ExtractedVariablesNotes map[string]string `json:"extracted_variables_notes,omitempty"`
+	InputVariables          map[string]string `json:"input_variables"`
+	Transcript              string            `json:"transcript"` // a line per turn: "AI: …", "Customer: …"
+	FormattedTranscript     string            `json:"formatted_transcript"`
+	Turns                   []CallTurn        `json:"turns"`
+	Evaluation              map[string]any    `json:"evaluation"`
+	AnsweredBy              AnsweredBy        `json:"answered_by"`
+	TakenBy                 CallTaker         `json:"taken_by"`
+	EndedReason             EndedReason       `json:"ended_reason"`
+	EndedDetail             *string           `json:"ended_detail"` // what failed, where something did
+	CarrierCost             Money             `json:"carrier_cost"`
+	TotalCost               Money             `json:"total_cost"`
+	Legs                    []CallLeg         `json:"legs"` // who else was called into it
+	RecordingURL            string            `json:"recording_url,omitempty"`
+	CreatedAt               Time              `json:"created_at"`
+	FinishedAt              Time              `json:"finished_at"`
+	Lead                    *EventLead        `json:"lead,omitempty"`
+	Campaign                *EventCampaign    `json:"campaign,omitempty"`
 }
 
 // EventLead and EventCampaign are what a call was made for.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"parley"
@@ -21,20 +20,34 @@ What is asked for:
 const maxTranscript = 48_000
 
 // Extract reads a finished conversation ("AI: ..." and "Customer: ...", a line each) and finds what items ask for.
-// Every item has a value in the map: a string, a float64, a bool, or nil if the conversation doesn't say or the model's
-// answer can't be read as that type. If the transcript is too long, only its end is read.
-func Extract(ctx context.Context, m ai.Model, items []parley.ExtractedItem, transcript string) (map[string]any,
+// Every item has a value: a string, a float64, a bool, or nil if the conversation doesn't say or the model's answer can't
+// be read as that type. If the transcript is too long, only its end is read.
+func Extract(ctx context.Context, m ai.Model, items []parley.ExtractedItem, transcript string) (parley.Findings,
 	ai.Usage, error) {
-	values := make(map[string]any, len(items))
 	if len(items) == 0 {
-		return values, ai.Usage{}, nil
+		return parley.Findings{}, ai.Usage{}, nil
 	}
+	answer, usage, err := extract(ctx, m, items, transcript)
+	if err != nil {
+		return parley.Unread(items, err), usage, fmt.Errorf("extract: %w", err)
+	}
+	found := parley.Findings{Values: make(map[string]any, len(items)), Notes: map[string]string{}}
+	for i := range items {
+		name, why := items[i].Name, ""
+		if found.Values[name], why = valueOf(&items[i], answer[name]); found.Values[name] == nil {
+			found.Notes[name] = why
+		}
+	}
+	return found, usage, nil
+}
+
+// extract is the object that a model answers for items.
+func extract(ctx context.Context, m ai.Model, items []parley.ExtractedItem, transcript string) (map[string]any, ai.Usage, error) {
 	var prompt strings.Builder
 	prompt.WriteString(extractPrompt)
 	properties := make(map[string]any, len(items))
 	required := make([]string, 0, len(items))
 	for _, it := range items {
-		values[it.Name] = nil
 		fmt.Fprintf(&prompt, "- %s (%s): %s\n", it.Name, jsonType(it.Type), it.Description)
 		properties[it.Name] = map[string]any{"type": []string{jsonType(it.Type), "null"}, "description": it.Description}
 		required = append(required, it.Name)
@@ -42,26 +55,20 @@ func Extract(ctx context.Context, m ai.Model, items []parley.ExtractedItem, tran
 	schema, err := json.Marshal(map[string]any{"type": "object", "properties": properties, "required": required,
 		"additionalProperties": false})
 	if err != nil {
-		return values, ai.Usage{}, fmt.Errorf("extract: %w", ai.TheModel.Of(err))
+		return nil, ai.Usage{}, ai.TheModel.Of(err)
 	}
 	zero := 0.0
 	got, err := read(ctx, m, transcript, ai.Request{System: prompt.String(), Temperature: &zero,
 		Schema: &ai.Schema{Name: "extraction", JSON: schema}})
 	if err != nil {
-		return values, got.Usage, fmt.Errorf("extract: %w", err)
+		return nil, got.Usage, ai.TheModel.Of(err)
 	}
 	found, ok := firstObject(got.Text)
 	if !ok {
-		return values, got.Usage, fmt.Errorf("extract: %w",
-			&ai.Error{Kind: ai.Malformed, Err: fmt.Errorf("no JSON object in %.200q", got.Text)})
+		return nil, got.Usage, &ai.Error{Part: ai.TheModel, Kind: ai.Malformed,
+			Err: fmt.Errorf("no JSON object in %.200q", got.Text)}
 	}
-	for i := range items {
-		name, why := items[i].Name, ""
-		if values[name], why = valueOf(&items[i], found[name]); why != "" {
-			slog.InfoContext(ctx, "a value of a conversation was left out: it has another type", "name", name, "wanted", items[i].Type)
-		}
-	}
-	return values, got.Usage, nil
+	return found, got.Usage, nil
 }
 
 // read has a model read a transcript. If it is more than the model takes, the model is asked once more with its end

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -38,17 +39,31 @@ func TestExtractChecksTypes(t *testing.T) {
 		m := &aitest.Fake{}
 		m.Script(aitest.Step{Text: c.answer})
 		got, usage, err := Extract(t.Context(), m, items, talk)
-		if fmt.Sprint(got) != c.want || ai.KindOf(err) != c.kind || usage.Out == 0 {
+		if fmt.Sprint(got.Values) != c.want || ai.KindOf(err) != c.kind || usage.Out == 0 {
 			t.Errorf("%s: got %v, %+v, %v", c.answer, got, usage, err)
 		}
 	}
 	m := &aitest.Fake{}
-	m.Script(aitest.Step{Err: &ai.Error{Kind: ai.Overloaded, Err: errors.New("x")}})
-	if got, _, err := Extract(t.Context(), m, items, talk); ai.KindOf(err) != ai.Overloaded || len(got) != 3 {
+	m.Script(aitest.Step{Err: &ai.Error{Kind: ai.Overloaded, Err: errors.New("x")}}, aitest.Step{Err: &ai.Error{Kind: ai.Config, Err: errors.New("sk-1")}})
+	if got, _, err := Extract(t.Context(), m, items, talk); ai.KindOf(err) != ai.Overloaded || len(got.Values) != 3 {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if got, _, err := Extract(t.Context(), m, nil, talk); err != nil || len(got) != 0 || len(m.Requests()) != 1 {
+	if got, _, _ := Extract(t.Context(), m, items, talk); len(got.Notes) != 3 || !strings.HasPrefix(got.Notes["people"], "The conversation could not be read. The model") {
+		t.Errorf("a model that fails leaves the notes %q", got.Notes)
+	}
+	if got, _, err := Extract(t.Context(), m, nil, talk); err != nil || len(got.Values) != 0 || len(m.Requests()) != 2 {
 		t.Errorf("nothing asked: %v, %v", got, err)
+	}
+}
+
+// Each value that is missing has its reason, and none that is there.
+func TestExtractNotes(t *testing.T) {
+	m := &aitest.Fake{}
+	m.Script(aitest.Step{Text: `{"status":"maybe","summary":"A table."}`})
+	got, _, err := Extract(t.Context(), m, items, talk)
+	if want := map[string]string{"status": `The model answered "maybe", which is neither yes nor no.`,
+		"people": "The conversation doesn't say."}; err != nil || !maps.Equal(got.Notes, want) {
+		t.Errorf("the notes are %q, %v", got.Notes, err)
 	}
 }
 
@@ -67,7 +82,7 @@ func TestExtractOnModels(t *testing.T) {
 		"local":  {local.Model{}, "map[people:3 status:true summary:A table for 3 people. Great, thanks.]"},
 	} {
 		got, usage, err := Extract(t.Context(), c.model, items, talk)
-		if err != nil || fmt.Sprint(got) != c.want || usage.In == 0 {
+		if err != nil || fmt.Sprint(got.Values) != c.want || usage.In == 0 {
 			t.Errorf("%s: got %v, %+v, %v", name, got, usage, err)
 		}
 	}

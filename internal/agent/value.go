@@ -7,34 +7,46 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"parley"
 )
 
+// unsaid is the reason of a value that a model has not found.
+const unsaid = "The conversation doesn't say."
+
 // valueOf is what a model answered for an item, as the type that the item asks for: a model writes "4" for 4, "yes" for true, and wraps a
-// value in a list or an object. why says what is wrong with an answer that is of no use; the value is nil then.
+// value in a list or an object. Where the value is nil, why says so in a sentence.
 func valueOf(it *parley.ExtractedItem, v any) (value any, why string) {
 	if v == nil {
-		return nil, ""
+		return nil, unsaid
 	}
 	v = unwrapped(it, v)
-	if s, ok := v.(string); ok && (absent[strings.ToLower(strings.Trim(s, " .-"))] || strings.TrimSpace(s) == "") && it.Type != "string" {
-		return nil, ""
+	day := dateOf(it)
+	if s, ok := v.(string); ok && (absent[strings.ToLower(strings.Trim(s, " .-"))] || strings.TrimSpace(s) == "") && (it.Type != "string" || day != "") {
+		return nil, unsaid
 	}
+	wanted := ""
 	switch jsonType(it.Type) {
 	case "number":
 		if n, ok := numberOf(v); ok {
 			return n, ""
 		}
+		wanted = "no number"
 	case "boolean":
 		if b, ok := boolOf(v); ok {
 			return b, ""
 		}
+		wanted = "neither yes nor no"
 	default:
-		return asked(it.Description, textOf(v)), ""
+		if day == "" {
+			return textOf(v), ""
+		}
+		if text, ok := dated(day, textOf(v)); ok {
+			return text, ""
+		}
+		wanted = "no day that can be written as " + day
 	}
-	return nil, fmt.Sprintf("The model answered %.100s, which is no %s.", compact(v), jsonType(it.Type))
+	return nil, fmt.Sprintf("The model answered %.100s, which is %s.", compact(v), wanted)
 }
 
 // absent are words by which models say that there is no value.
@@ -147,27 +159,4 @@ func textOf(v any) string {
 func compact(v any) string {
 	text, _ := json.Marshal(v) // it came from JSON
 	return string(text)
-}
-
-// dateLayouts are ways of writing a date that mean one day alone.
-var dateLayouts = []string{time.DateOnly, time.RFC3339, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006/01/02", "20060102",
-	"January 2, 2006", "January 2 2006", "2 January 2006", "Jan 2, 2006", "2 Jan 2006", "Monday, January 2, 2006", "Monday, 2 January 2006", "2.1.2006"}
-
-var (
-	isoDate = regexp.MustCompile(`(?i)yyyy-mm-dd|iso[ -]?8601 date|iso date`)
-	ordinal = regexp.MustCompile(`\b(\d{1,2})(?:st|nd|rd|th)\b`)
-)
-
-// asked is a text as its description wants it: a date as YYYY-MM-DD where it names that.
-func asked(description, text string) string {
-	if !isoDate.MatchString(description) || strings.Contains(strings.ToLower(description), "hh:mm") {
-		return text
-	}
-	plain := ordinal.ReplaceAllString(strings.TrimSpace(text), "$1")
-	for _, layout := range dateLayouts {
-		if day, err := time.Parse(layout, plain); err == nil {
-			return day.Format(time.DateOnly)
-		}
-	}
-	return text
 }

@@ -37,9 +37,9 @@ func TestValues(t *testing.T) {
 		{"number", "", `"4 or 5"`, `null`, "which is no number"},
 		{"number", "", `[4, 5]`, `null`, "[4,5], which is no number"},
 		{"number", "", `true`, `null`, "true, which is no number"},
-		{"number", "", `"unknown"`, `null`, ""},
-		{"number", "", `""`, `null`, ""},
-		{"number", "", `null`, `null`, ""},
+		{"number", "", `"unknown"`, `null`, unsaid},
+		{"number", "", `""`, `null`, unsaid},
+		{"number", "", `null`, `null`, unsaid},
 		{"bool", "", `true`, `true`, ""},
 		{"bool", "", `"true"`, `true`, ""},
 		{"bool", "", `"Yes."`, `true`, ""},
@@ -47,9 +47,9 @@ func TestValues(t *testing.T) {
 		{"bool", "", `"Não"`, `false`, ""},
 		{"bool", "", `1`, `true`, ""},
 		{"bool", "", `0`, `false`, ""},
-		{"bool", "", `2`, `null`, "2, which is no boolean"},
-		{"bool", "", `"maybe"`, `null`, `"maybe", which is no boolean`},
-		{"bool", "", `"N/A"`, `null`, ""},
+		{"bool", "", `2`, `null`, "2, which is neither yes nor no"},
+		{"bool", "", `"maybe"`, `null`, `"maybe", which is neither yes nor no`},
+		{"bool", "", `"N/A"`, `null`, unsaid},
 		{"string", "", `"Ana"`, `"Ana"`, ""},
 		{"string", "", `""`, `""`, ""},
 		{"string", "", `4711`, `"4711"`, ""},
@@ -62,7 +62,19 @@ func TestValues(t *testing.T) {
 		{"string", "The day, YYYY-MM-DD", `"March 3rd, 2026"`, `"2026-03-03"`, ""},
 		{"string", "The day, YYYY-MM-DD", `"3.3.2026"`, `"2026-03-03"`, ""},
 		{"string", "The day, YYYY-MM-DD", `"2026-03-03T10:00:00Z"`, `"2026-03-03"`, ""},
-		{"string", "The day, YYYY-MM-DD", `"03/04/2026"`, `"03/04/2026"`, ""},
+		{"string", "The day, YYYY-MM-DD", `"03/04/2026"`, `null`, `"03/04/2026", which is no day that can be written as YYYY-MM-DD`},
+		{"string", "The day, YYYY-MM-DD", `"31/12/2026"`, `"2026-12-31"`, ""},
+		{"string", "The day, YYYY-MM-DD", `"12/31/2026"`, `"2026-12-31"`, ""},
+		{"string", "The day, YYYY-MM-DD", `"next Tuesday"`, `null`, `"next Tuesday", which is no day`},
+		{"string", "The day, YYYY-MM-DD", `"2026-02-30"`, `null`, "which is no day"},
+		{"string", "The day, YYYY-MM-DD", `"unknown"`, `null`, unsaid},
+		{"string", "The day, YYYY-MM-DD", `{"value": ["2 March 2026"]}`, `"2026-03-02"`, ""},
+		{"string", "The day, YYYY-MM-DD, or what they said", `"next Tuesday"`, `"next Tuesday"`, ""},
+		{"string", "The day (dd.mm.yyyy)", `"2026-03-04"`, `"04.03.2026"`, ""},
+		{"string", "The day (DD/MM/YYYY)", `"3/4/2026"`, `"03/04/2026"`, ""},
+		{"string", "The day (MM/DD/YYYY)", `"4 March 2026"`, `"03/04/2026"`, ""},
+		{"string", "The day (DD/MM/YYYY)", `"4/31/2026"`, `null`, "which is no day"},
+		{"string", "ISO 8601 date of birth", `"Mar 4, 1980"`, `"1980-03-04"`, ""},
 		{"string", "When: YYYY-MM-DD HH:MM", `"2026-03-03T10:00"`, `"2026-03-03T10:00"`, ""},
 		{"string", "The day", `"March 3rd, 2026"`, `"March 3rd, 2026"`, ""},
 	} {
@@ -71,7 +83,7 @@ func TestValues(t *testing.T) {
 			t.Fatal(c)
 		}
 		got, why := valueOf(&parley.ExtractedItem{Name: "x", Type: c.kind, Description: c.description}, answer)
-		if !reflect.DeepEqual(got, want) || (why == "") != (c.why == "") || !strings.Contains(why, c.why) {
+		if !reflect.DeepEqual(got, want) || (why == "") != (got != nil) || !strings.Contains(why, c.why) {
 			t.Errorf("%s: %s becomes %#v, %q", c.kind, c.answer, got, why)
 		}
 	}

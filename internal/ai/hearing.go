@@ -51,8 +51,10 @@ type Transcript struct {
 	Utterance int    // counts the utterances of the ear, from 0
 	Text      string // of the whole utterance so far, not of the vendor's turn; "" where only Turn is told
 	Language  string // in which most of it was said, ISO 639-1, where Others were asked for and the ear knows; else ""
-	Final     bool
-	Err       error // an *Error: the utterance was lost; it is final then, and the ear goes on with the next one
+	// NoSpeech is how likely nobody spoke, as an ear that knows says beside the text, from 0 to 1; 0 where it doesn't say.
+	NoSpeech float64
+	Final    bool
+	Err      error // an *Error: the utterance was lost; it is final then, and the ear goes on with the next one
 	// Turn is what an ear that finds turns says about the current one, with the text as it then is; "" for nothing. The
 	// utterance is the one under way in the audio that the vendor refers to, or the latest that it can be.
 	Turn Turn

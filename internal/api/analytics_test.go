@@ -120,7 +120,8 @@ func TestSheets(t *testing.T) {
 		for i := range calls {
 			h.held(a, func(c *parley.Call) {
 				c.Turns[0].Text = fmt.Sprintf("%d", i)
-				c.Variables = map[string]any{"what": "=1+1"}
+				c.Variables = map[string]any{"what": "=1+1", "age": nil}
+				c.VariablesNotes, c.Turns[0].Language = map[string]string{"age": "The conversation doesn't say."}, "fr"
 				if i == 0 {
 					evil := "=cmd|' /C calc'!A0"
 					c.CustomerPhone, c.Sentiment, c.Evaluation = &evil, "", map[string]any{"sentiment": "@evil"}
@@ -141,7 +142,8 @@ func TestSheets(t *testing.T) {
 		}
 		first, last := rows[1], rows[calls]
 		if len(seen) != calls || first[at["client_phone_number"]] != "+14155552671" || first[at["total_cost"]] != "0.25" ||
-			!strings.HasSuffix(first[at["created_at"]], "+05:45") || !strings.Contains(first[at["transcript"]], fmt.Sprint(calls-1)) {
+			!strings.HasSuffix(first[at["created_at"]], "+05:45") || !strings.Contains(first[at["transcript"]], fmt.Sprint(calls-1)) ||
+			first[at["variables_notes"]] != `{"age":"The conversation doesn't say."}` || first[at["turn_languages"]] != "fr, -" {
 			t.Errorf("%d different, the first is %q", len(seen), first)
 		}
 		if made, err := time.Parse(time.RFC3339, first[at["created_at"]]); err != nil || time.Since(made) > time.Minute {

@@ -35,7 +35,7 @@ func TestAuditOfRequests(t *testing.T) {
 			if got := strings.TrimSpace(fmt.Sprintf("%s %s %s %s: %s", e.Action, e.Kind, e.ThingID, e.Name, e.Summary())); got != want {
 				t.Errorf("the last entry is %q, want %q", got, want)
 			}
-			if !strings.HasPrefix(e.Who, "key:") || !strings.HasPrefix(e.WhoName, "Ana, API key ") || e.Address != "127.0.0.1" {
+			if !strings.HasPrefix(e.Who, "key:") || !strings.HasPrefix(e.WhoName, "Ana (API key “") || e.Address != "127.0.0.1" {
 				t.Errorf("it was %+v", e)
 			}
 		}

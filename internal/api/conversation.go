@@ -442,6 +442,7 @@ type fullConversation struct {
 	History            []parley.Message  `json:"history"`
 	Variables          map[string]string `json:"variables"`
 	ExtractedVariables map[string]any    `json:"extracted_variables"`
+	Notes              map[string]string `json:"extracted_variables_notes,omitempty" doc:"Of each value that is null in extracted_variables, why; absent where none is."`
 	ExternalIdentifier *string           `json:"external_identifier"`
 	Customer           *customer         `json:"customer"`
 	EndedAt            parley.DateTime   `json:"ended_at"`
@@ -463,7 +464,7 @@ func (a *API) getConversation(ctx context.Context, r *request, in *byText) (*ful
 	}
 	list, err := a.DB.Messages(ctx, conv.ID)
 	out := &fullConversation{Conversation: *conv, History: list, Variables: conv.Variables,
-		ExtractedVariables: conv.Extracted,
+		ExtractedVariables: conv.Extracted, Notes: conv.ExtractedNotes,
 		ExternalIdentifier: conv.ExternalIdentifier, EndedAt: parley.DateTime(conv.EndedAt), Assignee: conv.AssigneeName,
 		VendorUses: conv.VendorUses, VendorSwitches: conv.VendorSwitches}
 	if out.ExtractedVariables == nil {

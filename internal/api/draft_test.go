@@ -37,7 +37,7 @@ func TestVersionsOfAssistants(t *testing.T) {
 			got[1] != "[system_prompt max_duration tool_ids]" {
 			t.Errorf("changed %v", got)
 		}
-		if got := rows(list["data"], "author"); !strings.Contains(got[1], "API key test") {
+		if got := rows(list["data"], "author"); !strings.Contains(got[1], "API key “test”") {
 			t.Errorf("authors %v", got)
 		}
 		h.get(at+"?per_page=0", status(422)).fails("per_page")
@@ -101,7 +101,7 @@ func TestDraftIsNotLiveUntilPublished(t *testing.T) {
 		h.delete(one+"/draft", status(404))
 		d := h.put(one+"/draft", map[string]any{"name": "Front", "variables": map[string]any{"a": "b"}}, status(200)).json()["data"].(map[string]any)
 		if fmt.Sprint(d["changed"]) != "[name variables]" || d["live_changed"] != false || fmt.Sprint(d["problems"]) != "map[]" ||
-			d["assistant"].(map[string]any)["name"] != "Front" || !strings.Contains(d["author"].(string), "API key test") {
+			d["assistant"].(map[string]any)["name"] != "Front" || !strings.Contains(d["author"].(string), "API key “test”") {
 			t.Fatalf("draft %v", d)
 		}
 		if got := h.get(live).json(); got["name"] != "Desk" || len(got["variables"].(map[string]any)) != 0 {
@@ -169,7 +169,7 @@ func TestDraftIsOvertaken(t *testing.T) {
 			t.Errorf("draft %v", d)
 		}
 		refusal := h.post(one+"/publish", map[string]any{}, status(409)).json()["message"].(string)
-		for _, want := range []string{"by ", "API key test", "overwrite", "(name)", "discard"} {
+		for _, want := range []string{"by ", "API key “test”", "overwrite", "(name)", "discard"} {
 			if !strings.Contains(refusal, want) {
 				t.Errorf("%q does not say %q", refusal, want)
 			}

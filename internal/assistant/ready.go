@@ -168,9 +168,9 @@ func (r *Ready) Turn(history []ai.Message, sink agent.Sink) *agent.Turn {
 }
 
 // Extract finds what the assistant's post_call_schema asks for in a transcript.
-func (r *Ready) Extract(ctx context.Context, transcript string) (map[string]any, error) {
-	values, _, err := agent.Extract(ctx, r.model, r.Assistant.PostCallSchema, transcript)
-	return values, err
+func (r *Ready) Extract(ctx context.Context, transcript string) (parley.Findings, error) {
+	found, _, err := agent.Extract(ctx, r.model, r.Assistant.PostCallSchema, transcript)
+	return found, err
 }
 
 // Summarize tells somebody who takes a conversation over what it is about, in a few spoken sentences; "" if there is no

@@ -127,7 +127,7 @@ func (w *Who) Person() int64 {
 func (w *Who) Author() string {
 	name := cmp.Or(w.Name(), w.Email())
 	if w.Key.Kind == parley.APIKey {
-		name += ", API key " + w.Key.Name
+		name += " (API key “" + w.Key.Name + "”)"
 	}
 	return name
 }

@@ -164,7 +164,7 @@ func (d *Center) makeReport(ctx context.Context, c *parley.Call) error {
 	}
 	asking, cancel := context.WithTimeout(ctx, reportTime)
 	tally := new(ai.Tally)
-	values, evaluation, err := d.read(ai.Tallied(asking, tally), a, c)
+	found, evaluation, err := d.read(ai.Tallied(asking, tally), a, c)
 	cancel()
 	if err != nil {
 		switch tries := c.ReportTries; {
@@ -187,7 +187,8 @@ func (d *Center) makeReport(ctx context.Context, c *parley.Call) error {
 			}
 			return err
 		}
-		row.Variables, row.Evaluation, row.VendorUses = values, evaluation, d.uses(row.VendorUses, tally)
+		row.Variables, row.VariablesNotes, row.Evaluation = found.Values, found.Notes, evaluation
+		row.VendorUses = d.uses(row.VendorUses, tally)
 		if err := tx.SaveReport(ctx, row); err != nil {
 			return err
 		}
@@ -209,19 +210,19 @@ func (d *Center) putOff(ctx context.Context, c *parley.Call, by time.Duration) e
 
 // read asks the model for the data to extract from a call, and for its evaluation. If the customer said nothing, there
 // is nothing to extract.
-func (d *Center) read(ctx context.Context, a *parley.Assistant, c *parley.Call) (values, evaluation map[string]any,
+func (d *Center) read(ctx context.Context, a *parley.Assistant, c *parley.Call) (found parley.Findings, evaluation map[string]any,
 	err error) {
 	if !c.Answered() || !c.CustomerSpoke() || len(a.PostCallSchema) == 0 && !a.PostCallEvaluation {
-		return nil, nil, nil
+		return found, nil, nil
 	}
 	ready, err := d.Assistants.Ready(a, (&live{Center: d, a: a, call: *c}).occasion())
 	if err != nil {
-		return nil, nil, err
+		return parley.Unread(a.PostCallSchema, err), nil, err
 	}
 	transcript := parley.CallTranscript(c.Turns)
 	err = together(func() (err error) {
 		if len(a.PostCallSchema) > 0 {
-			values, err = ready.Extract(ctx, transcript)
+			found, err = ready.Extract(ctx, transcript)
 		}
 		return err
 	}, func() (err error) {
@@ -230,7 +231,7 @@ func (d *Center) read(ctx context.Context, a *parley.Assistant, c *parley.Call) 
 		}
 		return err
 	})
-	return values, evaluation, err
+	return found, evaluation, err
 }
 
 // together runs functions concurrently. A panic in one becomes its error.
@@ -250,7 +251,7 @@ func (d *Center) tellEnded(ctx context.Context, tx *store.Tx, c *parley.Call, a 
 	if a.DeletedAt == 0 && testOf(c) == "" { // nobody asks for events of a deleted assistant, nor of a test
 		e := parley.CallEnded{ID: c.ID, Type: c.Type, Status: c.Status, CustomerPhone: c.CustomerPhone,
 			AssistantPhone: c.AssistantPhone, Duration: c.Duration,
-			ExtractedVariables: c.Variables, InputVariables: c.InputVariables,
+			ExtractedVariables: c.Variables, ExtractedVariablesNotes: c.VariablesNotes, InputVariables: c.InputVariables,
 			Transcript: parley.CallTranscript(c.Turns), Turns: c.Turns, Evaluation: c.Evaluation,
 			AnsweredBy: c.AnsweredBy, TakenBy: c.TakenBy, EndedReason: c.EndedReason, EndedDetail: c.EndedDetail,
 			CarrierCost: c.CarrierCost, TotalCost: c.TotalCost(), CreatedAt: parley.Time(c.CreatedAt),

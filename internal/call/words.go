@@ -81,7 +81,7 @@ func (r *reception) words() error {
 	}
 	r.turnAway(notNow)
 	r.change(func(c *parley.Call) {
-		c.Turns = append(c.Turns, parley.CallTurn{Speaker: parley.SpeakerAssistant, Text: sorry})
+		c.Turns = append(c.Turns, parley.CallTurn{Speaker: parley.SpeakerAssistant, Text: sorry, Language: p.Language})
 	})
 	return causeOr(r.ctx, parley.NoAnswer)
 }

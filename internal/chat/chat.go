@@ -412,6 +412,9 @@ func (c *Chat) Reply(ctx context.Context, userID int64, by parley.Person, id, te
 		if err := tx.Assign(ctx, id, by.ID); err != nil {
 			return err
 		}
+		if err := tx.StopsWriting(ctx, id, by.ID); err != nil {
+			return err
+		}
 		asked, err := tx.LastAsked(ctx, id)
 		if err != nil {
 			return err

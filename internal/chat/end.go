@@ -28,15 +28,15 @@ func (c *Chat) endSilent(ctx context.Context, id string) (failures int, err erro
 	if err != nil {
 		return 1, err
 	}
-	var extracted map[string]any
+	var found parley.Findings
 	ctx = ai.Tallied(ctx, new(ai.Tally))
 	if attempts <= maxEndAttempts {
-		if extracted, err = c.extract(ctx, conv); err != nil {
+		if found, err = c.extract(ctx, conv); err != nil {
 			return attempts, err
 		}
 	}
 	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		ended, err := tx.EndConversation(ctx, conv, extracted, parley.Now())
+		ended, err := tx.EndConversation(ctx, conv, found, parley.Now())
 		if err != nil || !ended {
 			return err
 		}
@@ -70,7 +70,7 @@ func tellEnded(ctx context.Context, tx *store.Tx, conv *parley.Conversation) err
 	}
 	e := parley.ConversationEnded{ConversationID: conv.ID, AssistantID: a.UUID, AssistantName: a.Name,
 		Type: conv.Type, MessageCount: conv.MessageCount,
-		ExtractedVariables: conv.Extracted, InputVariables: conv.Variables, CustomerPhone: conv.CustomerPhone,
+		ExtractedVariables: conv.Extracted, ExtractedVariablesNotes: conv.ExtractedNotes, InputVariables: conv.Variables, CustomerPhone: conv.CustomerPhone,
 		CreatedAt: parley.Time(conv.CreatedAt), EndedAt: conv.EndedAt}
 	if e.Sender, err = tx.ConversationSender(ctx, conv); err != nil {
 		return err
@@ -78,38 +78,39 @@ func tellEnded(ctx context.Context, tx *store.Tx, conv *parley.Conversation) err
 	e.FormattedTranscript, _ = Transcript(list)
 	for _, m := range list {
 		e.Transcript = append(e.Transcript, parley.TranscriptLine{Role: m.Role, Content: m.Content,
-			Timestamp: parley.Time(m.CreatedAt)})
+			Language: m.Language, Timestamp: parley.Time(m.CreatedAt)})
 	}
 	return tx.EnqueueDelivery(ctx, conv.UserID, e.Delivery(a))
 }
 
-// extract finds what the assistant's post_call_schema asks for; nil where nobody said anything. A model that fails
+// extract finds what the assistant's post_call_schema asks for; nothing where nobody said anything. A model that fails
 // leaves every value open: the end of a conversation does not wait for it.
-func (c *Chat) extract(ctx context.Context, conv *parley.Conversation) (map[string]any, error) {
+func (c *Chat) extract(ctx context.Context, conv *parley.Conversation) (found parley.Findings, err error) {
 	list, err := c.DB.Messages(ctx, conv.ID)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	text, heard := Transcript(list)
 	a, err := c.assistant(ctx, conv)
 	if store.IsNotFound(err) || err == nil && (!heard || len(a.PostCallSchema) == 0) {
-		return nil, nil
+		return found, nil
 	}
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	ready, err := c.Assistants.Ready(a, occasion(conv))
-	var values map[string]any
 	if err == nil {
-		values, err = ready.Extract(ctx, text)
+		found, err = ready.Extract(ctx, text)
+	} else {
+		found = parley.Unread(a.PostCallSchema, err)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return found, context.Cause(ctx)
 		}
 		slog.Warn("extraction failed", "conversation", conv.ID, "error", err)
 	}
-	return values, nil
+	return found, nil
 }
 
 // Transcript is a conversation as text, a line per message: "AI: …", "Customer: …"; heard says whether the customer

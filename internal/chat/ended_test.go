@@ -89,7 +89,7 @@ func TestEndIsTold(t *testing.T) {
 		}
 		lines := p["transcript"].([]any)
 		first := lines[0].(map[string]any) // the initial message was sent to nobody
-		if len(lines) != 3 || len(first) != 3 || first["role"] != "user" || first["content"] != "I want a cake" ||
+		if len(lines) != 3 || len(first) != 4 || first["language"] != "en" || first["role"] != "user" || first["content"] != "I want a cake" ||
 			!regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$`).MatchString(first["timestamp"].(string)) {
 			t.Errorf("lines %v", lines)
 		}

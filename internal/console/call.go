@@ -206,7 +206,7 @@ func (s *scene) version() string {
 	if s.turn == nil {
 		return "once"
 	}
-	return fmt.Sprintf("%d.%t", len(s.turn.Text), s.turn.Interrupted)
+	return fmt.Sprintf("%d.%t.%s", len(s.turn.Text), s.turn.Interrupted, s.turn.Language)
 }
 
 // scenes are the turns and the tools of a call, in their order.

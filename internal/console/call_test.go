@@ -180,6 +180,7 @@ func TestCallPage(t *testing.T) {
 	c := h.called(t, u, a, func(c *parley.Call) {
 		over(parley.CustomerHangup)(c)
 		c.AnsweredBy, c.InputVariables = parley.AnsweredHuman, map[string]string{"who": "Ana"}
+		c.VariablesNotes, c.Turns[1].Language = map[string]string{"age": `The model answered "old", which is no number.`}, "pt"
 		c.Variables, c.Evaluation = map[string]any{"status": true, "summary": "Ana wants a cake.", "age": nil},
 			map[string]any{"score": 9.5, "sentiment": "positive", "outcome": "success", "extra": "x"}
 	})
@@ -189,9 +190,12 @@ func TestCallPage(t *testing.T) {
 	path := "/calls/" + id(c.ID)
 	r := v.get(path).is(http.StatusOK)
 	for _, want := range []string{"The customer hung up.", "a person", "1:05", "2 min × $0.014",
-		"65 s at $0.06 a minute", "$0.09", "9.5", "positive", "Ana wants a cake.", "not said",
+		"65 s at $0.06 a minute", "$0.09", "9.5", "positive", "Ana wants a cake.", "not known: the model answered \"old\", which is no number",
 		"half of the replies within 200 ms, the slowest 1.24 s", "call.completed", "order_cake", "interrupted"} {
 		r.says(want)
+	}
+	if got := r.doc().Find("#thread .said.customer header em").Text(); got != "pt" {
+		t.Errorf("the language of the customer's turn is shown as %q", got)
 	}
 	if got := strings.Join(r.doc().Find("#facts dt").Map(textOfNode), " "); !strings.Contains(got,
 		"Sentiment Outcome Score Extra age status summary who") {

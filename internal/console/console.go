@@ -84,7 +84,6 @@ type Console struct {
 	mux      *http.ServeMux
 	private  map[string]bool // the patterns that are for people who are signed in
 	handler  http.Handler
-	writers  writers
 	askWho   time.Duration // how often a live stream asks whether its session still stands
 	stopping chan struct{} // closed when streams without an end of their own must end
 }

@@ -226,7 +226,11 @@ func (c *Console) talk(ctx context.Context, r *request) (*talk, error) {
 		return nil, err
 	}
 	notes, err := c.DB.Notes(ctx, conv.ID)
-	return &talk{Conversation: conv, messages: list, notes: notes, me: r.who.Author(), writing: c.otherWriters(r, conv.ID)}, err
+	if err != nil {
+		return nil, err
+	}
+	writing, err := c.otherWriters(r, conv.ID)
+	return &talk{Conversation: conv, messages: list, notes: notes, me: r.who.Author(), writing: writing}, err
 }
 
 func (t *talk) path(more string) string { return "/conversations/" + t.ID + more }
@@ -319,7 +323,6 @@ func (c *Console) personReply(r *request) (*answer, error) {
 	if _, err = c.Chat.Reply(r.Context(), r.UserID(), r.who.Writer(), id, text); err != nil {
 		return nil, err
 	}
-	c.writers.stops(id, r.who.Person())
 	return see("/conversations/" + id), nil
 }
 

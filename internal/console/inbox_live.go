@@ -11,6 +11,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"parley/internal/chat"
 	"parley/internal/crash"
 	"parley/internal/event"
 	"parley/internal/store"
@@ -243,13 +244,17 @@ func (c *Console) conversationLive(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	topics, sent := []string{conv.ID, writingTopic(conv.ID)}, map[string]string{}
+	topics, sent := []string{conv.ID, chat.WritingTopic(conv.ID)}, map[string]string{}
 	var was *talk
 	return c.live(r, func(s *stream) ([]string, error) {
 		if was != nil && !was.typing() { // then all that changes shows in the conversation's own row
 			now, err := c.DB.Conversation(r.Context(), r.UserID(), conv.ID)
+			if err != nil {
+				return topics, err
+			}
+			writing, err := c.otherWriters(r, conv.ID)
 			if err != nil || now.MessageCount == was.MessageCount && now.EndedAt == was.EndedAt &&
-				(&talk{Conversation: now}).modeVersion() == was.modeVersion() && slices.Equal(c.otherWriters(r, conv.ID), was.writing) {
+				(&talk{Conversation: now}).modeVersion() == was.modeVersion() && slices.Equal(writing, was.writing) {
 				return topics, err
 			}
 		}

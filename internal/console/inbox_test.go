@@ -103,18 +103,22 @@ func TestConversationByHand(t *testing.T) {
 	err = h.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		conv.Extracted = map[string]any{"status": true, "summary": "<b>fine</b>", "callback": nil, "stars": 4.5}
 		m := &parley.Message{ConversationID: conv.ID, Role: parley.RoleUser, Author: parley.AuthorCustomer,
-			Content: "Bye"}
+			Content: "Thank you, and have a nice day."}
 		if err := tx.AddMessage(ctx, m, 0, parley.Now().Add(-time.Second)); err != nil {
 			return err
 		}
-		_, err := tx.EndConversation(ctx, conv, conv.Extracted, parley.Now())
+		_, err := tx.EndConversation(ctx, conv, parley.Findings{Values: conv.Extracted,
+			Notes: map[string]string{"callback": `The model answered "maybe", which is no number.`}}, parley.Now())
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	if got := v.get(at).doc().Find(".said.customer header [title=Language]").Text(); got != "en" {
+		t.Errorf("the language of a message is shown as %q", got)
+	}
 	facts := v.get(at).doc().Find("#facts").Text()
-	for _, want := range []string{"Ended", "yes", "<b>fine</b>", "not said", "4.5"} {
+	for _, want := range []string{"Ended", "yes", "<b>fine</b>", `not known: the model answered "maybe", which is no number`, "4.5"} {
 		if !strings.Contains(facts, want) {
 			t.Errorf("the facts lack %q: %s", want, facts)
 		}

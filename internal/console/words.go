@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -54,6 +55,15 @@ func valueText(v any) string {
 		return fmt.Sprint(v)
 	}
 	return string(raw)
+}
+
+// foundText is an extracted value in words, with why it is missing.
+func foundText(v any, note string) string {
+	if v != nil || note == "" {
+		return valueText(v)
+	}
+	first, n := utf8.DecodeRuneInString(note)
+	return "not known: " + string(unicode.ToLower(first)) + strings.TrimSuffix(note[n:], ".")
 }
 
 // lasting is a number of seconds as clocks show it: 1:05.

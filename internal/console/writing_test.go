@@ -79,31 +79,35 @@ func TestWhoIsWriting(t *testing.T) {
 	}
 	stranger := h.signedIn(t, h.user(t))
 	stranger.post(at+"/writing", nil).is(http.StatusNotFound)
-	if n := len(h.Console.writers.at[conv.ID]); n != 0 {
-		t.Errorf("%d write", n)
+	if names, err := h.DB.Writers(t.Context(), conv.ID, -1); err != nil || len(names) != 0 {
+		t.Errorf("%q write: %v", names, err)
 	}
 }
 
-func TestWriters(t *testing.T) {
-	var w writers
-	now := time.Now()
-	if !w.writes("a", parley.Person{ID: 1, Name: "Mo"}, now) || w.writes("a", parley.Person{ID: 1, Name: "Mo"}, now.Add(time.Second)) {
-		t.Error("it is news once")
+// Somebody who writes at another node is shown here, and who has stopped is forgotten.
+func TestWriterAtAnotherNode(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	conv := h.talk(t, h.assistant(t, u, "Front desk"), parley.WidgetConversation)
+	v, at := h.signedIn(t, u), "/conversations/"+conv.ID
+	_, next := v.stream("GET", at+"/live", nil)
+	until(t, next, "put", `id="writing"`)
+	writes := func(person int64, name string, lasts time.Duration) { // as another process stores it, which nothing tells of here
+		h.write(t, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Writes(ctx, conv.ID, parley.Person{ID: person, Name: name}, lasts)
+		})
 	}
-	w.writes("a", parley.Person{ID: 2, Name: "Bo"}, now)
-	w.writes("b", parley.Person{ID: 3, Name: "Jo"}, now)
-	if got := writingText(w.others("a", 9, now)); got != "Bo and Mo are writing replies." {
-		t.Error(got)
+	writes(7, "Mo", time.Minute)
+	if e := until(t, next, "put", `id="writing"`); !strings.Contains(e.data["html"], "Mo is writing a reply.") {
+		t.Errorf("shown: %s", e.data["html"])
 	}
-	if got := writingText(w.others("a", 1, now)); got != "Bo is writing a reply." {
-		t.Error(got)
-	}
-	later := now.Add(writesFor + time.Second/2)
-	if got := writingText(w.others("a", 9, later)); got != "Mo is writing a reply." {
-		t.Errorf("later: %q", got)
-	}
-	if w.others("a", 9, later.Add(time.Minute)); len(w.at) != 0 {
-		t.Errorf("kept: %v", w.at)
+	writes(8, "Bo", time.Minute)
+	v.get(at).says("Bo and Mo are writing replies.")
+	writes(7, "Mo", -time.Second)
+	v.get(at).says("Bo is writing a reply.")
+	writes(8, "Bo", -time.Second)
+	if strings.Contains(v.get(at).body, "is writing a reply.") {
+		t.Error("who has stopped is shown")
 	}
 }
 

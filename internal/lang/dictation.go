@@ -238,7 +238,7 @@ func (f Form) Told(text, language string) Progress {
 		}
 	case BirthForm:
 		switch {
-		case len(digits) >= 6 || hasYear(tokens) || len(digits) > 4 && tail:
+		case len(digits) >= 6 || hasYear(tokens) || len(digits) > 4 && tail || l.Dictation.short(tokens):
 			return ToldWhole
 		}
 		if told, words := l.Dictation.date(tokens); words || len(digits) == 0 {
@@ -323,6 +323,8 @@ func (d *Dictation) date(tokens []string) (told Progress, words bool) {
 	}
 	after := func(n int) bool { return len(list) > n && list[len(list)-n].years != "" } // a century before the last parts
 	switch {
+	case len(list) > 3 && isCentury(list[0].digits) && len(list[1].digits) == 2 && (list[2].named || list[3].named):
+		return ToldWhole, true // its year was told first
 	case len(last.years) == 4, after(2) && (last.named || len(last.digits) > 0), len(tail) == 4 && before > 0 && isCentury(tail[:2]):
 		return ToldWhole, true
 	case last.years == "20" && len(list) > 2:
@@ -331,6 +333,21 @@ func (d *Dictation) date(tokens []string) (told Progress, words bool) {
 		return ToldWhole, true // of a year in two digits
 	}
 	return ToldPart, true
+}
+
+// short says whether words are a whole date in numbers whose year has two digits, none of which can begin a longer one: "5/4/84",
+// "cuatro del cinco del ochenta y cuatro".
+func (d *Dictation) short(tokens []string) bool {
+	var numbers []int
+	for _, p := range d.parts(tokens) {
+		n, err := strconv.Atoi(p.digits)
+		if err != nil || len(p.digits) > 2 {
+			return false
+		}
+		numbers = append(numbers, n)
+	}
+	return len(numbers) == 3 && min(numbers[0], numbers[1]) >= 1 && min(numbers[0], numbers[1]) <= 12 &&
+		max(numbers[0], numbers[1]) <= 31 && numbers[2] > 31
 }
 
 func isCentury(digits string) bool { return digits == "19" || digits == "20" }

@@ -62,6 +62,10 @@ func TestDigits(t *testing.T) {
 		{"nl", "drieëntwintig dubbel vijf nul", "23550", true},
 		{"pl", "dwadzieścia jeden pięć zero", "2150", true},
 		{"xx", "47 15", "4715", true},
+		// as recognizers write them
+		{"en", "471-533", "471533", true}, {"en", "4-7-1-5-3-3.", "471533", true}, {"en", "4, 7, 1, 5, 3, 3", "471533", true},
+		{"en", "471,533", "471533", true}, {"de", "471.533", "471533", true}, {"en", "(471) 533", "471533", true}, {"en", "4...7...1", "471", true},
+		{"en", "#471533", "471533", true}, {"en", "471 five 33", "471533", true}, {"en", "47/15/33!", "471533", true},
 	} {
 		if got, tail := Digits(c.text, c.language); got != c.want || tail != c.tail {
 			t.Errorf("%s %q: %s %v, want %s", c.language, c.text, got, tail, c.want)
@@ -92,7 +96,7 @@ func TestTold(t *testing.T) {
 		{spelled, "s m i", ToldPart}, {spelled, "Smith", ToldPart}, {spelled, "no", ToldNothing}, {spelled, "Smith s m i t h", ToldWhole},
 		{spelled, "Smith s m i t", ToldPart}, {spelled, "it's S-M-I", ToldPart},
 		{birth, "the 4th of may", ToldPart}, {birth, "4 may", ToldPart}, {birth, "4 may 1984", ToldWhole},
-		{birth, "four five eighty-four", ToldPart}, {birth, "04 05 84", ToldWhole},
+		{birth, "four five eighty-four", ToldWhole}, {birth, "04 05 84", ToldWhole},
 		{Form{}, "four seven", ToldNothing},
 	} {
 		if got := c.form.Told(c.text, "en"); got != c.want {
@@ -134,6 +138,14 @@ func TestToldDate(t *testing.T) {
 		{"nl", "drie mei vierentachtig", ToldWhole}, {"nl", "drie mei", ToldPart},
 		{"pl", "trzeciego maja tysiąc dziewięćset osiemdziesiątego czwartego roku", ToldWhole},
 		{"pl", "trzeci maja osiemdziesiąty czwarty", ToldWhole}, {"pl", "trzeci maja dwa tysiące czwarty", ToldWhole},
+		// as recognizers write them
+		{"en", "5/4/84", ToldWhole}, {"en", "5-4-84.", ToldWhole}, {"de", "4.5.84.", ToldWhole}, {"de", "4. 5. 1984", ToldWhole},
+		{"en", "May 4th, 1984.", ToldWhole}, {"en", "1984-05-04", ToldWhole}, {"fr", "4 mai 1984", ToldWhole}, {"pl", "4 maja 1984 r.", ToldWhole},
+		{"en", "5/4", ToldPart}, {"en", "5/4/19", ToldPart}, {"en", "four five twenty", ToldPart}, {"en", "45 84", ToldPart},
+		{"en", "nineteen eighty-four May third", ToldWhole}, {"en", "nineteen eighty-four May", ToldPart},
+		{"es", "cuatro del cinco del ochenta y cuatro", ToldWhole}, {"es", "cuatro del cinco", ToldPart},
+		{"it", "quattro cinque ottantaquattro", ToldWhole}, {"pt", "quatro do cinco de oitenta e quatro", ToldWhole},
+		{"nl", "vier vijf vierentachtig", ToldWhole}, {"fr", "quatre cinq quatre-vingt-quatre", ToldWhole},
 		{"pl", "trzeci maja", ToldPart}, {"pl", "trzeciego maja tysiąc dziewięćset", ToldPart},
 	} {
 		if got := birth.Told(c.text, c.language); got != c.want {

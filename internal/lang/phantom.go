@@ -22,6 +22,22 @@ func Phantom(text, language string) (never, often bool) {
 	return never, !never && (whole || allOf(text, false, own.Often, english.Often))
 }
 
+// How likely nobody spoke, by a recognizer's word, where a text is none: one that recognizers often write for noise, and any.
+const (
+	noSpeechOften = 0.6
+	noSpeechAny   = 0.9
+)
+
+// Unspoken says whether a text stands for no speech: nobody says such a thing, or the recognizer itself doubts that
+// somebody spoke (0: it says nothing of that).
+func Unspoken(text, language string, noSpeech float64) bool {
+	if noSpeech >= noSpeechAny {
+		return true
+	}
+	never, often := Phantom(text, language)
+	return never || often && noSpeech >= noSpeechOften
+}
+
 // starts says whether a text that was made of Tokens begins with a phrase.
 func starts(said string, phrases Set) bool {
 	close := strings.ReplaceAll(said, " ", "")

@@ -37,6 +37,17 @@ func Which(text string, of []string) string {
 	return ""
 }
 
+// guessed is how much of a text is looked at to guess its language, in bytes.
+const guessed = 400
+
+// Guess is the language of a text, of all that we know; "" where that is not clear, as in most texts of a word or two.
+func Guess(text string) string {
+	if len(text) > guessed {
+		text = strings.ToValidUTF8(text[:guessed], "")
+	}
+	return Which(text, slices.Sorted(maps.Keys(looks())))
+}
+
 // look is how texts of a language look.
 type look struct {
 	scripts  map[string]bool

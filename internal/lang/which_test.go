@@ -83,3 +83,35 @@ func TestWhichOfPairs(t *testing.T) {
 		t.Error("these are too many")
 	}
 }
+
+// The language of a text is guessed of all that we know, and not where that is not clear.
+func TestGuess(t *testing.T) {
+	for text, want := range map[string]string{
+		"Hi, I need a table for two tonight.":      "en",
+		"Ich möchte einen Tisch reservieren.":      "de",
+		"Bonjour, avez-vous une table pour deux ?": "fr",
+		"¿A qué hora cierran hoy?":                 "es",
+		"ขอจองโต๊ะสำหรับสองคน":                     "th",
+		"Hello": "", "ok": "", "4711": "", "": "",
+		strings.Repeat("We would like to come with all of our friends. ", 1000): "en",
+	} {
+		if got := Guess(text); got != want {
+			t.Errorf("%.40q is %q, want %q", text, got, want)
+		}
+	}
+	for line := range strings.Lines(overTSV(t)) {
+		if f := strings.Split(strings.TrimSpace(line), "\t"); len(f) == 3 && !strings.HasPrefix(line, "#") {
+			if got := Guess(f[2]); got != "" && got != f[0] && f[0] != "lt" {
+				t.Errorf("%q of %s is taken for %s", f[2], f[0], got)
+			}
+		}
+	}
+}
+
+func overTSV(t *testing.T) string {
+	raw, err := os.ReadFile("testdata/over.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}

@@ -37,7 +37,9 @@ func Calls(ctx context.Context, db *store.DB, userID int64, f store.CallFilter, 
 		{"outcome", func(r *parley.Call) string { return Plain(r.Outcome) }},
 		{"input_variables", func(r *parley.Call) string { return object(r.InputVariables) }},
 		{"variables", func(r *parley.Call) string { return object(r.Variables) }},
+		{"variables_notes", func(r *parley.Call) string { return object(r.VariablesNotes) }},
 		{"transcript", func(r *parley.Call) string { return Plain(parley.CallTranscript(r.Turns)) }},
+		{"turn_languages", func(r *parley.Call) string { return parley.TurnLanguages(r.Turns) }},
 	}, func(row func(*parley.Call) error) error {
 		return pages(func(p store.Page) ([]parley.Call, int, error) { return db.Calls(ctx, userID, f, p) },
 			func(r *parley.Call) int64 { return r.ID }, row)
@@ -62,6 +64,7 @@ func Conversations(ctx context.Context, db *store.DB, userID int64, f store.Conv
 		{"ai_enabled", func(r *parley.Conversation) string { return fmt.Sprint(r.AIEnabled) }},
 		{"variables", func(r *parley.Conversation) string { return object(r.Variables) }},
 		{"extracted_variables", func(r *parley.Conversation) string { return object(r.Extracted) }},
+		{"extracted_variables_notes", func(r *parley.Conversation) string { return object(r.ExtractedNotes) }},
 	}, func(row func(*parley.Conversation) error) error {
 		return pages(func(p store.Page) ([]parley.Conversation, int, error) { return db.Conversations(ctx, userID, f, p) },
 			func(r *parley.Conversation) int64 { return r.Seq }, row)

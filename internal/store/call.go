@@ -325,7 +325,7 @@ func (tx *Tx) SaveReport(ctx context.Context, c *parley.Call) error {
 	c.ReportDue, c.UpdatedAt = 0, parley.DateTime(parley.Now())
 	c.Complete()
 	tx.countReport(c)
-	_, err := tx.q.NewUpdate().Model(c).Column("variables", "evaluation", "vendor_uses", "report_due",
+	_, err := tx.q.NewUpdate().Model(c).Column("variables", "variables_notes", "evaluation", "vendor_uses", "report_due",
 		"sentiment", "outcome", "counted", "updated_at").WherePK().Exec(ctx)
 	return err
 }

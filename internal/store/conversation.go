@@ -11,6 +11,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"parley"
+	"parley/internal/lang"
 )
 
 const conversationNotFound = "Conversation not found"
@@ -165,7 +166,7 @@ func (tx *Tx) CreateConversation(ctx context.Context, c *parley.Conversation, fi
 		c.MessageCount = 1
 	}
 	tx.countChat(c, parley.Time(now), parley.Counts{"conversations": 1})
-	_, err := tx.q.NewInsert().Model(c).ExcludeColumn("extracted").Exec(ctx)
+	_, err := tx.q.NewInsert().Model(c).ExcludeColumn("extracted", "extracted_notes").Exec(ctx)
 	if err != nil || first == "" {
 		return err
 	}
@@ -174,6 +175,7 @@ func (tx *Tx) CreateConversation(ctx context.Context, c *parley.Conversation, fi
 }
 
 func (tx *Tx) insertMessage(ctx context.Context, m *parley.Message) error {
+	m.Language = lang.Guess(m.Content)
 	_, err := tx.q.NewInsert().Model(m).Exec(ctx)
 	return err
 }
@@ -331,7 +333,8 @@ func (q Query) ExternalMessage(ctx context.Context, conversationID, externalID s
 // ReviseMessage stores a message's text as its customer has changed it, or that it was deleted. Its conversation must be
 // the transaction's first lock.
 func (tx *Tx) ReviseMessage(ctx context.Context, m *parley.Message) error {
-	_, err := tx.q.NewUpdate().Model(m).Column("content", "edited", "deleted").WherePK().Exec(ctx)
+	m.Language = lang.Guess(m.Content)
+	_, err := tx.q.NewUpdate().Model(m).Column("content", "language", "edited", "deleted").WherePK().Exec(ctx)
 	return err
 }
 
@@ -366,10 +369,10 @@ func (q Query) Unattended(ctx context.Context, now parley.Time, limit int) (ids 
 
 // EndConversation marks a conversation as ended by silence, with what was found out from it; false when it goes on or
 // has ended already.
-func (tx *Tx) EndConversation(ctx context.Context, c *parley.Conversation, extracted map[string]any,
+func (tx *Tx) EndConversation(ctx context.Context, c *parley.Conversation, found parley.Findings,
 	now parley.Time) (bool, error) {
-	c.Extracted, c.EndedAt = extracted, now
-	return some(tx.q.NewUpdate().Model(c).Column("extracted", "ended_at").Set("ends_at = 0").
+	c.Extracted, c.ExtractedNotes, c.EndedAt = found.Values, found.Notes, now
+	return some(tx.q.NewUpdate().Model(c).Column("extracted", "extracted_notes", "ended_at").Set("ends_at = 0").
 		Where("id = ? AND ends_at > 0 AND ends_at <= ?", c.ID, now).Exec(ctx))
 }
 

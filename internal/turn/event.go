@@ -13,13 +13,15 @@ type Event struct {
 
 	Speech, Voiced bool    // of a frame, by the detector
 	Sure           bool    // and those before it were voiced too: no click
-	Words          float32 // how likely the sound has words that mean something, as a logit; 0: nothing is known
+	Words          float32 // over a reply, how likely the sound has words that mean something, as a logit; 0: nothing is known
+	Sound          float32 // the same, at any time: for what a text is worth
 	Cadence        float32 // of a frame of a pause: how much the voice before it sounded like the end, in log-odds; 0: unknown
 	Key            byte
 
 	N             int // the number of an utterance: the ear was opened for it with OpenEar
 	Text          string
 	Final, Failed bool
+	NoSpeech      float64 // of a Text: how likely nobody spoke, as the ear says; 0: it doesn't
 
 	Reply  int // what is told of another reply than the present one counts for nothing: that one was cut off
 	Wait   time.Duration
@@ -95,6 +97,7 @@ type Action struct {
 	Machine bool
 	Who     Answerer
 	Said    []Said // where a text may still be found: what Text consists of
+	Heard   []int  // the utterances that Text consists of
 	Digits  string // the number that Text tells, where one was asked for
 	Reason  parley.EndedReason
 }
@@ -107,10 +110,11 @@ const (
 	OpenEar  ActionKind = iota // let the ear hear utterance N, from a little before
 	CloseEar                   // the utterance is over
 	Partial                    // what the customer is saying has changed: Text
-	Note                       // what the customer said stands in the transcript, unanswered: Text, From, Said
+	Note                       // what the customer said stands in the transcript, unanswered: Text, From, Said, Heard
 	Forget                     // utterance N was none
 
-	// begin a Reply by thinking: Purpose, Text, From and Last (of what is answered, or of the silence that is broken), Early, Said, Digits
+	// begin a Reply by thinking: Purpose, Text, From and Last (of what is answered, or of the silence that is broken), Early, Said, Heard,
+	// Digits
 	Think
 	Commit // the turn that an early Reply answers has ended
 	GiveUp // end the thinking of Reply

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"time"
 
 	"parley/internal/lang"
@@ -35,9 +36,12 @@ func (s *segment) silences() bool {
 }
 
 // weigh takes what the sound tells so far. It counts from the next frame on: by then those who silence replies know.
-func (m *Machine) weigh(words float32) {
+func (m *Machine) weigh(words, sound float32) {
 	if m.open && words != 0 {
 		m.turn[m.latest()].words = words
+	}
+	if m.open && sound != 0 {
+		m.turn[m.latest()].sound = sound
 	}
 }
 
@@ -73,17 +77,20 @@ func (m *Machine) unclear(s *segment) bool {
 }
 
 // phantom reports whether a text is one that recognizers write for noise, and the sound doesn't speak against that: it has
-// no clear words. What people say, too, must moreover sound like a noise, or be more than was said in its time; somebody
-// who was asked for a number or a name answers with something else.
-func (m *Machine) phantom(s *segment, text string) bool {
-	never, often := lang.Phantom(text, m.manner.Language)
+// no clear words. What people say, too, must moreover sound like a noise, be doubted by the recognizer itself, or be more than
+// was said in its time; somebody who was asked for a number or a name answers with something else.
+func (m *Machine) phantom(s *segment, text string, noSpeech float64) bool {
+	_, often := lang.Phantom(text, m.manner.Language)
+	words := cmp.Or(s.words, s.sound)
 	switch {
-	case !never && !often, s.words > wordSaid:
+	case text == "", words > wordSaid:
 		return false
-	case never, s.words < humBrief:
+	case lang.Unspoken(text, m.manner.Language, noSpeech), often && words < humBrief:
 		return true
+	case !often:
+		return false
 	}
-	return s.last-s.from+frameTime < time.Duration(len([]rune(text)))*letterTime || s.words != 0 && m.asks.Kind != lang.AnyForm
+	return s.last-s.from+frameTime < time.Duration(len([]rune(text)))*letterTime || words != 0 && m.asks.Kind != lang.AnyForm
 }
 
 // misheard reports whether a text of mere sounds ("oh") stands for words that the recognizer has missed.

@@ -98,7 +98,7 @@ func (m *Machine) shut() {
 func (m *Machine) heard(e Event) {
 	i := slices.IndexFunc(m.turn, func(s segment) bool { return !s.keypad && s.n == e.N })
 	text := strings.Join(strings.Fields(e.Text), " ")
-	if i >= 0 && m.phantom(&m.turn[i], text) {
+	if i >= 0 && m.phantom(&m.turn[i], text, e.NoSpeech) {
 		text = ""
 	}
 	m.amd.words(e.N, text, m.manner.Language)
@@ -221,7 +221,7 @@ func (m *Machine) listen() {
 	m.missed = 0
 	r := m.begin(Answer, turn)
 	a := Action{Kind: Think, Reply: r.id, Purpose: Answer, Text: text, From: turn[0].from, Last: lastly.last,
-		Said: m.said(turn), Digits: m.digits(text)}
+		Said: m.said(turn), Heard: heard(turn), Digits: m.digits(text)}
 	if m.greeted {
 		r.thinking, r.early, a.Early = true, early, early
 		m.hush(r)
@@ -231,7 +231,7 @@ func (m *Machine) listen() {
 	m.greeted = true // they spoke first, and are greeted now
 	if lang.IsGreeting(text, m.manner.Language, false) {
 		r.purpose, r.taken = Greeting, nil
-		m.act(Action{Kind: Note, Text: text, From: a.From, Said: a.Said})
+		m.act(Action{Kind: Note, Text: text, From: a.From, Said: a.Said, Heard: a.Heard})
 	} else {
 		r.thinking, r.preface = true, true
 		m.act(a)

@@ -77,7 +77,8 @@ type segment struct {
 	from    time.Duration // first voiced frame
 	last    time.Duration // last voiced frame, or key
 	sure    bool          // it is no click
-	words   float32       // how likely its sound has words that mean something, as a logit; 0: nothing is known
+	words   float32       // how likely its sound over a reply has words that mean something, as a logit; 0: nothing is known
+	sound   float32       // the same, at any time
 	cadence float32       // how much its voice sounded like the end of a turn, in log-odds; 0: nothing is known
 	eased   bool          // the reply went on in a pause of it
 	again   bool          // and fell silent again
@@ -193,7 +194,7 @@ func (m *Machine) Step(e Event) []Action {
 	switch e.Kind {
 	case Voice:
 		m.voice(e)
-		m.weigh(e.Words)
+		m.weigh(e.Words, e.Sound)
 	case Text:
 		m.heard(e)
 	case Lost:
@@ -349,7 +350,7 @@ func (m *Machine) end(reason parley.EndedReason) {
 // note puts speech that is not going to be answered into the transcript.
 func (m *Machine) note() {
 	if text := said(m.turn); text != "" || m.manner.Sound && len(m.turn) > 0 {
-		m.act(Action{Kind: Note, Text: text, From: m.turn[0].from, Said: m.said(m.turn)})
+		m.act(Action{Kind: Note, Text: text, From: m.turn[0].from, Said: m.said(m.turn), Heard: heard(m.turn)})
 	}
 	m.turn = nil
 }

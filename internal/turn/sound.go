@@ -23,6 +23,16 @@ func (m *Machine) said(segments []segment) []Said {
 	return out
 }
 
+// heard are the numbers of the utterances among segments.
+func heard(segments []segment) (list []int) {
+	for i := range segments {
+		if !segments[i].keypad {
+			list = append(list, segments[i].n)
+		}
+	}
+	return list
+}
+
 // forget reports that an utterance was not one after all.
 func (m *Machine) forget(s *segment) {
 	if m.manner.Sound && !s.keypad {

@@ -16,6 +16,7 @@ type book struct {
 	out     *playout // knows what was heard
 	entries []*entry
 	tell    func(Event)
+	tongues map[int]tongue // by utterance
 }
 
 // entry is something that one side said.
@@ -26,7 +27,9 @@ type entry struct {
 	answer *answer // nil for the customer
 	guest  *Guest  // who said it, where neither did
 	mode   parley.LegMode
-	joined bool // the customer went on: the next of theirs begins with this text
+	heard  []int  // the utterances that the text consists of
+	spoke  string // of a guest: the language, ISO 639-1, "" where nobody knows
+	joined bool   // the customer went on: the next of theirs begins with this text
 	told   bool
 	said   []turn.Said // what the text consists of, where parts of it may still be found
 }
@@ -52,6 +55,9 @@ type answer struct {
 
 	failed error // why the thinking did
 
+	language string   // in which it is said
+	among    []string // the languages of who says it, if there are several
+
 	speech *speech   // the synthesizer's
 	think  *thinking // the model's
 	asked  []*asking // a realtime model's
@@ -61,7 +67,7 @@ type answer struct {
 
 // customer adds what the customer said.
 func (b *book) customer(a turn.Action) {
-	b.entries = append(b.entries, &entry{text: a.Text, digits: a.Digits, from: a.From, said: a.Said})
+	b.entries = append(b.entries, &entry{text: a.Text, digits: a.Digits, from: a.From, said: a.Said, heard: a.Heard})
 }
 
 // understood takes the text of an utterance that is already in the book, and reports whether it is.
@@ -167,16 +173,16 @@ func (b *book) answered(e *entry) bool {
 func (b *book) turn(e *entry) (parley.CallTurn, bool) {
 	if e.guest != nil {
 		return parley.CallTurn{Speaker: e.guest.Kind.Speaker(), Text: e.text, StartedAtMS: e.from.Milliseconds(),
-			Whispered: e.mode == parley.LegWhisper}, true
+			Language: e.spoke, Whispered: e.mode == parley.LegWhisper}, true
 	}
 	if e.answer == nil {
-		return parley.CallTurn{Speaker: parley.SpeakerCustomer, Text: e.text, StartedAtMS: e.from.Milliseconds()},
-			e.text != "" && !e.joined
+		return parley.CallTurn{Speaker: parley.SpeakerCustomer, Text: e.text, StartedAtMS: e.from.Milliseconds(),
+			Language: b.language(e.heard)}, e.text != "" && !e.joined
 	}
 	a := e.answer
 	text, all := a.heard(b.out, -1)
 	t := parley.CallTurn{Speaker: parley.SpeakerAssistant, Text: text, StartedAtMS: a.from.Milliseconds(),
-		Interrupted: a.cut && !(all && a.thought)}
+		Language: a.spokenIn(text), Interrupted: a.cut && !(all && a.thought)}
 	if a.anchor >= 0 && a.sounded {
 		marks := a.marks
 		t.Latency = &marks

@@ -23,3 +23,13 @@ func TestHistoryHasDigits(t *testing.T) {
 		t.Errorf("the transcript has %q", b.entries[0].text)
 	}
 }
+
+// A reply is in the language of its words, of the several that an assistant speaks, or in that of its voice.
+func TestLanguageOfReply(t *testing.T) {
+	a := &answer{language: "en", among: []string{"es", "en"}}
+	for text, want := range map[string]string{"Cerramos a las seis de la tarde.": "es", "Okay.": "en", "Wir schließen um sechs Uhr.": "en"} {
+		if got := a.spokenIn(text); got != want {
+			t.Errorf("%q is in %q, want %q", text, got, want)
+		}
+	}
+}

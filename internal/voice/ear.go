@@ -1,6 +1,7 @@
 package voice
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/lang"
 	"parley/internal/turn"
 )
 
@@ -33,6 +35,8 @@ type ear struct {
 type phrase struct {
 	from time.Duration
 	mode parley.LegMode // when it began
+
+	language string // in which it was said, once that is known
 }
 
 const (
@@ -79,12 +83,21 @@ func (g *Guest) listen(mode parley.LegMode) error {
 		defer g.ear.CompareAndSwap(e, nil) // of one that is lost, the next change of mode opens another
 		for t := range e.Transcripts() {
 			p, ok := e.phrase(t.Utterance)
-			if text := parley.CleanText(t.Text); ok && t.Final && text != "" && p.mode != parley.LegListen {
+			if text := spoken(t, who.Language); ok && t.Final && text != "" && p.mode != parley.LegListen {
+				p.language = cmp.Or(t.Language, who.Language)
 				r.inbox.post(func() { r.said(g, p, text) })
 			}
 		}
 	})
 	return nil
+}
+
+// spoken is the text of a transcript, "" where it stands for no speech.
+func spoken(t ai.Transcript, language string) string {
+	if lang.Unspoken(t.Text, language, t.NoSpeech) {
+		return ""
+	}
+	return parley.CleanText(t.Text)
 }
 
 // hear takes a frame.
@@ -94,7 +107,7 @@ func (e *ear) hear(f audio.Frame, mode parley.LegMode) {
 		e.speaking, e.overrule, e.voiced = true, mode == parley.LegTalk, 0
 		e.mu.Lock()
 		if len(e.phrases) < maxPhrases {
-			e.phrases = append(e.phrases, phrase{e.r.clock.now(), mode})
+			e.phrases = append(e.phrases, phrase{from: e.r.clock.now(), mode: mode})
 		}
 		e.mu.Unlock()
 		if !e.Continuous() {

@@ -142,7 +142,7 @@ func (r *run) dismiss(g *Guest) {
 
 // said puts what a guest has said into the transcript, and the assistant learns of it.
 func (r *run) said(g *Guest, p phrase, text string) {
-	e := &entry{guest: g, mode: p.mode, text: text, from: p.from}
+	e := &entry{guest: g, mode: p.mode, text: text, from: p.from, spoke: p.language}
 	r.book.entries = append(r.book.entries, e)
 	r.book.settle()
 	if r.over || r.cast == nil {

@@ -165,6 +165,9 @@ func TestGuest(t *testing.T) {
 		if turn.Interrupted {
 			line += " interrupted"
 		}
+		if turn.Language != "en" {
+			line += " in " + turn.Language
+		}
 		who = append(who, line)
 	}
 	if want := []string{"customer", "assistant", "supervisor whispers", "customer", "assistant interrupted", "supervisor",

@@ -1,6 +1,7 @@
 package voice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -151,8 +152,9 @@ type message struct {
 
 // saying is an utterance of a message.
 type saying struct {
-	at   time.Duration
-	text string
+	at       time.Duration
+	text     string
+	language string
 }
 
 // Hear implements audio.Peer.
@@ -260,7 +262,7 @@ func (m *message) crashed(err error) {
 func (m *message) understood(t ai.Transcript) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	text := strings.Join(strings.Fields(parley.CleanText(t.Text)), " ")
+	text := strings.Join(strings.Fields(spoken(t, m.Language)), " ")
 	if t.Utterance >= len(m.sayings) || t.Utterance < 0 || text == "" && !t.Final {
 		return
 	}
@@ -268,7 +270,7 @@ func (m *message) understood(t ai.Transcript) {
 	if t.Err != nil {
 		m.failed = errors.Join(m.failed, t.Err)
 	} else {
-		s.text = text
+		s.text, s.language = text, cmp.Or(t.Language, m.Language)
 	}
 	switch {
 	case t.Final:
@@ -283,7 +285,7 @@ func (m *message) understood(t ai.Transcript) {
 }
 
 func (s *saying) turn() parley.CallTurn {
-	return parley.CallTurn{Speaker: parley.SpeakerCustomer, Text: s.text, StartedAtMS: s.at.Milliseconds()}
+	return parley.CallTurn{Speaker: parley.SpeakerCustomer, Text: s.text, StartedAtMS: s.at.Milliseconds(), Language: s.language}
 }
 
 // tellChange wakes who waits for the last words; the mutex is held.
@@ -319,7 +321,7 @@ func (m *message) await(d time.Duration) {
 func (m *message) turns() []parley.CallTurn {
 	list := []parley.CallTurn{}
 	if m.heard && m.Text != "" {
-		list = append(list, parley.CallTurn{Speaker: parley.SpeakerAssistant, Text: m.Text})
+		list = append(list, parley.CallTurn{Speaker: parley.SpeakerAssistant, Text: m.Text, Language: m.Language})
 	}
 	for i := range m.sayings {
 		if m.sayings[i].text != "" {

@@ -54,7 +54,8 @@ type frame struct {
 	speech, voiced bool
 	far            bool    // it is somebody's in the background
 	sure           bool    // nor was it a click or a cough
-	words          float32 // of its sound
+	words          float32 // of its sound, over a reply
+	sound          float32 // the same, at any time
 	cadence        float32 // of the voice before it
 	signal         audio.Signal
 	pcm            []int16
@@ -133,15 +134,17 @@ func (p *peer) Hear(pcm audio.Frame) {
 		return
 	}
 	f.at, f.speech, f.voiced, f.signal = p.r.clock.now(), speech, voiced, signal
-	f.words = 0
-	if speech && !alone && !doubt && p.reply.Load() { // our own voice, coming back, has words too
-		f.words = p.detector.Words()
+	f.words, f.sound = 0, 0
+	if speech && !alone && !doubt { // our own voice, coming back, has words too
+		if f.sound = p.detector.Words(); p.reply.Load() {
+			f.words = f.sound
+		}
 	}
 	f.cadence, f.far = p.detector.Cadence(), false
 	if p.scene.single {
 		var other bool
 		if other, f.far = p.front.Hear(energy(pcm), speech, voiced, !p.reply.Load()); other { // as if it were silence
-			f.speech, f.voiced, f.words = false, false, 0
+			f.speech, f.voiced, f.words, f.sound = false, false, 0, 0
 		}
 	}
 	f.sure = f.voiced && p.voiced >= sureFrames && !doubt && p.detector.Sure() && turn.Silences(f.words)

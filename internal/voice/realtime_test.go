@@ -20,6 +20,7 @@ var pipelineOnly = []string{
 	"collect-ahead.dialogue", "wait-for-customer-asks.dialogue", // the order in which the model is told
 	"menu-asks.dialogue",                                                        // a model that speaks for itself can be heard by a menu
 	"languages.dialogue", "languages-slow.dialogue", "languages-turns.dialogue", // the model answers in the language that it hears
+	"phantom.dialogue",     // a longer sound is answered before its text is known
 	"nods.dialogue",        // the text comes too late to tell a pause from an end
 	"hum-unclear.dialogue", // a longer sound is answered without a text, and asks for nothing
 	"nul.dialogue",         // nothing cleans the model's own copy of what it hears

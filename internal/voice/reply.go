@@ -20,7 +20,7 @@ import (
 func (r *run) answer(id int, p turn.Purpose) *answer {
 	if r.reply == nil || r.reply.id != id {
 		r.reply = &answer{id: id, purpose: p, anchor: -1, thought: true}
-		r.book.assistant(r.reply)
+		r.begins(r.reply)
 	}
 	return r.reply
 }
@@ -47,7 +47,7 @@ func (r *run) think(act turn.Action) {
 			}
 		}
 	}
-	r.book.assistant(a)
+	r.begins(a)
 	r.book.settle()
 	r.reply = a
 	if act.Early {
@@ -175,11 +175,13 @@ func (r *run) understood(base int, t ai.Transcript) {
 		r.broken.heard = ai.TheRecognizer.Of(t.Err)
 		r.noted(fmt.Errorf("understand utterance %d: %w", t.Utterance, r.broken.heard))
 	}
+	r.book.spoken(base+t.Utterance, r.cast, t)
 	said, finds := turns[t.Turn]
 	if t.Final || finds && t.Text != "" {
 		r.final = r.clock.now()
 	}
-	e := turn.Event{Kind: turn.Text, N: base + t.Utterance, Text: t.Text, Final: t.Final, Failed: t.Err != nil}
+	e := turn.Event{Kind: turn.Text, N: base + t.Utterance, Text: t.Text, Final: t.Final, Failed: t.Err != nil,
+		NoSpeech: t.NoSpeech}
 	if t.Final || !finds {
 		r.step(e)
 		e.Text = ""

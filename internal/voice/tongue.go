@@ -50,6 +50,9 @@ func (p *Persona) others() (list []string) {
 	return list
 }
 
+// languages are all those of a persona.
+func (p *Persona) languages() []string { return append(p.others(), p.Language) }
+
 // polyglot tells the model about the languages, "" where there is only one; now is the customer's at present, "" if
 // nobody knows.
 func (p *Persona) polyglot(now string) string {
@@ -104,8 +107,7 @@ func (f *follower) answering(text, now string) (next Persona, changes bool) {
 	if len(f.home.Tongues) < 2 {
 		return next, false
 	}
-	all := append([]string{f.home.Language}, f.home.others()...)
-	if language := lang.Which(text, all); language != "" && language != now {
+	if language := lang.Which(text, f.home.languages()); language != "" && language != now {
 		f.doubted = ""
 		return f.home.in(language)
 	}
@@ -124,6 +126,9 @@ func (d *pipeline) follows(t ai.Transcript) {
 // speaks has the conversation go on in a persona's language.
 func (r *run) speaks(p Persona) {
 	r.cast.Persona = p
+	if r.reply != nil && !r.reply.sounded {
+		r.reply.language = p.Language
+	}
 	r.step(turn.Event{Kind: turn.Language, Text: p.Language})
 }
 
@@ -148,4 +153,59 @@ func (d *realtime) speaks(next Persona) {
 	}
 	d.Persona, d.mouth = next, newMouth(d.r, next, d.r.rate)
 	d.r.speaks(next)
+}
+
+// tongue is the language of an utterance.
+type tongue struct {
+	language string // ISO 639-1; "" where nobody knows
+	size     int    // of the text
+}
+
+// spoken notes in which language an utterance was said: as its ear tells, or as it was asked to hear, if that is one
+// language alone; else as the text looks.
+func (b *book) spoken(n int, by *cast, t ai.Transcript) {
+	if t.Text == "" || t.Err != nil || by == nil {
+		return
+	}
+	in := tongue{t.Language, len(t.Text)}
+	if all := by.languages(); in.language == "" && len(all) > 1 {
+		in.language = lang.Which(t.Text, all)
+	} else if in.language == "" {
+		in.language = by.Language
+	}
+	if b.tongues == nil {
+		b.tongues = map[int]tongue{}
+	}
+	b.tongues[n] = in
+}
+
+// language is the one in which most of some utterances was said, "" where nobody knows.
+func (b *book) language(heard []int) (most string) {
+	sizes := map[string]int{}
+	for _, n := range heard {
+		if in := b.tongues[n]; in.language != "" {
+			if sizes[in.language] += in.size; sizes[in.language] > sizes[most] {
+				most = in.language
+			}
+		}
+	}
+	return most
+}
+
+// begins adds a reply to the book, in the language that is spoken now.
+func (r *run) begins(a *answer) {
+	if r.cast != nil {
+		if a.language = r.cast.Language; len(r.cast.others()) > 0 {
+			a.among = r.cast.languages()
+		}
+	}
+	r.book.assistant(a)
+}
+
+// spokenIn is the language of a reply: of several as its text looks, if that is clear.
+func (a *answer) spokenIn(text string) string {
+	if language := lang.Which(text, a.among); language != "" {
+		return language
+	}
+	return a.language
 }

@@ -128,7 +128,7 @@ func Serve() (*Server, error) {
 		return nil, fmt.Errorf("serve test model: %w", err)
 	}
 	s := &Server{URL: "http://" + ln.Addr().String() + "/v1", Models: []string{ModelName}, stop: make(chan struct{}),
-		SpeechModels: []string{SpeechModel}, TranscriptionModels: []string{TranscriptionModel, DetectingModel},
+		SpeechModels: []string{SpeechModel}, TranscriptionModels: []string{TranscriptionModel, DetectingModel, WhisperModel},
 		EmbeddingModels: []string{EmbeddingModel}, Voice: &Synthesizer{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", s.chat)

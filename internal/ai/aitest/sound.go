@@ -23,6 +23,8 @@ const (
 	TranscriptionModel = "test-stt"
 	// DetectingModel is a transcription model that takes several languages, and says which ones it found.
 	DetectingModel = "gpt-transcribe"
+	// WhisperModel is a transcription model that says, asked for verbose_json, how likely nobody spoke. It doesn't stream.
+	WhisperModel   = "whisper-1"
 	EmbeddingModel = "test-embedding"
 )
 
@@ -47,6 +49,7 @@ type Utterance struct {
 	Model, Language, Prompt string
 	Languages, Keywords     []string
 	Stream                  bool
+	Format                  string
 	PCM                     []int16 // of one channel
 	Rate                    audio.Rate
 }
@@ -293,7 +296,7 @@ func (s *Server) transcribe(w http.ResponseWriter, r *http.Request) {
 		b.Text = s.Voice.Find(in.PCM, in.Rate)
 	}
 	a := &answer{Behaviour: b, w: w, ctx: r.Context(), stop: s.stop}
-	if in.Stream && !s.WholeTranscripts {
+	if in.Stream && !s.WholeTranscripts && in.Model != WhisperModel {
 		a.streamTranscript(s.found(in.Model, b.Text))
 		return
 	}
@@ -328,7 +331,8 @@ func (s *Server) readUtterance(r *http.Request) (in Utterance, bad *refusal) {
 	}
 	defer file.Close()
 	in = Utterance{Model: r.FormValue("model"), Language: r.FormValue("language"), Prompt: r.FormValue("prompt"),
-		Languages: r.Form["languages[]"], Keywords: r.Form["keywords[]"], Stream: r.FormValue("stream") == "true"}
+		Languages: r.Form["languages[]"], Keywords: r.Form["keywords[]"], Stream: r.FormValue("stream") == "true",
+		Format: r.FormValue("response_format")}
 	for name, list := range map[string][]string{"languages": in.Languages, "keywords": in.Keywords} {
 		switch {
 		case len(list) > 0 && in.Model != DetectingModel:
@@ -346,7 +350,7 @@ func (s *Server) readUtterance(r *http.Request) (in Utterance, bad *refusal) {
 	if !slices.Contains(s.TranscriptionModels, in.Model) {
 		return in, noModel(in.Model)
 	}
-	if f := r.FormValue("response_format"); f != "" && f != "json" {
+	if f := in.Format; f != "" && f != "json" && !(f == "verbose_json" && in.Model == WhisperModel) {
 		return in, refuse("response_format", "unsupported_value",
 			"response_format '%s' is not compatible with this model.", f)
 	}

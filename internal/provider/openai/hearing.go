@@ -146,6 +146,7 @@ func (e *ear) ask() {
 				said, err := e.r.transcribe(e.ctx, e.h, &u.sound, partial)
 				if err == nil {
 					t.Text, t.Language = said.text, oneOf(e.h.Language, e.h.Others, said.languages)
+					t.NoSpeech = said.noSpeech
 				}
 				return err
 			})

@@ -295,6 +295,35 @@ func TestTranscribe(t *testing.T) {
 	}
 }
 
+// Whisper is asked how likely nobody spoke, and a server that can't say so is asked as ever.
+func TestNoSpeech(t *testing.T) {
+	c, s := sounding(t, 0)
+	e, err := c.Recognizer(aitest.WhisperModel).Listen(t.Context(), ai.Hearing{Language: "en", Rate: audio.Narrow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	hears := func(want ai.Transcript, format string, stream bool) {
+		t.Helper()
+		e.Write(tone(0.5))
+		e.End()
+		if got := next(t, e); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		if us := s.Utterances(); us[len(us)-1].Format != format || us[len(us)-1].Stream != stream {
+			t.Errorf("asked %+v", us[len(us)-1])
+		}
+	}
+	s.ScriptTranscripts(aitest.Behaviour{Status: 200, Type: "application/json", Raw: `{"task":"transcribe","language":"english","duration":0.5,` +
+		`"text":" Thank you. Bye.","segments":[{"id":0,"text":" Thank you.","no_speech_prob":0.75},{"id":1,"text":" Bye.","no_speech_prob":0.25}]}`},
+		aitest.Behaviour{Text: "Hello."})
+	hears(ai.Transcript{Text: "Thank you. Bye.", NoSpeech: (10*0.75 + 4*0.25) / 14, Final: true}, "verbose_json", false)
+	hears(ai.Transcript{Utterance: 1, Text: "Hello.", Final: true}, "verbose_json", false)
+	s.Refuses = []string{"response_format"}
+	s.UsuallyTranscripts(aitest.Behaviour{Text: "Hello."})
+	hears(ai.Transcript{Utterance: 2, Text: "Hello.", Final: true}, "", true)
+}
+
 // Where several languages may be spoken, the model that can be told so is, and says which one it was. Of several that it
 // found, nothing is said; nor by a model that can't tell, which is asked for the first language, as is a server that
 // refuses the list.

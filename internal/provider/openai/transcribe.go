@@ -54,6 +54,29 @@ func (r *recognizer) transcribe(ctx context.Context, h ai.Hearing, said *sound, 
 type transcription struct {
 	text      string
 	languages []detected
+	noSpeech  float64 // how likely nobody spoke; 0 where the model doesn't say
+}
+
+// tellsNoSpeech is OpenAI's model that says how likely nobody spoke. It doesn't stream.
+const tellsNoSpeech = "whisper-1"
+
+// segment is a part of a transcript.
+type segment struct {
+	Text     string  `json:"text"`
+	NoSpeech float64 `json:"no_speech_prob"`
+}
+
+// noSpeech is how likely nobody spoke in segments: their mean, each by the length of its text.
+func noSpeech(list []segment) float64 {
+	sum, size := 0.0, 0
+	for _, s := range list {
+		n := len(strings.TrimSpace(s.Text))
+		sum, size = sum+float64(n)*min(max(s.NoSpeech, 0), 1), size+n
+	}
+	if size == 0 {
+		return 0
+	}
+	return sum / float64(size)
 }
 
 // prompt lists the expected words.
@@ -108,11 +131,12 @@ func transcript(res *http.Response, partial func(string) error) (got transcripti
 		var answer struct {
 			Text      *string    `json:"text"`
 			Languages []detected `json:"languages"`
+			Segments  []segment  `json:"segments"`
 		}
 		if err := json.Unmarshal(body, &answer); err != nil || answer.Text == nil {
 			return got, rest.Malformed("a transcript without a text: %.200q", body)
 		}
-		return transcription{*answer.Text, answer.Languages}, nil
+		return transcription{*answer.Text, answer.Languages, noSpeech(answer.Segments)}, nil
 	}
 	var text strings.Builder
 	ended := false
@@ -165,6 +189,7 @@ func event(data []byte) (whole *transcription, more addition, err error) {
 		Delta     string          `json:"delta"`
 		Text      *string         `json:"text"`
 		Languages []detected      `json:"languages"`
+		Segments  []segment       `json:"segments"`
 		Error     json.RawMessage `json:"error"`
 		Choices   []struct {
 			Delta struct {
@@ -181,7 +206,7 @@ func event(data []byte) (whole *transcription, more addition, err error) {
 		s := parse(data)
 		return nil, more, &ai.Error{Kind: s.kind(0), Err: errors.New("in mid-stream: " + s.Message)}
 	case e.Type == "transcript.text.done" && e.Text != nil:
-		return &transcription{*e.Text, e.Languages}, more, nil
+		return &transcription{*e.Text, e.Languages, noSpeech(e.Segments)}, more, nil
 	case e.Type == "transcript.text.delta":
 		return nil, addition{text: e.Delta}, nil
 	case len(e.Choices) > 0:

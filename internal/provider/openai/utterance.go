@@ -114,8 +114,12 @@ func (r *recognizer) upload(h ai.Hearing, s *sound) *upload {
 	} else {
 		field("prompt", prompt(h.Keywords))
 	}
-	field("response_format", "json")
-	field("stream", "true")
+	if r.model == tellsNoSpeech && !r.refuses("response_format") {
+		field("response_format", "verbose_json") // it can't be streamed
+	} else {
+		field("response_format", "json")
+		field("stream", "true")
+	}
 	_, _ = w.CreateFormFile("file", "utterance.wav")
 	n := b.Len()
 	_ = w.Close()

@@ -1,6 +1,7 @@
 package voicetest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -170,6 +171,15 @@ func (p *play) check(verb string, a *args) {
 		}
 	case "latency":
 		p.latency(a)
+	case "turns":
+		var got []string
+		for _, t := range p.result.Turns {
+			got = append(got, cmp.Or(t.Language, "unknown"))
+		}
+		if want := strings.Join(a.words, " "); "in "+strings.Join(got, " ") != want {
+			p.errorf("turns are in %s, not %s: %+v", strings.Join(got, " "), want, p.result.Turns)
+		}
+		a.words = nil
 	case "ahead":
 		var got []string
 		for _, t := range p.result.Turns {

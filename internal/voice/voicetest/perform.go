@@ -310,6 +310,10 @@ func (p *play) customer(a *args, wait bool) {
 		if a.is("in") {
 			language = a.word()
 		}
+		doubt := 0.0
+		if a.is("doubted") {
+			doubt = a.float()
+		}
 		var sound, ends int16
 		if a.is("like") {
 			like := a.word()
@@ -323,6 +327,7 @@ func (p *play) customer(a *args, wait bool) {
 			}
 		}
 		frames := p.ear.line(text, language, d)
+		p.ear.doubt(doubt)
 		for _, f := range frames {
 			f[3], f[4] = sound, ends
 			for i := range f[5:] {

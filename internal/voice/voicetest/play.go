@@ -43,7 +43,8 @@ import (
 //	mind connects after T, mind lives T, mind drops|refuses N, mind pauses T       of a model that hears for itself
 //	transfer works|fails [after T], hand ID initial "…", hand ID fails
 //
-//	customer says "…" for T [in CODE] [like humming|words|ending|more] [N dB fainter]   in: the ear tells the language; like: the detector tells by the sound
+//	customer says "…" for T [in CODE] [doubted P] [like humming|words|ending|more] [N dB fainter]   in: the ear tells the language; doubted:
+//	                                        it tells how likely nobody spoke; like: the detector tells by the sound
 //	customer coughs|beeps|faxes|plays for T (plays: music), customer presses KEYS [every T], customer holds for T, customer hangs up
 //	meanwhile customer|somebody …           the same, without waiting until it is said
 //	hang up REASON                          from outside
@@ -62,6 +63,7 @@ import (
 //	model asked N, tool NAME ran N, dialled KEYS, answered by WHO, verdicts "KIND…", error "…", failure "…" (as its owner is told; "none"), latency first_packet_ms N (of the last reply)
 //	detector asked "…" in CODE after "…"    what it was asked last: a text, in a language, after what the assistant has said
 //	eager replies N used N                  how many were begun before the turn's end, and used
+//	turns in CODE CODE…                     the languages of the turns of the transcript
 //	ahead "hit miss …"                      what became of that, as the turns of the transcript show it
 func Play(t *testing.T, path string) { PlayIn(t, path, "pipeline") }
 

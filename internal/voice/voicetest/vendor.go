@@ -224,8 +224,9 @@ type Listener struct {
 	Eager, End time.Duration
 
 	mu    sync.Mutex
-	lines []string // by number, from 1
-	in    []string // the language of each; "": the ear doesn't tell
+	lines []string        // by number, from 1
+	in    []string        // the language of each; "": the ear doesn't tell
+	none  map[int]float64 // of some, how likely nobody spoke
 	Heard []ai.Hearing
 }
 
@@ -265,6 +266,22 @@ func (l *Listener) language(n int) string {
 	return l.in[n-1]
 }
 
+// doubt has the ear say of the newest utterance how likely nobody spoke.
+func (l *Listener) doubt(noSpeech float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.none == nil {
+		l.none = map[int]float64{}
+	}
+	l.none[len(l.lines)] = noSpeech
+}
+
+func (l *Listener) noSpeech(n int) float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.none[n]
+}
+
 // Listen implements ai.Recognizer.
 func (l *Listener) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	l.mu.Lock()
@@ -292,6 +309,7 @@ type ear struct {
 	n        int
 	text     []string
 	language string
+	noSpeech float64
 
 	turn  ai.Turn
 	spoke int           // the utterance of the latest sound
@@ -320,7 +338,7 @@ func (e *ear) Write(pcm []int16) {
 		e.finds(ai.TurnResumed)
 	}
 	words := e.l.words(int(pcm[0]))
-	e.language = e.l.language(int(pcm[0]))
+	e.language, e.noSpeech = e.l.language(int(pcm[0])), e.l.noSpeech(int(pcm[0]))
 	at, of := int(pcm[1]), int(pcm[2])
 	for i, w := range words {
 		if middle := (2*i + 1) * of / (2 * len(words)); middle == at {
@@ -340,7 +358,8 @@ func (e *ear) Write(pcm []int16) {
 }
 
 func (e *ear) End() {
-	t := telling{Transcript: ai.Transcript{Utterance: e.n, Text: strings.Join(e.text, " "), Language: e.language, Final: true},
+	t := telling{Transcript: ai.Transcript{Utterance: e.n, Text: strings.Join(e.text, " "), Language: e.language, NoSpeech: e.noSpeech,
+		Final: true},
 		at: time.Now().Add(e.l.Delay)}
 	e.l.mu.Lock()
 	if e.l.Fails > 0 {
