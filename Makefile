@@ -105,7 +105,7 @@ static:
 		if [ "$$was" != "$$(cat internal/console/*_templ.go | cksum)" ]; then echo "the console's pages were not generated from their templates; they are now"; exit 1; fi
 	go vet ./...
 	go tool staticcheck ./...
-	go test -count=1 -run '^TestHouse' .
+	go test -count=1 -run '^TestHouse' ./internal/house
 
 bench: build ## Measure; GROUP=api measures that group alone
 	go run ./bench -group $(GROUP)

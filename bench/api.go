@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"time"
 
-	"parley"
 	"parley/internal/auth"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

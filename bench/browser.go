@@ -23,8 +23,8 @@ import (
 	"github.com/pion/webrtc/v4"
 	sample "github.com/pion/webrtc/v4/pkg/media"
 
-	"parley"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/search"
 	"parley/internal/store"
 )

@@ -16,9 +16,9 @@ import (
 	"sync"
 	"time"
 
-	"parley"
 	"parley/internal/campaign"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/simulator/phone"
 	"parley/internal/store"
 	"parley/internal/store/storetest"

@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

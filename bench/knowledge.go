@@ -13,9 +13,9 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/document"
 	"parley/internal/knowledge"
+	"parley/internal/parley"
 	"parley/internal/search"
 	"parley/internal/store"
 	"parley/internal/store/storetest"

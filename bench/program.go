@@ -18,7 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/testenv"
 )

@@ -15,10 +15,10 @@ import (
 	"sync"
 	"time"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/catalog"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/provider/openai"
 	"parley/internal/simulator/phone"

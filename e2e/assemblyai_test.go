@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/ai/aitest"
+	"parley/internal/parley"
 	"parley/internal/provider/assemblyai/assemblyaitest"
 )
 

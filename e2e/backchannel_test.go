@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	parley "parley"
 	"parley/internal/ai/aitest"
+	parley "parley/internal/parley"
 )
 
 // In a pause of a long story the assistant says a word of listening, and answers at the end. The word stands in neither

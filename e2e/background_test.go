@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	parley "parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/audio"
+	parley "parley/internal/parley"
 )
 
 // With background_speech_cancellation a voice 20 dB fainter than the customer's neither pauses a reply nor is answered, and

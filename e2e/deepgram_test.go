@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/ai/aitest"
+	"parley/internal/parley"
 	"parley/internal/provider/deepgram/deepgramtest"
 )
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
+	"parley/internal/parley"
 	"parley/internal/provider/elevenlabs/elevenlabstest"
 	"parley/internal/simulator/phone"
 )

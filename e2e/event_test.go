@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

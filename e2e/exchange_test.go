@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/simulator/phone"
 	"parley/internal/store/storetest"
 	"parley/internal/testenv"

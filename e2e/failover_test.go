@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/ai/aitest"
+	"parley/internal/parley"
 )
 
 // switched returns a call's record of vendor failovers, without their times.

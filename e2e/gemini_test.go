@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
+	"parley/internal/parley"
 	"parley/internal/provider/gemini/geminitest"
 )
 

@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/carrier/carriertest"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/testenv"
 )

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/lang"
+	"parley/internal/parley"
 	"parley/internal/simulator/phone"
 )
 

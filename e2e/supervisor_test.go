@@ -9,8 +9,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"parley"
 	"parley/internal/ai/aitest"
+	"parley/internal/parley"
 	"parley/internal/simulator/phone"
 	"parley/internal/store/storetest"
 )

@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 	"parley/internal/simulator/phone"
 	needs "parley/internal/testenv"
 )

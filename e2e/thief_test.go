@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/simulator/phone"
 )
 

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
 	"parley/internal/lang"
+	"parley/internal/parley"
 	"parley/internal/simulator/phone"
 )
 

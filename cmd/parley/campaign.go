@@ -1,9 +1,9 @@
 package main
 
 import (
-	"parley"
 	"parley/internal/call"
 	"parley/internal/campaign"
+	"parley/internal/parley"
 )
 
 // told is how calls are made so that the campaigns they are made for are told of them.

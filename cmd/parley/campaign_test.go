@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"testing"
 
-	"parley"
 	"parley/internal/billing"
 	"parley/internal/call"
 	"parley/internal/campaign"
 	"parley/internal/event"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/sip"
 	"parley/internal/store"
 	"parley/internal/store/storetest"

@@ -15,12 +15,12 @@ import (
 	"syscall"
 	"time"
 
-	"parley"
 	"parley/internal/blob"
 	"parley/internal/detector"
 	"parley/internal/egress"
 	"parley/internal/keyring"
 	"parley/internal/mail"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // checkOpen warns of settings that open the server wider than most want: each is allowed, and each has cost somebody something.

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"parley"
 	"parley/internal/assistant"
 	"parley/internal/auth"
 	"parley/internal/catalog"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -6,12 +6,12 @@ import (
 	"log/slog"
 	"path/filepath"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/blob"
 	"parley/internal/document"
 	"parley/internal/egress"
 	"parley/internal/knowledge"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/search"
 	"parley/internal/store"

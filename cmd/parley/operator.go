@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"parley"
 	"parley/internal/auth"
 	"parley/internal/billing"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -17,7 +17,6 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/alert"
 	"parley/internal/api"
 	"parley/internal/assistant"
@@ -43,6 +42,7 @@ import (
 	"parley/internal/mail"
 	"parley/internal/number"
 	"parley/internal/oidc"
+	"parley/internal/parley"
 	"parley/internal/payment"
 	"parley/internal/provider"
 	"parley/internal/rtc"

@@ -17,13 +17,13 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/auth"
 	"parley/internal/billing"
 	"parley/internal/channel"
 	"parley/internal/egress"
 	"parley/internal/oidc"
+	"parley/internal/parley"
 	"parley/internal/payment"
 	"parley/internal/store"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/setup"
 )
 

@@ -19,12 +19,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/call"
 	"parley/internal/cert"
 	"parley/internal/detector"
 	"parley/internal/egress"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/provider/local"
 	"parley/internal/simulator"

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"parley"
 	"parley/internal/call"
+	"parley/internal/parley"
 	"parley/internal/sip"
 )
 

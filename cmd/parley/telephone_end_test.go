@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/call"
+	"parley/internal/parley"
 	"parley/internal/sip"
 )
 

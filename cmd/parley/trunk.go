@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 	"parley/internal/sip"
 )
 

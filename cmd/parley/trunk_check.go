@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/egress"
+	"parley/internal/parley"
 	"parley/internal/sip"
 )
 

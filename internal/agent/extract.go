@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 )
 
 const extractPrompt = `You read the transcript of a finished conversation between an AI assistant ("AI:") and a customer ("Customer:") and fill in one JSON object.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
+	"parley/internal/parley"
 	"parley/internal/provider/local"
 	"parley/internal/provider/openai"
 )

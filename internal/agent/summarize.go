@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 )
 
 const summaryPrompt = `A phone call between an AI assistant ("AI:") and a customer ("Customer:") is about to be handed to a colleague, who is on the

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/crash"
+	"parley/internal/parley"
 )
 
 const (

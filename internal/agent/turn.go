@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 )
 
 // Run thinks until the model answers in words, or a tool Ends the turn. The Reply holds what was said and done so far

@@ -12,9 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
+	"parley/internal/parley"
 )
 
 // tape is a Sink that records its calls.

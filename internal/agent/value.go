@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // unsaid is the reason of a value that a model has not found.

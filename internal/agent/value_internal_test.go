@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // What models answer becomes what the item asks for, or nothing with a reason.

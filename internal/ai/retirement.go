@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Retirement is what a vendor has announced about a model: from a day on it answers no more.

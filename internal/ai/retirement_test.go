@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 )
 
 // acme retires models.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // BuiltIn is the code of the vendor that is always available, and of its one model, which is not a language model.

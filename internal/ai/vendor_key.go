@@ -3,7 +3,7 @@ package ai
 import (
 	"reflect"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Key is a vendor's key.

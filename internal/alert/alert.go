@@ -9,8 +9,8 @@ import (
 	"context"
 	"reflect"
 
-	"parley"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -17,12 +17,12 @@ import (
 	"github.com/google/uuid"
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/alert"
 	"parley/internal/egress"
 	"parley/internal/event"
 	"parley/internal/mail"
 	"parley/internal/mail/mailtest"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

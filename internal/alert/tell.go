@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/mail"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

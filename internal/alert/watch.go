@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"time"
 
-	"parley"
 	"parley/internal/mail"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -3,8 +3,8 @@ package api
 import (
 	"context"
 
-	"parley"
 	"parley/internal/alert"
+	"parley/internal/parley"
 )
 
 func (a *API) alertRoutes() {

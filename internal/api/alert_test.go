@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func TestAlerts(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

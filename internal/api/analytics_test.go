@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/search"
 	"parley/internal/store"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // jsonLimit bounds a JSON body (decisions 1).

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"time"
 
-	"parley"
 	"parley/internal/auth"
 	"parley/internal/call"
+	"parley/internal/parley"
 	"parley/internal/search"
 	"parley/internal/store"
 	"parley/internal/web"

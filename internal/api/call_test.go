@@ -16,13 +16,13 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"parley"
 	"parley/internal/api"
 	"parley/internal/assistant"
 	"parley/internal/audio"
 	"parley/internal/blob"
 	phone "parley/internal/call"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/store"
 	"parley/internal/store/storetest"

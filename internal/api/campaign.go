@@ -5,7 +5,7 @@ import (
 	"io"
 	"slices"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/web"
 )

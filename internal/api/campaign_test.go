@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

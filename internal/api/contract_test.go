@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/api"
 	"parley/internal/assistant"
 	"parley/internal/egress"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/store"
 	"parley/internal/store/storetest"

@@ -12,10 +12,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"parley"
 	"parley/internal/auth"
 	"parley/internal/call"
 	"parley/internal/chat"
+	"parley/internal/parley"
 	"parley/internal/search"
 	"parley/internal/store"
 	"parley/internal/web"

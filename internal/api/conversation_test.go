@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/api"
 	"parley/internal/assistant"
@@ -19,6 +18,7 @@ import (
 	"parley/internal/chat"
 	"parley/internal/egress"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/provider/openai"
 	"parley/internal/store"

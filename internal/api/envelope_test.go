@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/api"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/web"
 )

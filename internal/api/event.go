@@ -5,8 +5,8 @@ import (
 	"context"
 	"encoding/json"
 
-	"parley"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

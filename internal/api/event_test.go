@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/egress"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

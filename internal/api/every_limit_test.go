@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/api"
 	"parley/internal/blob"
 	"parley/internal/limit"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

@@ -3,9 +3,9 @@ package api
 import (
 	"context"
 
-	"parley"
 	"parley/internal/exam"
 	"parley/internal/form"
+	"parley/internal/parley"
 )
 
 func (a *API) examRoutes() {

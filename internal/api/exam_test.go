@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/billing"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

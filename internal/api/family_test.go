@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

@@ -14,9 +14,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"parley"
 	"parley/internal/auth"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/web"
 )

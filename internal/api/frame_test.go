@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/api"
+	"parley/internal/parley"
 )
 
 const unauthenticated = `{"message":"Unauthenticated."}`

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"parley"
 	"parley/internal/api"
 	"parley/internal/form"
+	"parley/internal/parley"
 )
 
 // The body reader never panics, reads the same as a strict reader, and what it returns can be bound to anything.

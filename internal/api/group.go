@@ -3,7 +3,7 @@ package api
 import (
 	"context"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // groupRoutes are those of folders and labels, by which an account orders its assistants.

@@ -20,7 +20,6 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"parley"
 	"parley/internal/alert"
 	"parley/internal/api"
 	"parley/internal/assistant"
@@ -40,6 +39,7 @@ import (
 	"parley/internal/knowledge"
 	"parley/internal/mail"
 	"parley/internal/number"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/provider/deepgram"
 	"parley/internal/provider/openai"

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/auth"
+	"parley/internal/parley"
 )
 
 func (a *API) identityRoutes() {

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/api"
 	"parley/internal/auth"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

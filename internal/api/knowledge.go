@@ -7,9 +7,9 @@ import (
 	"io"
 	"strings"
 
-	"parley"
 	"parley/internal/form"
 	"parley/internal/knowledge"
+	"parley/internal/parley"
 )
 
 // uploadLimit bounds the body that a document comes in (decisions 1).

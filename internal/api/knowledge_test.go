@@ -19,11 +19,11 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/api"
 	"parley/internal/blob"
 	"parley/internal/document"
 	"parley/internal/knowledge"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -11,9 +11,9 @@ import (
 	"reflect"
 	"strings"
 
-	"parley"
 	"parley/internal/campaign"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

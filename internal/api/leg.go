@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"strconv"
 
-	"parley"
 	"parley/internal/auth"
 	"parley/internal/call"
+	"parley/internal/parley"
 	"parley/internal/web"
 )
 

@@ -15,12 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/api"
 	"parley/internal/auth"
 	"parley/internal/billing"
 	"parley/internal/egress"
 	"parley/internal/limit"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/tool"
 )

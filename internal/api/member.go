@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
-	"parley"
 	"parley/internal/auth"
+	"parley/internal/parley"
 )
 
 func (a *API) memberRoutes() {

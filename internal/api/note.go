@@ -3,7 +3,7 @@ package api
 import (
 	"context"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // noteRoutes are what people keep for their own work in conversations.

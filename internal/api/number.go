@@ -3,8 +3,8 @@ package api
 import (
 	"context"
 
-	"parley"
 	"parley/internal/number"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

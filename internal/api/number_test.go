@@ -12,12 +12,12 @@ import (
 
 	"github.com/nyaruka/phonenumbers"
 
-	"parley"
 	"parley/internal/api"
 	"parley/internal/billing"
 	"parley/internal/carrier/carriertest"
 	"parley/internal/channel/sms"
 	"parley/internal/number"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"io"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/web"
 )
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/api"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
 	"parley/internal/form"
+	"parley/internal/parley"
 )
 
 type object = map[string]any

@@ -5,9 +5,9 @@ import (
 	"reflect"
 	"slices"
 
-	"parley"
 	"parley/internal/event"
 	"parley/internal/form"
+	"parley/internal/parley"
 )
 
 const webhookTag = "Events"

@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"sync"
 
-	"parley"
 	"parley/internal/auth"
 	"parley/internal/crash"
+	"parley/internal/parley"
 	"parley/internal/web"
 )
 

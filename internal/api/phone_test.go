@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store/storetest"
 )
 

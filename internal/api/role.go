@@ -1,8 +1,8 @@
 package api
 
 import (
-	"parley"
 	"parley/internal/auth"
+	"parley/internal/parley"
 )
 
 // self marks what people do for themselves, whatever their role: a key that is limited to a role may not.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/api"
 	"parley/internal/auth"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/sheet"
 	"parley/internal/store"
 	"parley/internal/web"

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"net/http"
 
-	"parley"
 	"parley/internal/channel/sms"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/api"
 	"parley/internal/carrier"
 	"parley/internal/carrier/sandbox"
 	"parley/internal/channel/sms"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

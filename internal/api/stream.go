@@ -3,8 +3,8 @@ package api
 import (
 	"errors"
 
-	"parley"
 	"parley/internal/auth"
+	"parley/internal/parley"
 )
 
 // stands says whether the credential that began a stream still counts, and its holder's role is what it was. Whoever

@@ -4,8 +4,8 @@ import (
 	"context"
 	"math"
 
-	"parley"
 	"parley/internal/assistant"
+	"parley/internal/parley"
 	"parley/internal/tool"
 )
 

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/api"
 	"parley/internal/billing"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

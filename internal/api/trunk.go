@@ -3,9 +3,9 @@ package api
 import (
 	"context"
 
-	"parley"
 	"parley/internal/form"
 	"parley/internal/number"
+	"parley/internal/parley"
 )
 
 func (a *API) trunkRoutes() {

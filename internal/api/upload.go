@@ -7,7 +7,7 @@ import (
 	"mime/multipart"
 	"net/http"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/web"
 )
 

@@ -3,10 +3,10 @@ package api
 import (
 	"context"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/auth"
 	"parley/internal/keyring"
+	"parley/internal/parley"
 	"parley/internal/setup"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/auth"
+	"parley/internal/parley"
 )
 
 // previewRate is how often an address may ask for previews: a page shows a dozen voices, and a player asks two or

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/web"
 )
 

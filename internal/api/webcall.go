@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/auth"
 	"parley/internal/call"
 	"parley/internal/event"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/rtc"
 	"parley/internal/web"
 )

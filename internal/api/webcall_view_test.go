@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/call"
 	"parley/internal/event"
+	"parley/internal/parley"
 )
 
 // Somebody who tests their own assistant sees what its tools were given and answered, cut where it is long; a visitor of a

@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"time"
 
-	"parley"
 	"parley/internal/auth"
 	"parley/internal/channel/whatsapp"
 	"parley/internal/channel/whatsapp/graph"
+	"parley/internal/parley"
 	"parley/internal/web"
 )
 

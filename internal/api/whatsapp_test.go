@@ -16,7 +16,6 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/api"
 	"parley/internal/auth"
@@ -24,6 +23,7 @@ import (
 	"parley/internal/channel/whatsapp/graph"
 	"parley/internal/channel/whatsapp/graph/graphtest"
 	"parley/internal/chat"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/api"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

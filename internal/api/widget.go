@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"parley"
 	"parley/internal/assistant"
+	"parley/internal/parley"
 	"parley/internal/widget"
 )
 

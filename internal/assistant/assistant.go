@@ -11,10 +11,10 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
 	"parley/internal/catalog"
 	"parley/internal/form"
 	"parley/internal/knowledge"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/stage"
 	"parley/internal/store"

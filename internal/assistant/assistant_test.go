@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/assistant"
 	"parley/internal/catalog"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/provider/openai"
 	"parley/internal/store"

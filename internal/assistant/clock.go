@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // clock tells a model the date, the weekday, the time and the time zone of a conversation.

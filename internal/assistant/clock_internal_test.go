@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // The prompt ends with the time of the conversation: told anew every five minutes, past midnight and when the clocks change.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/catalog"
+	"parley/internal/parley"
 	"parley/internal/provider/failover"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // File is an assistant as a file: its own fields, without ids, which would mean nothing on another server.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 
-	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/knowledge"
+	"parley/internal/parley"
 )
 
 // ToolPassages is how many passages a search gives the model.

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -1,6 +1,6 @@
 package assistant
 
-import "parley"
+import "parley/internal/parley"
 
 // Plain is an assistant as one that speaks and listens by vendors of their own, as is needed where no model has a part:
 // for a voicemail, for one. An assistant whose voice is a model's alone speaks in the first voice of its language.

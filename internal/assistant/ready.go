@@ -9,11 +9,11 @@ import (
 	"strconv"
 	"time"
 
-	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/catalog"
 	"parley/internal/lang"
+	"parley/internal/parley"
 	"parley/internal/tool"
 )
 

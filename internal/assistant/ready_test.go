@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/assistant"
 	"parley/internal/egress"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/stage"
 	"parley/internal/store/storetest"

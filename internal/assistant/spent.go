@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 )
 
 // Uses adds what a tally counted to what was used of vendors before, with what it cost by the operator's prices.

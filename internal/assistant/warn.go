@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/form"
+	"parley/internal/parley"
 )
 
 // Speech is what an assistant speaks and hears with, by the codes of providers.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -15,8 +15,8 @@ import (
 
 	"github.com/alexedwards/argon2id"
 
-	"parley"
 	"parley/internal/mail"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

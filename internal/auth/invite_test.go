@@ -7,10 +7,10 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/auth"
 	"parley/internal/mail"
 	"parley/internal/mail/mailtest"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

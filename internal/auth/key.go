@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Rate is how often something may be done, such as "200/s" or "10/min"; the zero Rate is no limit.

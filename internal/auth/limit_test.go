@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
 	"parley/internal/auth"
+	"parley/internal/parley"
 )
 
 func TestParseRate(t *testing.T) {

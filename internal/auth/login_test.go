@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
 	"parley/internal/auth"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

@@ -1,7 +1,7 @@
 package auth
 
 import (
-	"parley"
+	"parley/internal/parley"
 )
 
 var errOwners = parley.Errorf(parley.Forbidden, "Only an owner of the account may invite, change or remove owners.")

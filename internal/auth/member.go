@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/form"
 	"parley/internal/mail"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"strings"
 
-	"parley"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

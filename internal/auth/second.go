@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/totp"
 )

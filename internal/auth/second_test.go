@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/auth"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 	"parley/internal/totp"

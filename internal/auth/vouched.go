@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

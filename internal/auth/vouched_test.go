@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"parley"
 	"parley/internal/auth"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/billing"
+	"parley/internal/parley"
 )
 
 func TestNumberAndSMSPrices(t *testing.T) {

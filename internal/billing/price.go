@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 //go:embed prices.yaml

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/billing"
+	"parley/internal/parley"
 )
 
 func read(t *testing.T, text string) (*billing.Prices, error) {

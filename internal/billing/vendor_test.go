@@ -3,7 +3,7 @@ package billing_test
 import (
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func TestVendorPrices(t *testing.T) {

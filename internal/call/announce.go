@@ -12,12 +12,12 @@ import (
 	"sync"
 	"time"
 
-	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/audio"
 	"parley/internal/crash"
 	"parley/internal/lang"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/voice"
 )

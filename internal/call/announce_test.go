@@ -11,12 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
 	"parley/internal/audio"
 	"parley/internal/call"
 	"parley/internal/lang"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 	"parley/internal/voice"

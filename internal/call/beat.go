@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"parley"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

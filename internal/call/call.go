@@ -35,7 +35,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/assistant"
 	"parley/internal/audio"
@@ -44,6 +43,7 @@ import (
 	"parley/internal/crash"
 	"parley/internal/event"
 	"parley/internal/limit"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/voice"
 )

@@ -13,9 +13,9 @@ import (
 	"github.com/emiago/sipgo/sip"
 	"github.com/google/go-cmp/cmp"
 
-	"parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/call"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/voice"
 )

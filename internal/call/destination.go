@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Destinations says which numbers may be called: those of some countries and prefixes. Numbers that pay whoever has

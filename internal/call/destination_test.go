@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/call"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 	"parley/internal/voice"

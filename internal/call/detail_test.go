@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/call"
+	"parley/internal/parley"
 )
 
 // The reason of a failed call is in its row and in its event, and for a conversation that a vendor broke off only the

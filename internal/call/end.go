@@ -8,9 +8,9 @@ import (
 	"log/slog"
 	"time"
 
-	"parley"
 	"parley/internal/crash"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
@@ -26,6 +25,7 @@ import (
 	"parley/internal/catalog"
 	"parley/internal/egress"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/provider/openai"
 	"parley/internal/store"

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/crash"
+	"parley/internal/parley"
 	"parley/internal/stage"
 	"parley/internal/store"
 )

@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/call"
 	"parley/internal/egress"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/stage"
 	"parley/internal/store"
 	"parley/internal/store/storetest"

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
 	"parley/internal/audio"
 	"parley/internal/call"
 	"parley/internal/catalog"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/provider/deepgram"
 	"parley/internal/provider/elevenlabs"

@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"strings"
 
-	"parley"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/auth"
 	"parley/internal/call"
 	"parley/internal/limit"
+	"parley/internal/parley"
 )
 
 // asked is a line whose checks wait until they are let go.

@@ -3,7 +3,7 @@ package call
 import (
 	"context"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

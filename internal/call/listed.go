@@ -3,7 +3,7 @@ package call
 import (
 	"context"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // errUnlisted refuses an agent's invitation.

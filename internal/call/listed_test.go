@@ -3,8 +3,8 @@ package call_test
 import (
 	"testing"
 
-	"parley"
 	"parley/internal/call"
+	"parley/internal/parley"
 )
 
 // An agent calls in only whom the account lists, however they write it; an editor anybody.

@@ -10,12 +10,12 @@ import (
 	"sync"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/assistant"
 	"parley/internal/audio"
 	"parley/internal/crash"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/voice"
 )

@@ -16,12 +16,12 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/audio"
 	"parley/internal/blob"
 	"parley/internal/call"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 	"parley/internal/voice"

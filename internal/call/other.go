@@ -11,9 +11,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/crash"
+	"parley/internal/parley"
 	"parley/internal/voice"
 )
 

@@ -3,9 +3,9 @@ package call
 import (
 	"context"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/assistant"
+	"parley/internal/parley"
 	"parley/internal/voice"
 )
 

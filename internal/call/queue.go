@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // waitAgain is how often a caller in the queue is told their place, and lineLook how often it is looked for a line.

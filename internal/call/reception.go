@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/crash"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/voice"
 )

@@ -10,11 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/audio"
 	"parley/internal/call"
 	"parley/internal/lang"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -18,9 +18,9 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/blob"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

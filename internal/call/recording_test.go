@@ -16,10 +16,10 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/audio"
 	"parley/internal/call"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/crash"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"parley"
 	"parley/internal/crash"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

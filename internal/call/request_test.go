@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/auth"
 	"parley/internal/call"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 	"parley/internal/voice"

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"parley"
 	"parley/internal/crash"
+	"parley/internal/parley"
 	"parley/internal/voice"
 )
 

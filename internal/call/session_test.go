@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/call"
+	"parley/internal/parley"
 )
 
 // ticking is a far end that listens for some frames, and hangs up.

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/call"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/voice"
 )

@@ -3,7 +3,7 @@ package call
 import (
 	"maps"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/stage"
 )
 

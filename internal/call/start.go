@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/assistant"
 	"parley/internal/audio"
 	"parley/internal/crash"
+	"parley/internal/parley"
 	"parley/internal/stage"
 	"parley/internal/store"
 	"parley/internal/voice"

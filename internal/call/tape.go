@@ -9,9 +9,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/blob"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/voice"
 )

@@ -8,10 +8,10 @@ import (
 	"math"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
 	"parley/internal/crash"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

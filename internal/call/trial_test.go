@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/call"
+	"parley/internal/parley"
 )
 
 // TestTry: a test call says its sentence, reports sound and signalling, and costs its line; an unanswered one says why

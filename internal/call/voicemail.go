@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/blob"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -3,9 +3,9 @@ package call
 import (
 	"context"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/crash"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/voice"
 )

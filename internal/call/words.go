@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/assistant"
 	"parley/internal/crash"
+	"parley/internal/parley"
 	"parley/internal/voice"
 )
 

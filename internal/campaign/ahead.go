@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/call"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

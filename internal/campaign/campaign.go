@@ -23,12 +23,12 @@ import (
 	"strconv"
 	"sync"
 
-	"parley"
 	"parley/internal/billing"
 	"parley/internal/blob"
 	"parley/internal/event"
 	"parley/internal/form"
 	"parley/internal/mail"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

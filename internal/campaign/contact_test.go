@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"parley"
 	"parley/internal/call"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

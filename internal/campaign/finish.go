@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"time"
 
-	"parley"
 	"parley/internal/call"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

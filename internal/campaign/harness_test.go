@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/billing"
 	"parley/internal/blob"
 	"parley/internal/call"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

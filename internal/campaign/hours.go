@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Hours are when a campaign may call: by the clock on the wall of its time zone, whatever the zone does to its

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func hours(zone, start, end string, on ...string) Hours {

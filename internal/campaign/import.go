@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/sheet"
 )
 

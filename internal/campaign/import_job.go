@@ -13,8 +13,8 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

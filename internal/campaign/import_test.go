@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

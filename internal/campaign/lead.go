@@ -4,7 +4,7 @@ import (
 	"context"
 	"maps"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

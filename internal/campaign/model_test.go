@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/call"
 	"parley/internal/form"
+	"parley/internal/parley"
 )
 
 // A week of 10,000 leads in a second or two: the real planner, lead rules and hours, on a store that is a list in

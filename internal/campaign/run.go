@@ -13,9 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"parley"
 	"parley/internal/call"
 	"parley/internal/crash"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/call"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/mail"
 	"parley/internal/mail/mailtest"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // The tables of docs/campaigns.md match the program.

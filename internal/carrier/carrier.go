@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Carrier rents numbers and sends text messages. Its methods return an *Error where the carrier refused; any other

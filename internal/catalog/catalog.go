@@ -15,8 +15,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 )
 
 // Catalog knows what exists and what is configured.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/lang"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/provider/assemblyai"
 	"parley/internal/provider/cartesia"

@@ -3,8 +3,8 @@ package catalog
 import (
 	"fmt"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 )
 
 // models is one snapshot of what is known about models.

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"testing"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/provider/local"
 	"parley/internal/provider/openai"

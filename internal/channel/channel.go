@@ -10,7 +10,7 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -5,10 +5,10 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/billing"
 	"parley/internal/carrier"
 	"parley/internal/chat"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

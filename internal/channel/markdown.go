@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // A Style is how a channel shows what models write as Markdown.

@@ -3,8 +3,8 @@ package channel_test
 import (
 	"testing"
 
-	"parley"
 	"parley/internal/channel"
+	"parley/internal/parley"
 )
 
 // What models write as Markdown, as WhatsApp shows it, and as plain text. A row grows by a form.

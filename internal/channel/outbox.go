@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

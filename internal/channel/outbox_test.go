@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"testing"
 
-	"parley"
 	"parley/internal/channel"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

@@ -18,8 +18,8 @@ import (
 //go:embed testdata/corpus.txt
 var corpus string
 
-//go:embed testdata/heldout.txt
-var heldout string
+//go:embed testdata/later.txt
+var later string
 
 func named(t *testing.T, name string) encoding.Encoding {
 	t.Helper()
@@ -69,7 +69,7 @@ func TestCorpus(t *testing.T) {
 	for name, c := range map[string]struct {
 		corpus string
 		right  int // at least
-	}{"corpus": {corpus, 94}, "held out": {heldout, 57}} {
+	}{"corpus": {corpus, 94}, "written later": {later, 57}} {
 		var lines, together count
 		whole := map[string]string{}
 		for line := range strings.Lines(c.corpus) {

@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
 	"parley/internal/assistant"
@@ -22,6 +21,7 @@ import (
 	"parley/internal/chat"
 	"parley/internal/egress"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/store"
 	"parley/internal/store/storetest"

@@ -6,9 +6,9 @@ import (
 	"log/slog"
 	"time"
 
-	"parley"
 	"parley/internal/agent"
 	"parley/internal/crash"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/chat"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

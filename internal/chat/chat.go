@@ -26,10 +26,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"parley"
 	"parley/internal/assistant"
 	"parley/internal/billing"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/stage"
 	"parley/internal/store"
 )

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/assistant"
+	"parley/internal/parley"
 )
 
 // A conversation with a draft follows the draft: as it changes, and back to the live assistant once it is discarded.

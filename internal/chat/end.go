@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"strings"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"parley"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/assistant"
 	"parley/internal/crash"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/catalog"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/provider/openai"
 	"parley/internal/store"

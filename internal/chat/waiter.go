@@ -4,8 +4,8 @@ import (
 	"context"
 	"sync"
 
-	"parley"
 	"parley/internal/agent"
+	"parley/internal/parley"
 )
 
 // Answer is what a message got.

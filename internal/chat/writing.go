@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"parley"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -3,7 +3,7 @@ package console
 import (
 	"errors"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 type newPassword struct {

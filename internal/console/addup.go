@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Parts that stand on a page with their total are rounded together, so that what is shown adds up.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func TestCostsAddUp(t *testing.T) {

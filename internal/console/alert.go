@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"time"
 
-	"parley"
 	"parley/internal/alert"
 	"parley/internal/form"
+	"parley/internal/parley"
 )
 
 // alertKind is a kind of alert as its form begins.

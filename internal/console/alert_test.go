@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/alert"
 	"parley/internal/mail"
+	"parley/internal/parley"
 )
 
 // An alert is made of each kind with the fields of its kind, shown as it stands, changed, tested, switched off, deleted.

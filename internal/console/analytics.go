@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"parley"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

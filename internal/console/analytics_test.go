@@ -11,7 +11,7 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/search"
 	"parley/internal/store"
 )

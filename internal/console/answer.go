@@ -14,9 +14,9 @@ import (
 
 	"github.com/a-h/templ"
 
-	"parley"
 	"parley/internal/auth"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/web"
 )

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

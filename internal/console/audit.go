@@ -4,8 +4,8 @@ import (
 	"net/url"
 	"time"
 
-	"parley"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/sheet"
 	"parley/internal/store"
 )

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
 	"parley/internal/call"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/web"
 )
 

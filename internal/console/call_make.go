@@ -5,9 +5,9 @@ import (
 	"reflect"
 	"strconv"
 
-	"parley"
 	"parley/internal/call"
 	"parley/internal/form"
+	"parley/internal/parley"
 )
 
 // newCall is what is asked before an assistant calls somebody.

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import (
 	"maps"
-	"parley"
+	"parley/internal/parley"
 	"slices"
 	"strconv"
 )

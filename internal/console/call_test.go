@@ -13,11 +13,11 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/blob"
 	"parley/internal/call"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/simulator"
 	"parley/internal/store"

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // statusLabels are the states of calls in words.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/call"
+	"parley/internal/parley"
 	"parley/internal/search"
 	"parley/internal/store"
 )

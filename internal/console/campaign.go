@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/call"
 	"parley/internal/campaign"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/web"
 )

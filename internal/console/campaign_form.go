@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"parley"
 	"parley/internal/form"
+	"parley/internal/parley"
 )
 
 // campaignForm is the form of a campaign's settings.

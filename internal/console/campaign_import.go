@@ -14,8 +14,8 @@ import (
 
 	"github.com/a-h/templ"
 
-	"parley"
 	"parley/internal/campaign"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
 	"parley/internal/campaign"
+	"parley/internal/parley"
 	"parley/internal/web"
 )
 

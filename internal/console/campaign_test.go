@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/campaign"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

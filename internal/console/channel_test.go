@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/carrier/sandbox"
 	"parley/internal/channel/sms"
 	"parley/internal/channel/whatsapp"
 	"parley/internal/channel/whatsapp/graph/graphtest"
 	"parley/internal/event"
 	"parley/internal/number"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // beginning is the form that begins a test chat with an assistant as it is saved: with its draft.

@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"time"
 
-	"parley"
 	"parley/internal/alert"
 	"parley/internal/assistant"
 	"parley/internal/auth"
@@ -32,6 +31,7 @@ import (
 	"parley/internal/limit"
 	"parley/internal/number"
 	"parley/internal/oidc"
+	"parley/internal/parley"
 	"parley/internal/payment"
 	"parley/internal/setup"
 	"parley/internal/sheet"

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // A document's page shows what was read from it, passage by passage, and to its owner alone.

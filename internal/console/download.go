@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/sheet"
 	"parley/internal/store"
 	"parley/internal/web"

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
 	"parley/internal/assistant"
 	"parley/internal/catalog"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

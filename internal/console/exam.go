@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
 	"parley/internal/exam"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

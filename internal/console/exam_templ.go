@@ -10,8 +10,8 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import (
 	"fmt"
-	"parley"
 	"parley/internal/exam"
+	"parley/internal/parley"
 	"strconv"
 )
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // The fallback lists are edited in their order, and are folded away until one is used.

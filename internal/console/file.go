@@ -7,7 +7,7 @@ import (
 	"path"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/web"
 )
 

@@ -4,9 +4,9 @@ import (
 	"net/url"
 	"strings"
 
-	"parley"
 	"parley/internal/filter"
 	"parley/internal/form"
+	"parley/internal/parley"
 )
 
 // filtered are the lists whose filters can be saved.

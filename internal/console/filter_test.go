@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Filters are saved from the list that has them, stand above it, are renamed and deleted.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/a-h/templ"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // decode turns a submitted HTML form into the tree that the API's JSON body would have been, by the json tags of

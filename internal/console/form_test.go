@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func TestDecode(t *testing.T) {

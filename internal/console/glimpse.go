@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // glimpse is a folded field as the line of its fold shows it.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // of is a handler for folders, or for labels.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Assistants are put into folders and given labels, and found by them.

@@ -15,11 +15,11 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 
-	"parley"
 	"parley/internal/alert"
 	"parley/internal/auth"
 	"parley/internal/exam"
 	"parley/internal/filter"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 
-	"parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/assistant"
 	"parley/internal/auth"
@@ -24,6 +23,7 @@ import (
 	"parley/internal/event"
 	"parley/internal/exam"
 	"parley/internal/keyring"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/provider/openai"
 	"parley/internal/setup"

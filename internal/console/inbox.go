@@ -11,8 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"parley"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/search"
 	"parley/internal/store"
 	"parley/internal/web"

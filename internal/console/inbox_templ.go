@@ -11,7 +11,7 @@ import templruntime "github.com/a-h/templ/runtime"
 import (
 	"cmp"
 	"maps"
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/search"
 	"parley/internal/store"
 	"slices"

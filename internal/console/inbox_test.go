@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/auth"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -3,9 +3,9 @@ package console
 import (
 	"reflect"
 
-	"parley"
 	"parley/internal/auth"
 	"parley/internal/form"
+	"parley/internal/parley"
 )
 
 func (c *Console) keyList(r *request) (*answer, error) { return c.keyPage(r, "", nil, nil) }

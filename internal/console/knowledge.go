@@ -3,7 +3,7 @@ package console
 import (
 	"reflect"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func (c *Console) knowledgeList(r *request) (*answer, error) {

@@ -16,10 +16,10 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/blob"
 	"parley/internal/document"
 	"parley/internal/knowledge"
+	"parley/internal/parley"
 	"parley/internal/search"
 	"parley/internal/store"
 )

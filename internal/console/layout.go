@@ -7,8 +7,8 @@ import (
 	"net/url"
 	"strings"
 
-	"parley"
 	"parley/internal/auth"
+	"parley/internal/parley"
 )
 
 // entry is a page that the navigation leads to.

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 
-	"parley"
 	"parley/internal/campaign"
 	"parley/internal/form"
+	"parley/internal/parley"
 )
 
 // leadInput is what a lead is made of by hand.

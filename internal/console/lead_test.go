@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"testing"
 
-	"parley"
 	"parley/internal/campaign"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

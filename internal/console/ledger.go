@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"reflect"
 
-	"parley"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/payment"
 	"parley/internal/store"
 )

@@ -10,8 +10,8 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 
-	"parley"
 	"parley/internal/ai/aitest"
+	"parley/internal/parley"
 	"parley/internal/payment"
 	"parley/internal/payment/stripetest"
 	"parley/internal/store"

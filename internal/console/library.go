@@ -8,10 +8,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"parley"
 	"parley/internal/assistant"
 	"parley/internal/form"
 	"parley/internal/knowledge"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

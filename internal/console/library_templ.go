@@ -11,8 +11,8 @@ import templruntime "github.com/a-h/templ/runtime"
 import (
 	"fmt"
 	"net/url"
-	"parley"
 	"parley/internal/assistant"
+	"parley/internal/parley"
 	"strconv"
 )
 

@@ -1,6 +1,6 @@
 package console
 
-import "parley"
+import "parley/internal/parley"
 
 // limitGroup is the limits of one span.
 type limitGroup struct {

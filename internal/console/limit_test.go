@@ -7,9 +7,9 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 
-	"parley"
 	"parley/internal/auth"
 	"parley/internal/limit"
+	"parley/internal/parley"
 )
 
 // The page has every limit with its use, and the account leads to it.

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // callListen has this browser take part in a live call: it listens. A script asks, by an SDP offer.

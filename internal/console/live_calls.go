@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
 	"parley/internal/call"
+	"parley/internal/parley"
 )
 
 // liveCalls are the user's calls that are not over, as the page of live calls shows them.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/channel/sms"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

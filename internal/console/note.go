@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // noteAdd writes down a note about a conversation.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Notes are written and removed on a conversation's page, where the canned answers are offered.

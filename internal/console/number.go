@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strconv"
 
-	"parley"
 	"parley/internal/channel/sms"
 	"parley/internal/form"
 	"parley/internal/number"
+	"parley/internal/parley"
 )
 
 // refusal is why something was refused, in words for its page; "" for errors that are ours to mend.

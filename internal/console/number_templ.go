@@ -9,8 +9,8 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"parley"
 	"parley/internal/number"
+	"parley/internal/parley"
 	"strconv"
 )
 

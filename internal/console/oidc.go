@@ -6,9 +6,9 @@ import (
 	"net/url"
 	"time"
 
-	"parley"
 	"parley/internal/auth"
 	"parley/internal/oidc"
+	"parley/internal/parley"
 	"parley/internal/web"
 )
 

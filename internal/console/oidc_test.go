@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/auth"
 	"parley/internal/egress"
 	"parley/internal/oidc"
 	"parley/internal/oidc/oidctest"
+	"parley/internal/parley"
 )
 
 // atIssuer follows the browser to the issuer, and returns the path that it comes back to.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

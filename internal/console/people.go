@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"reflect"
 
-	"parley"
 	"parley/internal/auth"
+	"parley/internal/parley"
 )
 
 // people is the page of those who work in the account.

@@ -9,8 +9,8 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
-	"parley"
 	"parley/internal/auth"
+	"parley/internal/parley"
 	"strconv"
 )
 

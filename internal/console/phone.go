@@ -3,7 +3,7 @@ package console
 import (
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // telTrigger is when a box for a number asks how it is read: as somebody writes, and for what it holds already.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"parley"
 	"parley/internal/auth"
+	"parley/internal/parley"
 )
 
 // account is the page of whoever is signed in: their profile and their password, each a form of its own.

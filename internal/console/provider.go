@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/keyring"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

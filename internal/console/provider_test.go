@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/keyring"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/provider/openai"
 	"parley/internal/store"

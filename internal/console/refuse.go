@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"strings"
 
-	"parley"
 	"parley/internal/form"
+	"parley/internal/parley"
 )
 
 // unwanted is what a number is added to the do-not-call list by.

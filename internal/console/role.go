@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/web"
 )
 

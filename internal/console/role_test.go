@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/auth"
+	"parley/internal/parley"
 )
 
 // member makes a member of a user's account, with the password of these tests.

@@ -8,8 +8,8 @@ import (
 
 	"rsc.io/qr"
 
-	"parley"
 	"parley/internal/auth"
+	"parley/internal/parley"
 	"parley/internal/totp"
 	"parley/internal/web"
 )

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/alert"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/auth"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/web"
 )

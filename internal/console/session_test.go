@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/auth"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -1,7 +1,7 @@
 package console
 
 import (
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/setup"
 )
 

@@ -1,7 +1,7 @@
 package console
 
 import (
-	"parley"
+	"parley/internal/parley"
 )
 
 // shareView is the page of an assistant's share links.

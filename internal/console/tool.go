@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
 	"parley/internal/assistant"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/tool"
 )
 

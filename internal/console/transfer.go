@@ -7,8 +7,8 @@ import (
 	"io"
 	"mime"
 
-	"parley"
 	"parley/internal/assistant"
+	"parley/internal/parley"
 )
 
 // assistantExport sends an assistant as a file.

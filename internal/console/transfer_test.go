@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/assistant"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

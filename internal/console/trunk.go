@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
 	"parley/internal/form"
 	"parley/internal/number"
+	"parley/internal/parley"
 )
 
 func (c *Console) trunkList(r *request) (*answer, error) {

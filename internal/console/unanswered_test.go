@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -3,7 +3,7 @@ package console
 import (
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // A call's page says who answered, with each kind that was found on the way and what told so.

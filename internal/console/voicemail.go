@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/web"
 )

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 )
 
 // message is a WAV file of quiet.

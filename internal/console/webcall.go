@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/web"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // A test call is answered by the code that answers browsers elsewhere, but only for the user's own assistants. Refusals

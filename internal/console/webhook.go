@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
-	"parley"
 	"parley/internal/event"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import (
 	"net/http"
-	"parley"
+	"parley/internal/parley"
 	"strconv"
 )
 

@@ -4,8 +4,8 @@ import (
 	"reflect"
 	"strconv"
 
-	"parley"
 	"parley/internal/form"
+	"parley/internal/parley"
 )
 
 // senders is the page of the WhatsApp senders.

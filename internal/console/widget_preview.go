@@ -7,9 +7,9 @@ import (
 	"reflect"
 	"time"
 
-	"parley"
 	"parley/internal/assistant"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/web"
 	"parley/internal/widget"
 )

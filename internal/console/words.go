@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Values on pages, as people read them.

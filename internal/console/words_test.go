@@ -3,7 +3,7 @@ package console
 import (
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Amounts are rounded to the cent, and exact only below a cent; prices per unit are exact.

@@ -20,8 +20,8 @@ import (
 	"sync"
 	"time"
 
-	"parley"
 	"parley/internal/egress"
+	"parley/internal/parley"
 )
 
 // Detector is an external detector. Its methods may be called from any goroutine.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // far is a detector that keeps the protocol: the longer the text, the likelier it is over. How it misbehaves is for the

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

@@ -3,7 +3,7 @@ package event
 import (
 	"context"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing/quick"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

@@ -11,8 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"parley"
 	"parley/internal/egress"
+	"parley/internal/parley"
 	"parley/internal/store/storetest"
 )
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -3,7 +3,7 @@ package event
 import (
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // FirstKind is the first kind of event that an assistant has an endpoint for, "" where it has none.

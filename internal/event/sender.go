@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"parley"
 	"parley/internal/crash"
 	"parley/internal/egress"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

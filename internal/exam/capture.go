@@ -13,7 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/stage"
 	"parley/internal/store"
 )

@@ -3,7 +3,7 @@ package exam
 import (
 	"fmt"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Change is what became better or worse of a test since it was performed before.

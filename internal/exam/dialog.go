@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // exchange is what the customer said, and what came of it. The first of a dialog may have no customer: it is what the

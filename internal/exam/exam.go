@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"time"
 
-	"parley"
 	"parley/internal/assistant"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/rehearsal"
 	"parley/internal/store"
 )

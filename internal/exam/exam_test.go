@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func call(name, args, result string) parley.FunctionCall {

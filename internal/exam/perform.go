@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"parley"
 	"parley/internal/crash"
+	"parley/internal/parley"
 	"parley/internal/rehearsal"
 	"parley/internal/store"
 )

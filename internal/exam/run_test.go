@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/assistant"
 	"parley/internal/event"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

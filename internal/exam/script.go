@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/rehearsal"
 )
 

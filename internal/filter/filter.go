@@ -4,8 +4,8 @@ package filter
 import (
 	"context"
 
-	"parley"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/filter"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

@@ -20,7 +20,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Bind reads tree into dst, a pointer to a struct, and returns the failing fields. Fields that tree does not name stay

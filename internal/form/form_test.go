@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/form"
+	"parley/internal/parley"
 )
 
 // tree returns text as the API's body reader would.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/form"
+	"parley/internal/parley"
 )
 
 // An accepted assistant is accepted again in the form in which it is written, and that changes nothing.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Phones puts E.164 in the place of the telephone numbers that people wrote into tree, in fields of struct type t: with

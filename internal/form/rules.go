@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // rules are a field's tags, read once.

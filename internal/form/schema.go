@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Schemas writes JSON Schemas (2020-12, as OpenAPI 3.1 takes them) of the types that the API sends and takes, by the

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/crash"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"slices"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/catalog"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/store"
 )

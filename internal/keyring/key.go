@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

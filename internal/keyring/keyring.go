@@ -14,9 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/catalog"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/store"
 )

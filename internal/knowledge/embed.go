@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 	"parley/internal/search"
 	"parley/internal/store"
 )

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"testing"
 
-	"parley"
 	"parley/internal/document"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

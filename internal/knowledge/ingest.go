@@ -13,10 +13,10 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/crash"
 	"parley/internal/document"
+	"parley/internal/parley"
 	"parley/internal/search"
 	"parley/internal/store"
 )

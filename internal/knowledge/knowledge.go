@@ -11,10 +11,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/blob"
 	"parley/internal/crash"
 	"parley/internal/document"
+	"parley/internal/parley"
 	"parley/internal/search"
 	"parley/internal/store"
 )

@@ -14,10 +14,10 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/blob"
 	"parley/internal/document"
+	"parley/internal/parley"
 	"parley/internal/search"
 	"parley/internal/store"
 	"parley/internal/store/storetest"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // spokenTests are handbooks, and questions with the beginning of the passage that answers each.

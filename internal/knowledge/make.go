@@ -4,8 +4,8 @@ import (
 	"context"
 	"reflect"
 
-	"parley"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

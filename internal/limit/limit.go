@@ -1,5 +1,5 @@
 // Package limit bounds what an account does at the same time, and how often it asks, in this process. What is counted in
-// rows is bounded by internal/store; both follow the table in the root package (parley.Limits).
+// rows is bounded by internal/store; both follow the table of parley.Limits.
 package limit
 
 import (
@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"parley"
 	"parley/internal/auth"
+	"parley/internal/parley"
 )
 
 // Gate lets accounts in. A nil Gate lets everybody in.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/auth"
 	"parley/internal/limit"
+	"parley/internal/parley"
 )
 
 func refused(t *testing.T, err error, words string) {

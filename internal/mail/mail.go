@@ -19,7 +19,7 @@ import (
 	"github.com/riverqueue/river"
 	smtp "github.com/wneessen/go-mail"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/mail"
 	"parley/internal/mail/mailtest"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

@@ -3,7 +3,7 @@ package mail
 import (
 	"context"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

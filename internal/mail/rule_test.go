@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/mail"
 	"parley/internal/mail/mailtest"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

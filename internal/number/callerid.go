@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"time"
 
-	"parley"
 	"parley/internal/auth"
 	"parley/internal/carrier"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

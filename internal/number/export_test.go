@@ -3,7 +3,7 @@ package number
 import (
 	"context"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Sweep finishes what was started before a time and has not ended.

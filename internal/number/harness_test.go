@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/billing"
 	"parley/internal/carrier"
 	"parley/internal/carrier/carriertest"
 	"parley/internal/number"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

@@ -16,11 +16,11 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/auth"
 	"parley/internal/billing"
 	"parley/internal/carrier"
 	"parley/internal/channel"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

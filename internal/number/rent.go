@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/carrier"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/carrier"
 	"parley/internal/form"
 	"parley/internal/number"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

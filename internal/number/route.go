@@ -3,7 +3,7 @@ package number
 import (
 	"context"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

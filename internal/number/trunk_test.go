@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/number"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Unproved says whether calls to the number of a user's trunk are not answered yet: the server wants a proof that the number is the

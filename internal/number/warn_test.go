@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store/storetest"
 )
 

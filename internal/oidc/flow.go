@@ -16,7 +16,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // FlowFor is how long somebody may take at the issuer, and then to join their account.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
-	"parley"
 	"parley/internal/egress"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

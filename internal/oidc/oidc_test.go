@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
 	"parley/internal/egress"
 	"parley/internal/oidc"
 	"parley/internal/oidc/oidctest"
+	"parley/internal/parley"
 	"parley/internal/store/storetest"
 )
 

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -20,9 +20,9 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/channel"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Stripe's API, https://docs.stripe.com/api/checkout/sessions: forms in, JSON out.

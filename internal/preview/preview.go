@@ -15,11 +15,11 @@ import (
 	"sync"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
 	"parley/internal/blob"
 	"parley/internal/catalog"
+	"parley/internal/parley"
 )
 
 const (

@@ -11,12 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
 	"parley/internal/audio"
 	"parley/internal/blob"
 	"parley/internal/catalog"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/provider/openai"
 )

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"sync"
 
-	"parley"
+	"parley/internal/parley"
 
 	"parley/internal/ai"
 	"parley/internal/provider/anthropic"

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
 	"parley/internal/audio"
+	"parley/internal/parley"
 	"parley/internal/provider/openai"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Case is a conversation with an assistant, and what must come of it.

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Server is the server whose assistants are tried. It is safe for concurrent use.

@@ -15,9 +15,9 @@ import (
 	"github.com/pion/rtp"
 	"github.com/pion/webrtc/v4"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/crash"
+	"parley/internal/parley"
 )
 
 // Strangers who send arbitrary data to the port disturb nobody.

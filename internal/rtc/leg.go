@@ -14,9 +14,9 @@ import (
 
 	"github.com/pion/webrtc/v4"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/crash"
+	"parley/internal/parley"
 	"parley/internal/rtp"
 )
 

@@ -24,7 +24,7 @@ import (
 	"github.com/pion/logging"
 	"github.com/pion/webrtc/v4"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Config is what a server needs. Nothing of it changes afterwards.

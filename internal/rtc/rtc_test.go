@@ -23,8 +23,8 @@ import (
 	"github.com/pion/webrtc/v4"
 	sample "github.com/pion/webrtc/v4/pkg/media"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 )
 
 // patience bounds every wait: it only guards against a hang.

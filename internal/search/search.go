@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strings"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/crash"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

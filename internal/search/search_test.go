@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

@@ -3,7 +3,7 @@ package search
 import (
 	"context"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

@@ -14,11 +14,11 @@ import (
 	"sync"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/assistant"
 	"parley/internal/crash"
 	"parley/internal/keyring"
+	"parley/internal/parley"
 )
 
 // Part is one thing that assistants need.

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/assistant"
 	"parley/internal/keyring"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/provider/anthropic"
 	"parley/internal/provider/anthropic/anthropictest"

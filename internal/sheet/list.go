@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

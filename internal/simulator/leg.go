@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 	"parley/internal/rtp"
 )
 

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/parley"
 )
 
 // Options say who is called, and how the far end speaks.

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/parley"
 )
 
 // heard is what happened on the line, in frames since the answer.

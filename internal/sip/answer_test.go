@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 )
 
 // taker returns a server with one trunk, and a wire that may call over it.

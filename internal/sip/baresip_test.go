@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 	"parley/internal/rtp"
 	"parley/internal/testenv"
 )

@@ -3,8 +3,8 @@ package sip
 import (
 	"testing"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 )
 
 // pair starts two servers; the first calls the second over a trunk that is recognized by its address.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // TestFindings: what a trunk's answer to OPTIONS reveals, in words; a trunk that does not answer gets no findings.

@@ -11,8 +11,8 @@ import (
 
 	sipgo "github.com/emiago/sipgo/sip"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 )
 
 // longestRing is how long a call may ring if nobody cancels it.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/icholy/digest"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // fields returns the values of a header that may occur several times.

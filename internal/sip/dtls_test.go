@@ -7,8 +7,8 @@ import (
 
 	sipgo "github.com/emiago/sipgo/sip"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 	"parley/internal/rtp"
 )
 

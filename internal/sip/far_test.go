@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 )
 
 // far is a wire that is called: the test scripts what it does, step by step.

@@ -7,7 +7,7 @@ import (
 
 	sipgo "github.com/emiago/sipgo/sip"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Who calls, and what else an INVITE says of a call. A trunk is believed what it asserts (RFC 3325); a softphone is not.

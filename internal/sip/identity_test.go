@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // TestIdentity: who calls, from where and by way of whom, as different trunks express it.

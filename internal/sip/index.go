@@ -9,7 +9,7 @@ import (
 
 	"github.com/nyaruka/phonenumbers"
 
-	"parley"
+	"parley/internal/parley"
 
 	sipgo "github.com/emiago/sipgo/sip"
 )

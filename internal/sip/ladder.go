@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Each call over a user's own trunk keeps its SIP messages, as they went over the wire. Calls over the carrier don't:

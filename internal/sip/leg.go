@@ -14,9 +14,9 @@ import (
 
 	sipgo "github.com/emiago/sipgo/sip"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/crash"
+	"parley/internal/parley"
 	"parley/internal/rtp"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // calls returns the number of calls.

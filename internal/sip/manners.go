@@ -11,8 +11,8 @@ import (
 
 	sipgo "github.com/emiago/sipgo/sip"
 
-	"parley"
 	"parley/internal/crash"
+	"parley/internal/parley"
 )
 
 // Manners is how a trunk's provider wants to be talked to. The zero value is how most do.

@@ -7,7 +7,7 @@ import (
 	"time"
 	"weak"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/rtp"
 )
 

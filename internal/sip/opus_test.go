@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 	"parley/internal/rtp"
 	handset "parley/internal/simulator/phone"
 )

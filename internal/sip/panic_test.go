@@ -4,9 +4,9 @@ import (
 	"errors"
 	"testing"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/crash"
+	"parley/internal/parley"
 )
 
 // brittle is a person whose listening panics.

@@ -14,7 +14,7 @@ import (
 
 	sipgo "github.com/emiago/sipgo/sip"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // TestPlace: a user's trunk may not be at the operator's carrier, nor at this server, nor, if the operator forbids it,

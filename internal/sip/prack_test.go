@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // named returns the far end as another place where the call rings.

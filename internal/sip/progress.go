@@ -5,8 +5,8 @@ import (
 	"errors"
 	"math/rand/v2"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 )
 
 // errNoEarly says that a caller can't hear anything before the answer.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 )
 
 // early is a call that is heard before it is answered.

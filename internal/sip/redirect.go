@@ -13,7 +13,7 @@ import (
 
 	sipgo "github.com/emiago/sipgo/sip"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // A trunk may answer a call with other places where it should be tried (3xx, RFC 3261, section 8.1.3.4). They are tried

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // sentOn starts a call that a trunk redirects.

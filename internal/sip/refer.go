@@ -13,7 +13,7 @@ import (
 
 	sipgo "github.com/emiago/sipgo/sip"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // The far end may ask us to go on with somebody else in its place (REFER with Replaces, RFC 3515, 3891 and 5589): a

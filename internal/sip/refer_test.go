@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // referring is an incoming call, and another telephone that its caller may connect to the assistant.

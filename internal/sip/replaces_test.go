@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func TestReplacesHeader(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // TestReports: the far end gets the goodbye of the sound where its description says, and the leg keeps the counts.

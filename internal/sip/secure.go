@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"net"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // TLS to trunks (RFC 3261, section 26.2; RFC 5922): the server that answers must prove that it is the one in the

@@ -6,8 +6,8 @@ import (
 
 	sipgo "github.com/emiago/sipgo/sip"
 
-	"parley"
 	"parley/internal/crash"
+	"parley/internal/parley"
 )
 
 // serve is called by the library, in its own goroutine, for every request that begins a transaction. The firewall lets

@@ -13,8 +13,8 @@ import (
 
 	sipgo "github.com/emiago/sipgo/sip"
 
-	"parley"
 	"parley/internal/crash"
+	"parley/internal/parley"
 	"parley/internal/rtp"
 )
 

@@ -9,8 +9,8 @@ import (
 	"net/netip"
 	"time"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 )
 
 // Config is what a server needs. Nothing in it changes afterwards.

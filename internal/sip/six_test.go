@@ -3,7 +3,7 @@ package sip
 import (
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // TestIPv6: a call over IPv6, its signalling and its sound, by each transport.

@@ -13,7 +13,7 @@ import (
 	sipgo "github.com/emiago/sipgo/sip"
 	"golang.org/x/net/dns/dnsmessage"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // zone is a resolver that knows _sip._udp.trunk.test and _sip._tcp.trunk.test, with a place for each address; the

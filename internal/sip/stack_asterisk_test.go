@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // asterisk is a running Asterisk. Each endpoint is identified by our number, and has its own settings; the dialplan

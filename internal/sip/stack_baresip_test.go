@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 )
 
 // startBaresip runs baresip as a telephone. The first setting is of the account, the others are lines of its

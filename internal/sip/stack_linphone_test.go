@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 )
 
 // earlyLinphone has it speak before it answers, which is the test's to say.

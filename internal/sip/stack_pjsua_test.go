@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 )
 
 // pjsua runs PJSIP's command line telephone, which plays 440 Hz.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // TestStackSipp: sipp plays scenarios, of signalling alone: it neither speaks nor listens.

@@ -13,7 +13,7 @@ import (
 
 	sipgo "github.com/emiago/sipgo/sip"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Session timers (RFC 4028): both ends agree on an interval after which the call ends, unless one of them, the

@@ -8,7 +8,7 @@ import (
 
 	sipgo "github.com/emiago/sipgo/sip"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func TestTimerGrant(t *testing.T) {

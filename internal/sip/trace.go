@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Media is the audio quality of the call, nil if no audio was agreed on.

@@ -10,7 +10,7 @@ import (
 
 	sipgo "github.com/emiago/sipgo/sip"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // frag is what a NOTIFY says about a transfer.

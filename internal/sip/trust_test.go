@@ -15,7 +15,7 @@ import (
 	sipgo "github.com/emiago/sipgo/sip"
 	"github.com/icholy/digest"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func TestPassword(t *testing.T) {

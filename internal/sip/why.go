@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // why is a failure with a sentence for the trunk's owner. The error that it wraps is only for the log: the address in

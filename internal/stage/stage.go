@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Variable is the variable of a call or conversation that holds the token of its stage.

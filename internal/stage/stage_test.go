@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/parley"
 )
 
 func TestStages(t *testing.T) {

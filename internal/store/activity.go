@@ -10,7 +10,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Activity is what analytics are made of: counts of what happened, by quarter of an hour, assistant, number, campaign

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Packed counts are read back as they were. Data that was cut or changed gives an error or other numbers, never a panic.

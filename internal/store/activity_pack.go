@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // How activity is packed into a row, and read again.

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/search"
 	"parley/internal/store"
 	"parley/internal/store/storetest"

@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 const alertNotFound = "Alert not found"

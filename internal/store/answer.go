@@ -9,7 +9,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // FirstAnswer is what a request with an Idempotency-Key was answered; Status 0 while it runs.

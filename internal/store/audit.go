@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // The audit log. Who makes the changes of a context is said once, by By. The methods of Tx that change what people

@@ -5,7 +5,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Blacklist are the numbers that none of the user's campaigns calls, newest first.

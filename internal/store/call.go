@@ -9,7 +9,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 const callNotFound = "Call not found"

@@ -6,7 +6,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // CallRequest is what a process asks of the process that has a live call.

@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/uptrace/bun"
 
-	"parley"
 	"parley/internal/lang"
+	"parley/internal/parley"
 )
 
 const conversationNotFound = "Conversation not found"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

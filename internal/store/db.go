@@ -32,7 +32,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Query holds what can be read: a DB and a Tx both embed it, so that a question is asked in the same words inside and

@@ -6,7 +6,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 const documentNotFound = "Document not found."

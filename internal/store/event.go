@@ -11,7 +11,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 const deliveryNotFound = "Webhook delivery not found"

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // MoveLead moves a lead by an event, in the way in which many leads are moved at once.

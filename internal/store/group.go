@@ -6,7 +6,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func groupNotFound(kind parley.GroupKind) string { return kind.Title() + " not found" }

@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Identity is the row of somebody whom an issuer knows by a subject.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Credential is the key with that id, its account, and the member whose it is (nil: the account's owner's), in one

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // mostImports is how many lists of an account may be on their way at once.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // leadMove is what an event does to leads, as SQL: made of the table by which parley.Lead.Move moves a single one, so

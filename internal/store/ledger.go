@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Insufficient is the refusal of a charge that the balance doesn't cover.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // CreateLeg stores somebody who is called into one of the user's live calls.

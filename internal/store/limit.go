@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // limit is something of which an account may store so much: a row of parley.Limits, and how it is counted.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/uptrace/bun/schema"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // literal writes texts and JSON into queries so that every engine takes them, whatever they hold: a reply that can't

@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"strconv"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // ProvenEmail says whether somebody who works in the account has shown that an address (lower case) is theirs.

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 //go:embed migrations

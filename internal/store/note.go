@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Notes are a conversation's notes, oldest first.

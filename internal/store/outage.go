@@ -15,7 +15,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // outage is the error of a request that failed since the database was away, or could not be written.

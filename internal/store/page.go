@@ -7,7 +7,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Page is the part of a list that is asked for: Number from 1, Size rows; or, of a list that is newest first and read

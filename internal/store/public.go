@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"errors"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // PublicBudgetSpent is what visitors are told when their part of an account's money is used up for the day.

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // KeepSIP stores what was said of a call in SIP. Of one that was deleted meanwhile nothing is kept.

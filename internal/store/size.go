@@ -9,7 +9,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // What an account stores of its own accord, and nobody else is charged for, is counted in bytes: assistants with their

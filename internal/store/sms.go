@@ -7,7 +7,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 const smsNotFound = "SMS not found"

@@ -6,7 +6,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // testScript is the script of a test as it was when a run began: one row for all its performances in the run.

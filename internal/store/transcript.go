@@ -7,7 +7,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // The index of transcripts has a row for each call and conversation, with the tokens of its words: of FTS5 on SQLite, a

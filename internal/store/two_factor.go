@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 const twoFactorNotFound = "There is no second factor."

@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // User is one account.

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // The variables of an assistant may hold keys and passwords (for the headers and endpoints of its tools), so they are

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strconv"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // VoicemailRecording is the recorded message of one of the user's assistants.

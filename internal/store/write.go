@@ -13,7 +13,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/uptrace/bun"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Tx is a transaction under way.

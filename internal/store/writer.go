@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Writes notes that somebody writes a reply in a conversation for a while, by the database's clock. Those who have stopped are forgotten.

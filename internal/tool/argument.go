@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // arguments are the arguments that the schema names, each a string, json.Number or bool. Harmless slips are mended (a

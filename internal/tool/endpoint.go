@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // endpoint is the URL of a call, and which arguments it took. Only the path and the query of the template are filled

@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"slices"
 
-	"parley"
 	"parley/internal/form"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

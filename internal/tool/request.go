@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // request is the tool's request with these arguments. It fails with words for the model.

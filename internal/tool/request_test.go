@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func params(list ...string) []parley.ToolParam { // "id:number" is required, "id:number?" is not

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/egress"
+	"parley/internal/parley"
 )
 
 const (

@@ -20,8 +20,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"parley"
 	"parley/internal/egress"
+	"parley/internal/parley"
 )
 
 // No name resolves in these tests: their own DNS server sees to that.

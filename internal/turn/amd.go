@@ -4,8 +4,8 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/lang"
+	"parley/internal/parley"
 )
 
 // amd (answering machine detection) finds out whether a person or a machine took the call, by what it says and how. A

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/parley"
 	"parley/internal/provider/local"
 	"parley/internal/testenv"
 )

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/lang"
+	"parley/internal/parley"
 )
 
 // Answerer is who or what took an outgoing call.

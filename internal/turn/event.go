@@ -3,7 +3,7 @@ package turn
 import (
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Event is something that happened. Its kind determines which fields count.

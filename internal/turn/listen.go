@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/lang"
+	"parley/internal/parley"
 )
 
 // The customer's side of the turn machine.

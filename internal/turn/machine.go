@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/lang"
+	"parley/internal/parley"
 )
 
 // Machine is the turn machine of one call.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // world is everything around a machine: it does what the machine says, and checks what must always hold.

@@ -1,8 +1,8 @@
 package turn
 
 import (
-	"parley"
 	"parley/internal/lang"
+	"parley/internal/parley"
 )
 
 // The assistant's side of the turn machine.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // step lets 20 ms pass in silence; what is to be said is played.

@@ -3,8 +3,8 @@ package voice
 import (
 	"strings"
 
-	"parley"
 	"parley/internal/lang"
+	"parley/internal/parley"
 	"parley/internal/turn"
 )
 

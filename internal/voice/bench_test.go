@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/audio"
+	"parley/internal/parley"
 	"parley/internal/voice"
 )
 

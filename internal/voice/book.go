@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
+	"parley/internal/parley"
 	"parley/internal/turn"
 )
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/parley"
 	"parley/internal/turn"
 )
 

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"parley"
 	"parley/internal/lang"
+	"parley/internal/parley"
 	"parley/internal/turn"
 )
 

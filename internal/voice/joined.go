@@ -1,8 +1,8 @@
 package voice
 
 import (
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 	"parley/internal/turn"
 )
 

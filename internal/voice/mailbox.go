@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
 	"parley/internal/crash"
+	"parley/internal/parley"
 )
 
 // Mailbox takes a caller's message: they hear a greeting and a tone, and what they say then is recorded and

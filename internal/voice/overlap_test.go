@@ -14,9 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/parley"
 	"parley/internal/provider/local"
 	"parley/internal/voice"
 )

@@ -5,9 +5,9 @@ import (
 	"runtime/debug"
 	"time"
 
-	"parley"
 	"parley/internal/audio"
 	"parley/internal/crash"
+	"parley/internal/parley"
 	"parley/internal/turn"
 )
 

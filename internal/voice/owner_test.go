@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
 	"parley/internal/audio"
+	"parley/internal/parley"
 	"parley/internal/voice"
 	"parley/internal/voice/voicetest"
 )

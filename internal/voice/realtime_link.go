@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
+	"parley/internal/parley"
 	"parley/internal/turn"
 )
 

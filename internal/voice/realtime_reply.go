@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/lang"
+	"parley/internal/parley"
 	"parley/internal/turn"
 )
 

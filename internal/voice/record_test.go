@@ -7,9 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
 	"parley/internal/ai/aitest"
 	"parley/internal/audio"
+	"parley/internal/parley"
 	"parley/internal/voice"
 )
 

@@ -15,11 +15,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
 	"parley/internal/audio"
+	"parley/internal/parley"
 	"parley/internal/voice"
 	"parley/internal/voice/voicetest"
 )

@@ -3,9 +3,9 @@ package voice
 import (
 	"strings"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/lang"
+	"parley/internal/parley"
 	"parley/internal/turn"
 )
 

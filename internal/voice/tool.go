@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/parley"
 	"parley/internal/turn"
 )
 

@@ -28,10 +28,10 @@ import (
 	"io"
 	"sync/atomic"
 
-	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/parley"
 )
 
 // Persona is the speaker on a call: an assistant prepared for it, with its voice and its ear.

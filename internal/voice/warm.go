@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"sync"
 
-	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/audio"
 	"parley/internal/lang"
+	"parley/internal/parley"
 	"parley/internal/turn"
 )
 

@@ -14,11 +14,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
 	"parley/internal/audio"
 	"parley/internal/lang"
+	"parley/internal/parley"
 	"parley/internal/voice"
 )
 

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"unicode/utf8"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

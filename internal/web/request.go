@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 type requestKey struct{}

@@ -3,7 +3,7 @@ package widget
 import (
 	"encoding/json"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Looks is WidgetSettings without what is nobody's business on a website.

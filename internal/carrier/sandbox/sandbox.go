@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"strings"
 
-	"parley"
 	"parley/internal/carrier"
+	"parley/internal/parley"
 )
 
 // The last four digits of recipients whose messages meet a fate of their own.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/nyaruka/phonenumbers"
 
-	"parley"
 	"parley/internal/carrier"
 	"parley/internal/carrier/carriertest"
 	"parley/internal/carrier/sandbox"
+	"parley/internal/parley"
 )
 
 // outbox keeps messages in memory.

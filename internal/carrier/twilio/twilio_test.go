@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/carrier"
 	"parley/internal/carrier/carriertest"
 	"parley/internal/carrier/twilio"
+	"parley/internal/parley"
 )
 
 const public = "https://voice.example.com"

@@ -15,8 +15,8 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
 	"parley/internal/carrier"
+	"parley/internal/parley"
 )
 
 const (

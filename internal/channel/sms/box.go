@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"time"
 
-	"parley"
 	"parley/internal/carrier"
 	"parley/internal/channel"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -3,8 +3,8 @@ package sms
 import (
 	"context"
 
-	"parley"
 	"parley/internal/channel"
+	"parley/internal/parley"
 )
 
 // Sweep finishes what was started before a time and has not ended.

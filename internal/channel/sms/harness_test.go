@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/assistant"
 	"parley/internal/billing"
 	"parley/internal/carrier"
@@ -19,6 +18,7 @@ import (
 	"parley/internal/egress"
 	"parley/internal/event"
 	"parley/internal/number"
+	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/store"
 	"parley/internal/store/storetest"

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"parley/internal/carrier"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"parley"
 	"parley/internal/carrier"
 	"parley/internal/channel"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/carrier"
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )

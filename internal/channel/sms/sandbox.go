@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/carrier"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

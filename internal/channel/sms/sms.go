@@ -10,11 +10,11 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/billing"
 	"parley/internal/carrier"
 	"parley/internal/channel"
 	"parley/internal/chat"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"testing"
 
-	"parley"
 	"parley/internal/carrier"
 	"parley/internal/channel/sms"
+	"parley/internal/parley"
 )
 
 const cent = parley.USD / 100 // the price of a segment in these tests

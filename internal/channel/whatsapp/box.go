@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strconv"
 
-	"parley"
 	"parley/internal/channel"
 	"parley/internal/channel/whatsapp/graph"
 	"parley/internal/chat"
 	"parley/internal/event"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

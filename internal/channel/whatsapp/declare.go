@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"parley"
 	"parley/internal/channel"
 	"parley/internal/channel/whatsapp/graph"
+	"parley/internal/parley"
 )
 
 // Settings are what the operator sets of it.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/channel"
 	"parley/internal/channel/whatsapp/graph"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

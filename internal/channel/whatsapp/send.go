@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/channel/whatsapp/graph"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

@@ -12,11 +12,11 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"parley"
 	"parley/internal/billing"
 	"parley/internal/channel"
 	"parley/internal/channel/whatsapp/graph"
 	"parley/internal/chat"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

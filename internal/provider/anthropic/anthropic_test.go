@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
+	"parley/internal/parley"
 	"parley/internal/provider/anthropic/anthropictest"
 	"parley/internal/provider/rest"
 	"parley/internal/provider/rest/resttest"

@@ -3,7 +3,7 @@ package anthropic
 import (
 	"context"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/provider/rest"
 )
 

@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"strings"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 	"parley/internal/provider/wire"
 )
 

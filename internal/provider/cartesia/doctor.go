@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 )
 
 // check requests one voice, which costs nothing, and says what the key is used for.

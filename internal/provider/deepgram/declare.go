@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 )
 
 // Code is the code of this vendor.

@@ -3,8 +3,8 @@
 package elevenlabs
 
 import (
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 )
 
 // Code is the code of this vendor.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 )
 
 // check lists ElevenLabs' models, which costs nothing, and says what the key is used for.

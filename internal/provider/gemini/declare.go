@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 )
 
 // Code is the code of this vendor.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/provider/rest"
 )
 

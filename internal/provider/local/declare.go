@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/parley"
 )
 
 // Programs are the programs that speak and listen without a vendor. The zero values find what Debian's packages

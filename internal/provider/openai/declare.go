@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 )
 
 // Code is the code of this vendor.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 )
 
 // CompatibleCode is the code of the vendor that stands for a server of the operator's own.

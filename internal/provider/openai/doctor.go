@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 )
 
 // check lists each server's models, which costs nothing, and requests the vector of one word.

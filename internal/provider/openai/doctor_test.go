@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"parley"
 	"parley/internal/ai/aitest"
+	"parley/internal/parley"
 )
 
 // The doctor says which models the server has, and whether it makes vectors; it names what is missing.

@@ -10,8 +10,8 @@ import (
 	"net/url"
 	"strings"
 
-	"parley"
 	"parley/internal/ai"
+	"parley/internal/parley"
 )
 
 // Doctor asks a server about each model that it is to be used for, which costs nothing.

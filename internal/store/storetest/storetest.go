@@ -25,7 +25,7 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
-	"parley"
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 

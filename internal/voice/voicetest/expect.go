@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 	"parley/internal/voice"
 )
 

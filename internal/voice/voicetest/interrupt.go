@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/parley"
 )
 
 // Interruptions has the customer of one call cut replies off n times at random moments, and compares what they heard

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"parley"
 	"parley/internal/audio"
+	"parley/internal/parley"
 )
 
 // Rate is the sample rate of a Leg's frames.

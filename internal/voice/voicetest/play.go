@@ -15,10 +15,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley"
 	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/parley"
 	"parley/internal/voice"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // number is a phone number of the account.

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Version is the Graph API version that is asked for where the base URL names none.

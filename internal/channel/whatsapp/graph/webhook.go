@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Verify says whether a webhook's X-Hub-Signature-256 header is the app's signature of its raw body.

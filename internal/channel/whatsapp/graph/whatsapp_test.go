@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"parley"
 	"parley/internal/channel/whatsapp/graph"
 	"parley/internal/channel/whatsapp/graph/graphtest"
+	"parley/internal/parley"
 )
 
 type object = graphtest.Object

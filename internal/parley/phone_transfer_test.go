@@ -3,7 +3,7 @@ package parley_test
 import (
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func TestTransferTarget(t *testing.T) {

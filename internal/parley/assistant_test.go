@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func ptr[T any](v T) *T { return &v }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // rebuild returns the two texts that a comparison was made from.

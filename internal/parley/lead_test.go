@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // What the end of a call means for its lead.

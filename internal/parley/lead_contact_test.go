@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // When the attempts at one number are used up the next number is tried, at once and with its own attempts; after the

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func TestRender(t *testing.T) {

@@ -3,7 +3,7 @@ package parley_test
 import (
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func TestLinesFree(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func TestVariableNames(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // A visitor's answers are kept for the questions asked, on one line or several as each question allows, and nothing

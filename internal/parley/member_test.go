@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func TestRole(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func attempt(status int) *parley.DeliveryAttempt {

@@ -1,4 +1,4 @@
-package parley_test
+package house_test
 
 import (
 	"fmt"

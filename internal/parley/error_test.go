@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func TestFieldsTellTheirErrors(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // A session's window is exactly 24 hours, to the microsecond, even on days when the clocks change.

@@ -1,4 +1,4 @@
-package parley_test
+package house_test
 
 import (
 	"encoding/json"
@@ -18,6 +18,14 @@ import (
 	"strings"
 	"testing"
 )
+
+// TestMain runs the tests in the root of the repository.
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../.."); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // room is a package as its files describe it. Build tags are ignored: a file for another system must follow the same
 // rules.
@@ -198,11 +206,11 @@ func TestHouseSettings(t *testing.T) {
 
 // TestHouseJudge shows that judgeRooms finds what it should find.
 func TestHouseJudge(t *testing.T) {
-	good := [][]string{{"`.`", "words", "-"}, {"`cmd/x`", "main", "anything"}, {"`internal/a`", "a", "b"},
+	good := [][]string{{"`internal/parley`", "words", "-"}, {"`cmd/x`", "main", "anything"}, {"`internal/a`", "a", "b"},
 		{"`internal/b`", "b", "-"}}
 	built := func() map[string]*room {
-		return map[string]*room{".": {doc: true}, "cmd/x": {doc: true, imports: []string{"internal/a", "internal/b"}},
-			"internal/a": {doc: true, imports: []string{".", "internal/b"}}, "internal/b": {doc: true}}
+		return map[string]*room{words: {doc: true}, "cmd/x": {doc: true, imports: []string{"internal/a", "internal/b"}},
+			"internal/a": {doc: true, imports: []string{words, "internal/b"}}, "internal/b": {doc: true}}
 	}
 	if wrong := judgeRooms(good, built()); len(wrong) != 0 {
 		t.Fatalf("a house in order: %v", wrong)
@@ -219,12 +227,12 @@ func TestHouseJudge(t *testing.T) {
 			func(rows *[][]string, _ map[string]*room) { *rows = append(*rows, (*rows)[3]) }},
 		"forbidden": {"internal/b may not import internal/a",
 			func(_ *[][]string, r map[string]*room) { r["internal/b"].imports = []string{"internal/a"} }},
-		"root imports": {". may not import internal/b",
-			func(_ *[][]string, r map[string]*room) { r["."].imports = []string{"internal/b"} }},
+		"words import": {"internal/parley may not import internal/b",
+			func(_ *[][]string, r map[string]*room) { r[words].imports = []string{"internal/b"} }},
 		"imports unknown": {"internal/a: there is no room \"d\"",
 			func(rows *[][]string, _ map[string]*room) { (*rows)[2] = []string{"`internal/a`", "a", "b d"} }},
 		"needless": {"internal/a may import b, and does not",
-			func(_ *[][]string, r map[string]*room) { r["internal/a"].imports = []string{"."} }},
+			func(_ *[][]string, r map[string]*room) { r["internal/a"].imports = []string{words} }},
 		"no comment": {"internal/b has no package comment",
 			func(_ *[][]string, r map[string]*room) { r["internal/b"].doc = false }},
 	} {
@@ -239,7 +247,10 @@ func TestHouseJudge(t *testing.T) {
 	}
 }
 
-// judgeRooms checks rooms against the rows `package` | holds | may import. Everybody may import the root package; the
+// words is the room with the product's words.
+const words = "internal/parley"
+
+// judgeRooms checks rooms against the rows `package` | holds | may import. Everybody may import internal/parley; the
 // names in the last column stand for packages below internal/.
 func judgeRooms(rows [][]string, rooms map[string]*room) (wrong []string) {
 	bad := func(format string, a ...any) { wrong = append(wrong, fmt.Sprintf(format, a...)) }
@@ -272,7 +283,7 @@ func judgeRooms(rows [][]string, rooms map[string]*room) (wrong []string) {
 			bad("%s has no package comment", name)
 		}
 		for _, other := range r.imports {
-			if other != "." && !slices.Contains(allowed, "anything") &&
+			if other != words && !slices.Contains(allowed, "anything") &&
 				!slices.Contains(allowed, strings.TrimPrefix(other, "internal/")) {
 				bad("%s may not import %s", name, other)
 			}
@@ -323,8 +334,6 @@ func rooms(t *testing.T) map[string]*room {
 			}
 			ours, inside := strings.CutPrefix(imported, "parley/")
 			switch first, _, _ := strings.Cut(imported, "/"); {
-			case imported == "parley":
-				ours, inside = ".", true
 			case strings.Contains(first, "."): // the standard library has no dot there
 				r.outside = append(r.outside, imported)
 			}

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func TestDecimal(t *testing.T) {

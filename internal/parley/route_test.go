@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 func TestRouteOpen(t *testing.T) {

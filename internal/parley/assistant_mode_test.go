@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/internal/parley"
 )
 
 // Every text of an assistant is rendered, and the assistant itself stays as it is.
