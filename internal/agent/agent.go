@@ -16,6 +16,9 @@ import (
 type Turn struct {
 	Model  ai.Model
 	System string
+	// Day is the date, with the time zone's offset, that System tells, and Now the sentence that tells it and the time; "" where it
+	// tells no time.
+	Day, Now string
 	// History is the conversation, oldest first, up to and including the customer's message to be answered. It includes
 	// the assistant's initial message like any other. Replay rebuilds the messages of a stored reply that called tools.
 	History []ai.Message

@@ -38,16 +38,25 @@ func zoneOf(a *parley.Assistant) *time.Location {
 	return zone
 }
 
-// after is a prompt with the time of the conversation at its end.
-func (c *clock) after(prompt string) string {
+// now returns the day of the conversation, with the zone's offset, and the sentence that tells the model the time; "" without a clock.
+func (c *clock) now() (day, sentence string) {
 	if c == nil {
-		return prompt
+		return "", ""
 	}
 	gone := time.Since(c.began)
 	now, told := c.start.Add(gone).In(c.zone), c.start.Add(gone.Truncate(retold)).In(c.zone)
-	const day = "Monday, 2 January 2006"
-	if now.Format(day+"-07:00") != told.Format(day+"-07:00") { // midnight has passed, or the clocks have changed
+	const date = "Monday, 2 January 2006"
+	if now.Format(date+"-07:00") != told.Format(date+"-07:00") { // midnight has passed, or the clocks have changed
 		told = now
 	}
-	return strings.TrimRight(prompt, "\n") + fmt.Sprintf("\n\nIt is %s in the time zone %s (UTC%s).", told.Format(day+", 15:04"), c.zone, told.Format("-07:00"))
+	return told.Format(date + "-07:00"), fmt.Sprintf("It is %s in the time zone %s (UTC%s).", told.Format(date+", 15:04"), c.zone, told.Format("-07:00"))
+}
+
+// after returns a prompt with the time of the conversation at its end.
+func (c *clock) after(prompt string) string {
+	_, now := c.now()
+	if now == "" {
+		return prompt
+	}
+	return strings.TrimRight(prompt, "\n") + "\n\n" + now
 }

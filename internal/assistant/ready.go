@@ -163,7 +163,8 @@ func (d *Studio) midCall(t *parley.Tool, vars tool.Variables) agent.Tool {
 // Turn is a turn of thinking for this assistant; history ends with what is to be answered.
 func (r *Ready) Turn(history []ai.Message, sink agent.Sink) *agent.Turn {
 	temperature := r.Assistant.LLMTemperature.Float()
-	return &agent.Turn{Model: r.model, System: r.clock.after(r.system), History: history, Tools: r.tools,
+	day, now := r.clock.now()
+	return &agent.Turn{Model: r.model, System: r.clock.after(r.system), Day: day, Now: now, History: history, Tools: r.tools,
 		Temperature: &temperature, Sink: sink}
 }
 

@@ -20,6 +20,7 @@ import (
 type realtime struct {
 	r     *run
 	setup ai.RealtimeSetup
+	day   string // that the setup's prompt tells
 
 	// Everything below belongs to the owner.
 	Persona        // in the language that is spoken at present
@@ -64,6 +65,7 @@ func newRealtime(r *run, p Persona) (*realtime, error) {
 	d := &realtime{r: r, Persona: p, mouth: newMouth(r, p, r.rate), follower: follower{home: p}, asked: map[int]*asking{},
 		texts: map[*part]*written{}}
 	t := p.Think(nil, nil)
+	d.day = t.Day
 	d.setup = ai.RealtimeSetup{System: t.System + p.polyglot(""), Writes: p.Writes, Voice: p.Voice,
 		Speed: p.Assistant.SpeechSpeed.Float(), Language: p.Language, Others: p.others(), Rate: r.rate,
 		Keywords: p.Assistant.Keywords}

@@ -32,6 +32,7 @@ type asking struct {
 
 // ask asks the model for a response.
 func (d *realtime) ask(a *answer, instruction string, words bool) {
+	instruction = d.dated(instruction)
 	d.n++
 	q := &asking{n: d.n, a: a, instruction: instruction, words: words, step: -1,
 		split: lang.Splitter{Language: d.Language}}
@@ -40,6 +41,17 @@ func (d *realtime) ask(a *answer, instruction string, words bool) {
 	if d.link != nil {
 		d.link.Respond(q.n, instruction, words)
 	}
+}
+
+// dated adds the time to an instruction once midnight has passed, or the clocks have changed: the session's prompt has the time at
+// which it was opened.
+func (d *realtime) dated(instruction string) string {
+	const changed = "The date has changed. "
+	t := d.Think(nil, nil)
+	if t.Now == "" || t.Day == d.day || strings.HasPrefix(instruction, changed) {
+		return instruction
+	}
+	return strings.TrimSpace(changed + t.Now + "\n" + instruction)
 }
 
 // ofReply takes the model's output.
