@@ -170,6 +170,7 @@ func TestWaits(t *testing.T) {
 		{"nothing understood, a beep", func(f *farEnd) { f.mumbles(5 * time.Second); f.takes("[1] [beep]") }, Mailbox, 2 * time.Second},
 		{"words of either", func(f *farEnd) { f.speak("Peter Miller is not available", nil) }, Person, waitTime + 2*frameTime},
 		{"words of either, a late beep", func(f *farEnd) { f.takes("Peter Miller is not available [3] [beep]") }, Mailbox, 4 * time.Second},
+		{"few words of either, a late beep", func(f *farEnd) { f.takes("Peter is not available [3] [beep]") }, Mailbox, 4 * time.Second},
 		{"a question", func(f *farEnd) { f.speak("Peter Miller is not available at the moment, okay?", nil) }, Person, time.Second},
 		{"words of a person", func(f *farEnd) { f.speak("He's not available, can I take a message?", nil) }, Person, time.Second},
 		{"words of a machine", func(f *farEnd) { f.speak("He's not available, leave a message after the tone", nil) }, Mailbox, time.Second},
