@@ -14,9 +14,9 @@ func (c *Console) writing(r *request) (*answer, error) {
 	return nil, nil
 }
 
-// otherWriters are the names of those who write in a conversation, besides who asks.
+// otherWriters returns the names of those who write in a conversation, besides the reader.
 func (c *Console) otherWriters(r *request, conversation string) ([]string, error) {
-	return c.DB.Writers(r.Context(), conversation, r.who.Person())
+	return c.DB.Writers(r.Context(), r.UserID(), conversation, r.who.Person())
 }
 
 // writingText says who else writes.

@@ -79,7 +79,7 @@ func TestWhoIsWriting(t *testing.T) {
 	}
 	stranger := h.signedIn(t, h.user(t))
 	stranger.post(at+"/writing", nil).is(http.StatusNotFound)
-	if names, err := h.DB.Writers(t.Context(), conv.ID, -1); err != nil || len(names) != 0 {
+	if names, err := h.DB.Writers(t.Context(), conv.UserID, conv.ID, -1); err != nil || len(names) != 0 {
 		t.Errorf("%q write: %v", names, err)
 	}
 }

@@ -25,9 +25,10 @@ func (tx *Tx) StopsWriting(ctx context.Context, conversationID string, person in
 	return err
 }
 
-// Writers are the names of those who write in a conversation now, besides one person.
-func (q Query) Writers(ctx context.Context, conversationID string, besides int64) (names []string, err error) {
-	err = q.q.NewRaw("SELECT name FROM writers WHERE conversation_id = ? AND person <> ? AND until >= ? ORDER BY name",
-		conversationID, besides, q.clock()).Scan(ctx, &names)
+// Writers returns the names of those who write in one of a user's conversations now, besides one person.
+func (q Query) Writers(ctx context.Context, userID int64, conversationID string, besides int64) (names []string, err error) {
+	err = q.q.NewRaw(`SELECT w.name FROM writers AS w JOIN conversations AS c ON c.id = w.conversation_id
+		WHERE c.user_id = ? AND w.conversation_id = ? AND w.person <> ? AND w.until >= ? ORDER BY w.name`,
+		userID, conversationID, besides, q.clock()).Scan(ctx, &names)
 	return names, err
 }

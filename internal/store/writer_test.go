@@ -14,7 +14,8 @@ import (
 // Who writes is known to whoever asks the database, until they have sent it or their time is over.
 func TestWriters(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		c := talk(t, db, spoken(t, db, storetest.User(t, db, 0).ID), "+12025550123", 1)
+		u, stranger := storetest.User(t, db, 0), storetest.User(t, db, 0)
+		c := talk(t, db, spoken(t, db, u.ID), "+12025550123", 1)
 		writes := func(person int64, name string, lasts time.Duration) {
 			write(t, db, func(ctx context.Context, tx *store.Tx) error {
 				return tx.Writes(ctx, c.ID, parley.Person{ID: person, Name: name}, lasts)
@@ -22,7 +23,7 @@ func TestWriters(t *testing.T) {
 		}
 		writers := func(want string, besides int64) {
 			t.Helper()
-			if names, err := db.Writers(t.Context(), c.ID, besides); err != nil || fmt.Sprint(names) != want {
+			if names, err := db.Writers(t.Context(), u.ID, c.ID, besides); err != nil || fmt.Sprint(names) != want {
 				t.Errorf("%v write, want %s: %v", names, want, err)
 			}
 		}
@@ -31,6 +32,9 @@ func TestWriters(t *testing.T) {
 		writes(7, "Mo", time.Minute)
 		writers("[Mo Owner]", -1)
 		writers("[Owner]", 7)
+		if names, err := db.Writers(t.Context(), stranger.ID, c.ID, -1); err != nil || len(names) != 0 {
+			t.Errorf("another account sees that %v write: %v", names, err)
+		}
 		writes(0, "Owner", -time.Second)
 		writers("[Mo]", -1)
 		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.StopsWriting(ctx, c.ID, 7) })
