@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"parley/internal/assistant"
 	"parley/internal/auth"
@@ -57,13 +58,13 @@ Parley is ready. This is shown once:
 	if at := phone.softphone(s, a.ID); at != "" {
 		fmt.Fprintf(&told, "  Softphone  %s   (call it from this machine)\n", at)
 	}
-	return tell(t.Out, s.Data, told.String()+"\n")
+	return tell(t.Out, s.Data, told.String()+"\n", inJournal(os.Stdout))
 }
 
-// tell shows how to sign in for the first time. What systemd keeps in its journal, which others may read and which is kept, goes to
+// tell shows how to sign in for the first time. systemd's journal keeps what it gets, and others may read it: there, how to sign in goes to
 // a file of the server's own instead.
-func tell(out io.Writer, dir, text string) error {
-	if os.Getenv("JOURNAL_STREAM") == "" {
+func tell(out io.Writer, dir, text string, journal bool) error {
+	if !journal {
 		_, err := io.WriteString(out, text)
 		return err
 	}
@@ -73,6 +74,17 @@ func tell(out io.Writer, dir, text string) error {
 	}
 	_, err := fmt.Fprintf(out, "Parley is ready. How to sign in is in %s: read it as root, and delete it.\n", file)
 	return err
+}
+
+// inJournal reports whether a file leads to systemd's journal. Programs of a desktop may have the variable without that: it names the
+// journal's file (systemd.exec(5)).
+func inJournal(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && os.Getenv("JOURNAL_STREAM") == fmt.Sprintf("%d:%d", s.Dev, s.Ino)
 }
 
 // firstAssistant is an assistant that can talk at once.

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -11,16 +13,16 @@ import (
 func TestFirstSignInIsNotInTheJournal(t *testing.T) {
 	const text = "Sign in admin@localhost password abc\n"
 	for name, c := range map[string]struct {
-		stream, shown, file string
+		journal     bool
+		shown, file string
 	}{
-		"a terminal": {"", text, ""},
-		"systemd":    {"8:1234", "Parley is ready. How to sign in is in ", text},
+		"a terminal": {false, text, ""},
+		"systemd":    {true, "Parley is ready. How to sign in is in ", text},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("JOURNAL_STREAM", c.stream)
 			dir := t.TempDir()
 			var out strings.Builder
-			if err := tell(&out, dir, text); err != nil {
+			if err := tell(&out, dir, text, c.journal); err != nil {
 				t.Fatal(err)
 			}
 			file := filepath.Join(dir, "first-sign-in.txt")
@@ -32,5 +34,25 @@ func TestFirstSignInIsNotInTheJournal(t *testing.T) {
 				t.Errorf("the file's mode is %v", info.Mode())
 			}
 		})
+	}
+}
+
+// A terminal of a desktop has the journal's variable too, and is not the journal.
+func TestInJournal(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := info.Sys().(*syscall.Stat_t)
+	for stream, want := range map[string]bool{"": false, "8:1234": false, fmt.Sprintf("%d:%d", s.Dev, s.Ino): true} {
+		t.Setenv("JOURNAL_STREAM", stream)
+		if got := inJournal(f); got != want {
+			t.Errorf("%q: %v", stream, got)
+		}
 	}
 }
