@@ -36,6 +36,6 @@ if [ -z "$updated" ]; then
 	END
 elif systemctl is-active --quiet parley.service; then
 	echo "Parley restarts once its live calls have ended; it waits for as long as PARLEY_DRAIN says (1h)."
-	systemctl restart parley.service || echo "Parley did not start: see 'journalctl -u parley'. The database is as it was."
+	systemctl restart parley.service || echo "Parley did not start: see 'journalctl -u parley'."
 	echo "What changed: /usr/share/doc/parley/CHANGELOG.md"
 fi
