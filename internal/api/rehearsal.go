@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"parley/internal/parley"
@@ -87,7 +88,8 @@ func (a *API) beginRehearsal(ctx context.Context, r *request, in *newRehearsal) 
 }
 
 type rehearsal struct {
-	CallID int64 `json:"call_id" doc:"0 until the call has begun."`
+	CallID   int64              `json:"call_id" doc:"0 until the call has begun."`
+	Webhooks *[]json.RawMessage `json:"webhooks,omitempty" doc:"The events that a real call would send at its end, as call.completed and call.inbound.completed under webhooks; absent until the call is over and evaluated. They are not sent."`
 }
 
 func (a *API) getRehearsal(ctx context.Context, r *request, in *byText) (*rehearsal, error) {
@@ -95,7 +97,18 @@ func (a *API) getRehearsal(ctx context.Context, r *request, in *byText) (*rehear
 	if err != nil {
 		return nil, err
 	}
-	return &rehearsal{s.Call()}, nil
+	out := &rehearsal{CallID: s.Call()}
+	if out.CallID == 0 {
+		return out, nil
+	}
+	list, over, err := a.Calls.TestEvents(ctx, r.UserID(), out.CallID)
+	if over {
+		out.Webhooks = &[]json.RawMessage{}
+		for _, d := range list {
+			*out.Webhooks = append(*out.Webhooks, json.RawMessage(d.Payload))
+		}
+	}
+	return out, err
 }
 
 type toldWords struct {

@@ -532,9 +532,20 @@ func TestIncomingTest(t *testing.T) {
 		if refused, ok := errors.AsType[*parley.Error](err); !ok || refused.Kind != parley.Conflict {
 			t.Errorf("a supervisor was called into a test: %v", err)
 		}
+		if list, known, err := n.TestEvents(t.Context(), h.user.ID, h.newest().ID); list != nil || known || err != nil {
+			t.Errorf("the events of a call that goes on: %+v %v %v", list, known, err)
+		}
 		r.leg.hangUp(parley.CustomerHangup)
 		<-over
 		got := h.reported(h.newest().ID)
+		list, known, err := n.TestEvents(t.Context(), h.user.ID, got.ID)
+		if err != nil || !known || len(list) != 2 || list[0].Event != parley.EventCallCompleted || list[1].Event != parley.EventCallInboundCompleted ||
+			!strings.Contains(list[0].Payload, `"ended_reason":"customer_hangup"`) || !strings.Contains(list[1].Payload, "Customer: Hi") {
+			t.Errorf("the events of a test are %+v %v %v", list, known, err)
+		}
+		if _, known, err := n.TestEvents(t.Context(), h.user.ID+1, got.ID); known || !store.IsNotFound(err) {
+			t.Errorf("a stranger reads the events of a test: %v", err)
+		}
 		if s := h.assistants.Stages.Find(token); s.Call() != got.ID || got.InputVariables["who"] != "Ana" ||
 			got.InputVariables[stage.Variable] != token || got.Status != parley.CallCompleted {
 			t.Errorf("the stage has call %d; %+v", s.Call(), got)

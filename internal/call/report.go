@@ -245,25 +245,48 @@ func together(all ...func() error) error {
 	return errors.Join(failed...)
 }
 
+// endEvent returns the payload of the events of a call's end.
+func (d *Center) endEvent(ctx context.Context, q store.Query, c *parley.Call) (e parley.CallEnded, err error) {
+	e = parley.CallEnded{ID: c.ID, Type: c.Type, Status: c.Status, CustomerPhone: c.CustomerPhone,
+		AssistantPhone: c.AssistantPhone, Duration: c.Duration,
+		ExtractedVariables: c.Variables, ExtractedVariablesNotes: c.VariablesNotes, InputVariables: c.InputVariables,
+		Transcript: parley.CallTranscript(c.Turns), Turns: c.Turns, Evaluation: c.Evaluation,
+		AnsweredBy: c.AnsweredBy, TakenBy: c.TakenBy, EndedReason: c.EndedReason, EndedDetail: c.EndedDetail,
+		CarrierCost: c.CarrierCost, TotalCost: c.TotalCost(), CreatedAt: parley.Time(c.CreatedAt),
+		FinishedAt: parley.Time(c.EndedAt)}
+	if e.Legs, err = q.CallLegs(ctx, c.UserID, c.ID); err != nil {
+		return e, err
+	}
+	base := strings.TrimSuffix(d.BaseURL, "/") + "/api"
+	d.LinkLegs(e.Legs, base)
+	if path := d.RecordingPath(c); path != "" {
+		e.RecordingURL = base + path
+	}
+	return e, nil
+}
+
+// TestEvents returns the events that would have been sent at the end of a test call, were it a real one. It returns false
+// while the call is not over, or is still being evaluated.
+func (d *Center) TestEvents(ctx context.Context, userID, callID int64) ([]*parley.Delivery, bool, error) {
+	c, err := d.DB.Call(ctx, userID, callID)
+	if err != nil || c.EndedAt == 0 || c.ReportDue != 0 {
+		return nil, false, err
+	}
+	a, err := d.DB.CallAssistant(ctx, userID, c.AssistantID)
+	if err != nil {
+		return nil, false, err
+	}
+	e, err := d.endEvent(ctx, d.DB.Query, c)
+	return e.Deliveries(a), err == nil, err
+}
+
 // tellEnded announces that a call is over: to the assistant's endpoints, and to those who asked for it
 // (Config.Finished).
 func (d *Center) tellEnded(ctx context.Context, tx *store.Tx, c *parley.Call, a *parley.Assistant) error {
 	if a.DeletedAt == 0 && testOf(c) == "" { // nobody asks for events of a deleted assistant, nor of a test
-		e := parley.CallEnded{ID: c.ID, Type: c.Type, Status: c.Status, CustomerPhone: c.CustomerPhone,
-			AssistantPhone: c.AssistantPhone, Duration: c.Duration,
-			ExtractedVariables: c.Variables, ExtractedVariablesNotes: c.VariablesNotes, InputVariables: c.InputVariables,
-			Transcript: parley.CallTranscript(c.Turns), Turns: c.Turns, Evaluation: c.Evaluation,
-			AnsweredBy: c.AnsweredBy, TakenBy: c.TakenBy, EndedReason: c.EndedReason, EndedDetail: c.EndedDetail,
-			CarrierCost: c.CarrierCost, TotalCost: c.TotalCost(), CreatedAt: parley.Time(c.CreatedAt),
-			FinishedAt: parley.Time(c.EndedAt)}
-		var err error
-		if e.Legs, err = tx.CallLegs(ctx, c.UserID, c.ID); err != nil {
+		e, err := d.endEvent(ctx, tx.Query, c)
+		if err != nil {
 			return err
-		}
-		base := strings.TrimSuffix(d.BaseURL, "/") + "/api"
-		d.LinkLegs(e.Legs, base)
-		if path := d.RecordingPath(c); path != "" {
-			e.RecordingURL = base + path
 		}
 		for _, describe := range d.Describe {
 			if err := describe(ctx, tx, c, &e); err != nil {

@@ -30,7 +30,7 @@ steps:
   - wait: 1s
   - hear: /goodbye|bye/i within 2s
   - hang_up: at reply+2s
-end: {reason: assistant_hangup, variables: {party: 3}, cost_below: 0.05}
+end: {reason: assistant_hangup, variables: {party: 3}, cost_below: 0.05, webhook: {event: call.completed}}
 budget: {reply_p95: 900ms, false_cutoffs: 0}
 `
 
@@ -166,6 +166,9 @@ func TestMistakes(t *testing.T) {
 		"loud echo":           {least("line: {echo: 3dB}"), 4, "an echo is below it"},
 		"noise":               {least("line: {noise: street}"), 4, `"street" is no noise such as street@12dB`},
 		"reason":              {least("end: {reason: goodbye}"), 4, `"goodbye" is not known here: allowed are customer_hangup`},
+		"webhook":             {least("end: {webhook: maybe}"), 4, "webhook must be true, false, or fields of the event that is sent"},
+		"webhook of a chat":   {least("channel: chat\nend: {webhook: true}"), 1, "webhook, lasts_at_least and words_per_minute need a call"},
+		"a stranger's hook":   {"call: sip:a@127.0.0.1\nsteps:\n  - say: hello\nend: {webhook: true}", 4, "only the sound is known"},
 		"range":               {least("matrix: {seed: 3..1}"), 4, `"3..1" is not a range such as 1..20`},
 		"axis":                {least("matrix: {prompt: [a]}"), 4, `matrix has no "prompt": allowed are seed, noise`},
 		"value of an axis":    {least("matrix: {codec: [pcmu, opus]}"), 4, `"opus" is not known here`},

@@ -1,6 +1,7 @@
 package rehearsal
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -387,6 +388,9 @@ func (j *judge) end() {
 		}
 		j.add(e.Detail.In(got), e.Line, j.t.Ended, fmt.Sprintf("%q", got), "the end's detail has %q", e.Detail.Text)
 	}
+	if e.Webhook != nil {
+		j.webhook(e)
+	}
 	if e.exact {
 		ok := len(e.Tools) == len(j.r.FunctionCalls)
 		for i := range e.Tools {
@@ -402,6 +406,40 @@ func (j *judge) end() {
 		}
 		j.add(ok, e.Line, j.t.Ended, j.called(), "tools called: %s", what)
 	}
+}
+
+// webhook judges the events that the call's end would send.
+func (j *judge) webhook(e *End) {
+	got := "no event is sent: the assistant has no webhook for the end of such a call"
+	var all []string
+	ok := e.Webhook.None == (len(j.r.Webhooks) == 0)
+	if !e.Webhook.None && len(e.Webhook.Fields) > 0 {
+		ok = slices.ContainsFunc(j.r.Webhooks, func(event map[string]any) bool { return same(event, e.Webhook.Fields) })
+	}
+	for _, event := range j.r.Webhooks {
+		have := fmt.Sprint(event["event"])
+		for _, name := range sortedKeys(e.Webhook.Fields) {
+			if !same(event[name], e.Webhook.Fields[name]) {
+				raw, _ := json.Marshal(event[name]) // it was read from JSON
+				have += fmt.Sprintf(" with %s %.300s", name, raw)
+			}
+		}
+		all = append(all, have)
+	}
+	switch {
+	case j.r.Webhooks == nil:
+		ok, got = false, "the server has not evaluated the call in time"
+	case len(all) > 0:
+		got = strings.Join(all, "; ")
+	}
+	what := "a webhook is sent"
+	if e.Webhook.None {
+		what = "no webhook is sent"
+	} else if len(e.Webhook.Fields) > 0 {
+		raw, _ := json.Marshal(e.Webhook.Fields)
+		what = fmt.Sprintf("a webhook is sent with %s", raw)
+	}
+	j.add(ok, e.Line, j.t.Ended, got, "%s", what)
 }
 
 // called lists all calls of tools.

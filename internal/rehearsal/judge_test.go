@@ -137,6 +137,11 @@ func TestJudge(t *testing.T) {
 		}
 		return r
 	}
+	told := func(r *Record) {
+		for kind, way := range map[string]string{"call.completed": "outbound", "call.inbound.completed": "inbound"} {
+			r.Webhooks = append(r.Webhooks, map[string]any{"event": kind, "type": way, "extracted_variables": map[string]any{"party": 3.0, "name": "Ana"}})
+		}
+	}
 	const talk = "AAAA----CCCC----AAAA----------"
 	for name, tt := range map[string]struct {
 		drawing string
@@ -174,6 +179,13 @@ func TestJudge(t *testing.T) {
 		"reason":                {step: `hear: reply`, more: `end: {reason: customer_hangup}`},
 		"other reason":          {step: `hear: reply`, more: `end: {reason: assistant_hangup}`, fails: "ends with assistant_hangup; customer_hangup"},
 		"broken":                {step: `hear: reply`, record: func(r *Record) { r.EndedReason = "provider_failure" }, fails: "a call without a failure"},
+		"webhook":               {step: `hear: reply`, more: `end: {webhook: true}`, record: told},
+		"webhook with fields":   {step: `hear: reply`, more: `end: {webhook: {event: call.inbound.completed, extracted_variables: {party: 3}}}`, record: told},
+		"fields of two events":  {step: `hear: reply`, more: `end: {webhook: {event: call.completed, type: inbound}}`, record: told, fails: `call.completed with type "outbound"`},
+		"no webhook":            {step: `hear: reply`, more: `end: {webhook: true}`, record: func(r *Record) { r.Webhooks = []map[string]any{} }, fails: "a webhook is sent; no event is sent: the assistant has no webhook for the end of such a call"},
+		"quiet end":             {step: `hear: reply`, more: `end: {webhook: false}`, record: func(r *Record) { r.Webhooks = []map[string]any{} }},
+		"told end":              {step: `hear: reply`, more: `end: {webhook: false}`, record: told, fails: "no webhook is sent; call."},
+		"not evaluated":         {step: `hear: reply`, more: `end: {webhook: false}`, fails: "no webhook is sent; the server has not evaluated the call in time"},
 		"budget":                {step: `hear: reply`, more: `budget: {reply_p95: 400ms, false_cutoffs: 0, dead_air: 1s, greeting: 100ms, misheard: 40%}`},
 		"budget passed":         {step: `hear: reply`, more: `budget: {reply_p95: 399ms}`, fails: "replies' p95 at most 399 ms; 400 ms"},
 		"misheard":              {step: `hear: reply`, more: `budget: {misheard: 30%}`, fails: "at most 30 % of words misheard; 33 %"},

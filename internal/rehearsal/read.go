@@ -96,8 +96,8 @@ func (c *Case) check() error {
 		return at(c.Line, "pickup is for who is called: it goes with called_by")
 	case c.End != nil && c.End.Rings != nil && !c.Outbound:
 		return at(c.End.Line, "rings_at_most is for who is called: it goes with called_by")
-	case c.Channel == Chat && (c.Budget.Pace != nil || c.End != nil && (c.End.Recorded != nil || c.End.Shortest != nil || c.End.Detail != nil)):
-		return at(c.Line, "recorded, detail, lasts_at_least and words_per_minute need a call, and this is a chat")
+	case c.Channel == Chat && (c.Budget.Pace != nil || c.End != nil && (c.End.Recorded != nil || c.End.Shortest != nil || c.End.Detail != nil || c.End.Webhook != nil)):
+		return at(c.Line, "recorded, detail, webhook, lasts_at_least and words_per_minute need a call, and this is a chat")
 	case !c.Pickup.answers() && (len(c.Steps) > 0 || c.Caller.Persona != ""):
 		return at(c.Line, "nobody answers this call, so it has no steps and no persona")
 	}
@@ -146,8 +146,8 @@ func (c *Case) checkStranger() error {
 	at := func(line int, what string) error {
 		return &Mistake{Line: line, Text: what + " needs an assistant of a Parley server: of a sip: address only the sound is known"}
 	}
-	if e := c.End; e != nil && (e.Recorded != nil || e.Detail != nil || e.Rings != nil) {
-		return at(e.Line, "recorded, detail or rings_at_most")
+	if e := c.End; e != nil && (e.Recorded != nil || e.Detail != nil || e.Webhook != nil || e.Rings != nil) {
+		return at(e.Line, "recorded, detail, webhook or rings_at_most")
 	}
 	if c.Budget.Pace != nil {
 		return at(c.Budget.Line, "words_per_minute")
@@ -465,7 +465,24 @@ func (c *Case) readEnd(n *yaml.Node) error {
 		optional("lasts_at_least", &e.Shortest, parseDuration),
 		optional("recorded", &e.Recorded, strconv.ParseBool),
 		optional("rings_at_most", &e.Rings, parseDuration),
-		optional("detail", &e.Detail, parseWords))
+		optional("detail", &e.Detail, parseWords),
+		field{"webhook", func(n *yaml.Node) error { return e.readWebhook(n) }})
+}
+
+// readWebhook reads true, false, or the fields of an event.
+func (e *End) readWebhook(n *yaml.Node) (err error) {
+	e.Webhook = &Webhook{}
+	if n.Kind == yaml.ScalarNode {
+		var sent bool
+		if err = n.Decode(&sent); err == nil {
+			e.Webhook.None = !sent
+			return nil
+		}
+	}
+	if e.Webhook.Fields, err = writtenValues(n); err != nil || len(e.Webhook.Fields) == 0 {
+		return errors.New("webhook must be true, false, or fields of the event that is sent, such as {ended_reason: customer_hangup}")
+	}
+	return nil
 }
 
 func (b *Budget) read(n *yaml.Node) error {

@@ -175,6 +175,13 @@ type End struct {
 	Recorded  *bool
 	Rings     *time.Duration // of who is called: the longest that it may ring
 	Detail    *Words         // of what failed
+	Webhook   *Webhook
+}
+
+// Webhook is what must be in one of the events that are sent at the call's end: all these fields, and maybe others.
+type Webhook struct {
+	None   bool // no event is sent
+	Fields map[string]any
 }
 
 // Budget is what the case's figures must not exceed.

@@ -237,7 +237,7 @@ func (n *Runner) telephone(ctx context.Context, r *Result, c *Case, a *callee, t
 	// the record of a case that took too long is read too
 	reading, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
-	r.Record, err = a.record(reading, id, c.End)
+	r.Record, err = a.record(reading, token, id, c.End)
 	r.Heard, r.Said, r.Rate = p.tape()
 	return err
 }

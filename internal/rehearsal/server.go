@@ -266,16 +266,27 @@ func (s *Client) begin(ctx context.Context, c *Case, assistant int64) (string, e
 	return made.Data.Token, err
 }
 
-// record reads a call until it is over, and for a while until what is expected of it is there: what is found out from it, and
-// its recording, come later.
-func (s *Client) record(ctx context.Context, id int64, e *End) (*Record, error) {
-	variables, recording := e != nil && len(e.Variables) > 0, e != nil && e.Recorded != nil && *e.Recorded
+// record reads a test's call until it is over, and for a while until what is expected of it is there: what is found out from it,
+// its recording and its events come later.
+func (s *Client) record(ctx context.Context, token string, id int64, e *End) (*Record, error) {
+	if e == nil {
+		e = &End{}
+	}
+	variables, recording := len(e.Variables) > 0, e.Recorded != nil && *e.Recorded
 	for tries := 0; ; tries++ {
 		r := &Record{}
 		if err := s.ask(ctx, "GET", fmt.Sprintf("/user/calls/%d", id), nil, r); err != nil {
 			return nil, err
 		}
 		there := (!variables || len(r.Variables) > 0) && (!recording || r.RecordingURL != "")
+		if e.Webhook != nil && r.EndedAt != nil {
+			if err := s.ask(ctx, "GET", "/user/rehearsals/"+token, nil, &struct {
+				Webhooks *[]map[string]any `json:"webhooks"`
+			}{&r.Webhooks}); err != nil {
+				return nil, err
+			}
+			there = there && r.Webhooks != nil
+		}
 		if r.EndedAt != nil && (there || tries > 100) {
 			return r, nil
 		}

@@ -66,6 +66,8 @@ type Record struct {
 	Turns         []Turn         `json:"turns"`
 	FunctionCalls []ToolCall     `json:"function_calls"`
 	RecordingURL  string         `json:"recording_url"`
+
+	Webhooks []map[string]any `json:"-"` // the events that the call's end would send; nil: not asked for, or not known
 }
 
 // Turn is what one side said in one go, as the server recorded it.
