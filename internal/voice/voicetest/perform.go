@@ -240,6 +240,8 @@ func (p *play) tool(a *args) {
 }
 
 func (p *play) setVoice(a *args) {
+	p.voice.mu.Lock()
+	defer p.voice.mu.Unlock()
 	switch w := a.word(); w {
 	case "delay":
 		p.voice.Delay = a.time()

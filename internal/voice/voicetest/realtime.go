@@ -300,8 +300,9 @@ func (s *MindSession) speak(ctx context.Context, t *thing, sentence string, drop
 	said := lang.Speakable(sentence, s.setup.Language, lang.AsWritten, nil)
 	v.mu.Lock()
 	value := v.value(said)
+	delay, pace := v.Delay, v.Pace
 	v.mu.Unlock()
-	if err := sleep(ctx, v.Delay); err != nil {
+	if err := sleep(ctx, delay); err != nil {
 		return err
 	}
 	size, n := s.setup.Rate.FrameSize(), framesOf(said)
@@ -323,7 +324,7 @@ func (s *MindSession) speak(ctx context.Context, t *thing, sentence string, drop
 	s.mu.Unlock()
 	for i := 0; i < n; i += 5 {
 		if i > 0 {
-			if err := sleep(ctx, v.Pace); err != nil {
+			if err := sleep(ctx, pace); err != nil {
 				return err
 			}
 		}

@@ -64,6 +64,7 @@ func (v *Voice) Say(ctx context.Context, as ai.Speech, text string, yield func([
 	}
 	v.mu.Lock()
 	value := v.value(text)
+	delay, pace, breaks := v.Delay, v.Pace, v.Break
 	fails, hangs := v.Fails > 0, v.Hangs > 0
 	if fails {
 		v.Fails--
@@ -71,7 +72,7 @@ func (v *Voice) Say(ctx context.Context, as ai.Speech, text string, yield func([
 		v.Hangs--
 	}
 	v.mu.Unlock()
-	if err := sleep(ctx, v.Delay); err != nil {
+	if err := sleep(ctx, delay); err != nil {
 		return err
 	}
 	switch {
@@ -91,11 +92,11 @@ func (v *Voice) Say(ctx context.Context, as ai.Speech, text string, yield func([
 			piece[i*as.Rate.FrameSize()+mark] = int16(at/as.Rate.FrameSize() + i)
 		}
 		if at > 0 {
-			if err := sleep(ctx, v.Pace); err != nil {
+			if err := sleep(ctx, pace); err != nil {
 				return err
 			}
 		}
-		if text == v.Break && at >= n/2 {
+		if text == breaks && at >= n/2 {
 			return &ai.Error{Kind: ai.Interrupted, Err: errors.New("the voice broke")}
 		}
 		if err := yield(piece[:min(len(piece), n-at)]); err != nil {
@@ -160,6 +161,7 @@ func (b *Brain) Asked() []ai.Request {
 func (b *Brain) Generate(ctx context.Context, req ai.Request, yield func(ai.Delta) error) (ai.Reply, error) {
 	b.mu.Lock()
 	b.Requests = append(b.Requests, req)
+	asked := len(b.Requests)
 	if len(b.script) == 0 {
 		b.Extra++
 		b.mu.Unlock()
@@ -197,7 +199,7 @@ func (b *Brain) Generate(ctx context.Context, req ai.Request, yield func(ai.Delt
 		return reply, t.Err
 	}
 	for i, c := range t.Calls {
-		c.ID = fmt.Sprint("call", len(b.Requests), i)
+		c.ID = fmt.Sprint("call", asked, i)
 		reply.Calls = append(reply.Calls, c)
 		if err := yield(ai.Delta{Call: &c}); err != nil {
 			return reply, err
@@ -276,6 +278,13 @@ func (l *Listener) doubt(noSpeech float64) {
 	l.none[len(l.lines)] = noSpeech
 }
 
+// manner returns how soon it tells what it heard, whether it does so before the end, and how it tells turns.
+func (l *Listener) manner() (delay time.Duration, partials bool, eager, end time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Delay, !l.NoPartials, l.Eager, l.End
+}
+
 func (l *Listener) noSpeech(n int) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -338,12 +347,13 @@ func (e *ear) Write(pcm []int16) {
 		e.finds(ai.TurnResumed)
 	}
 	words := e.l.words(int(pcm[0]))
+	_, partials, _, _ := e.l.manner()
 	e.language, e.noSpeech = e.l.language(int(pcm[0])), e.l.noSpeech(int(pcm[0]))
 	at, of := int(pcm[1]), int(pcm[2])
 	for i, w := range words {
 		if middle := (2*i + 1) * of / (2 * len(words)); middle == at {
 			e.text = append(e.text, w)
-			if !e.l.NoPartials {
+			if partials {
 				e.tell(telling{Transcript: ai.Transcript{Utterance: e.n, Text: strings.Join(e.text, " ")},
 					at: time.Now()})
 			}
@@ -358,9 +368,10 @@ func (e *ear) Write(pcm []int16) {
 }
 
 func (e *ear) End() {
+	delay, _, _, _ := e.l.manner()
 	t := telling{Transcript: ai.Transcript{Utterance: e.n, Text: strings.Join(e.text, " "), Language: e.language, NoSpeech: e.noSpeech,
 		Final: true},
-		at: time.Now().Add(e.l.Delay)}
+		at: time.Now().Add(delay)}
 	e.l.mu.Lock()
 	if e.l.Fails > 0 {
 		e.l.Fails--
@@ -372,22 +383,27 @@ func (e *ear) End() {
 }
 
 // Continuous implements ai.Ear.
-func (e *ear) Continuous() bool { return e.l.End > 0 }
+func (e *ear) Continuous() bool {
+	_, _, _, end := e.l.manner()
+	return end > 0
+}
 
 // silence is 20 ms of it.
 func (e *ear) silence() {
 	e.quiet += audio.FrameTime
+	_, _, eager, end := e.l.manner()
 	switch {
 	case e.turn == "" || e.turn == ai.TurnEnded:
-	case e.quiet >= e.l.End:
+	case e.quiet >= end:
 		e.finds(ai.TurnEnded)
-	case e.quiet >= e.l.Eager && e.turn != ai.TurnEager:
+	case e.quiet >= eager && e.turn != ai.TurnEager:
 		e.finds(ai.TurnEager)
 	}
 }
 
 func (e *ear) finds(t ai.Turn) {
-	if !e.Continuous() {
+	delay, _, _, end := e.l.manner()
+	if end == 0 { // it tells no turns
 		return
 	}
 	e.turn = t
@@ -395,7 +411,7 @@ func (e *ear) finds(t ai.Turn) {
 	if e.spoke == e.n {
 		said.Text, said.Language = strings.Join(e.text, " "), e.language
 	}
-	e.tell(telling{Transcript: said, at: time.Now().Add(e.l.Delay)})
+	e.tell(telling{Transcript: said, at: time.Now().Add(delay)})
 }
 
 func (e *ear) tell(t telling) {
