@@ -3,6 +3,7 @@ package aitest
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -187,7 +188,7 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request) {
 func (c *realtimeConn) conversation() RealtimeConversation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := RealtimeConversation{Model: c.model, Terms: c.terms, Over: c.over}
+	out := RealtimeConversation{Model: c.model, Terms: maps.Clone(c.terms), Over: c.over}
 	for _, i := range c.items {
 		out.Items = append(out.Items, i.RealtimeItem)
 	}
