@@ -79,10 +79,8 @@ func New(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{version}/"+BusinessID+"/phone_numbers",
-		func(w http.ResponseWriter, r *http.Request) { s.list(w, r, s.numbers) })
-	mux.HandleFunc("GET /{version}/"+BusinessID+"/message_templates",
-		func(w http.ResponseWriter, r *http.Request) { s.list(w, r, s.templates) })
+	mux.HandleFunc("GET /{version}/"+BusinessID+"/phone_numbers", s.list)
+	mux.HandleFunc("GET /{version}/"+BusinessID+"/message_templates", s.list)
 	mux.HandleFunc("POST /{version}/{number}/messages", s.message)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { refuse(w, 400, 100, "Unsupported request") })
 	srv := httptest.NewServer(mux)
@@ -148,7 +146,7 @@ func authorized(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // list answers two rows a page.
-func (s *Server) list(w http.ResponseWriter, r *http.Request, _ []Object) {
+func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	if !authorized(w, r) {
 		return
 	}
