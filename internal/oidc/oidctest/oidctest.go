@@ -136,11 +136,13 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request, email, name strin
 
 // sign makes a JWT (RFC 7515).
 func (i *Issuer) sign(claims map[string]any) string {
-	key := i.Key
+	i.mu.Lock()
+	key, id := i.Key, i.keyID
+	i.mu.Unlock()
 	if i.Sign != nil {
 		key = i.Sign
 	}
-	head, _ := json.Marshal(map[string]any{"alg": "RS256", "typ": "JWT", "kid": i.keyID})
+	head, _ := json.Marshal(map[string]any{"alg": "RS256", "typ": "JWT", "kid": id})
 	body, _ := json.Marshal(claims)
 	signed := text(head) + "." + text(body)
 	sum := sha256.Sum256([]byte(signed))
