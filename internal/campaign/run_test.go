@@ -633,6 +633,7 @@ func TestStopIsStrict(t *testing.T) {
 		c := h.campaign(map[string]any{"max_calls_in_parallel": num(10)})
 		h.leads(c, 0, 40)
 		h.begin(c)
+		h.far = func(d *dialled) { h.end(d, person) }
 		ctx, cancel := context.WithCancel(t.Context())
 		var run sync.WaitGroup
 		run.Go(func() {
@@ -640,7 +641,6 @@ func TestStopIsStrict(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		h.far = func(d *dialled) { h.end(d, person) }
 		h.until("some calls", func() bool { return len(h.dialled()) >= 5 })
 		if _, err := h.Stop(ctx, c.UserID, c.ID); err != nil {
 			t.Fatal(err)
