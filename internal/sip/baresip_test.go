@@ -143,9 +143,11 @@ func newBaresip(t *testing.T, ca *authority, accounts, listen string, args ...st
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { b.over <- cmd.Wait() }()
+	written := make(chan struct{}) // closed when all of its output is there
+	go func() { defer close(written); b.over <- cmd.Wait() }()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
+		<-written
 		if t.Failed() {
 			t.Log(b.out.String())
 		}

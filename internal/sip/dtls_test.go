@@ -58,7 +58,7 @@ func TestDTLSFails(t *testing.T) {
 	t.Parallel()
 	a := newAnswerer(0)
 	callee := start(t, Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback, SRTP: "dtls"})})
-	caller := start(t, Config{})
+	caller := prepare(t, Config{})
 	identity, err := rtp.NewIdentity()
 	if err != nil {
 		t.Fatal(err)
@@ -66,6 +66,7 @@ func TestDTLSFails(t *testing.T) {
 	named := *caller.identity
 	named.Print = identity.Print
 	caller.identity = &named
+	launch(t, caller)
 	trunk := Trunk{ID: 7, Number: "+15550002222", Address: callee.Addr().String(), SRTP: "dtls"}
 	l, err := caller.Dial(soon(t), Dialling{Trunk: trunk, To: "+15550001111", From: "+15550002222"})
 	if err != nil {

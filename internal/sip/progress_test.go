@@ -19,7 +19,7 @@ type early struct {
 
 // sounding starts a server that rings and then plays a tone of 1000 Hz before any answer. What becomes of the call is the
 // test's to say, in then.
-func sounding(t *testing.T, c Config, then func(ctx context.Context, e early)) *Server {
+func sounding(t *testing.T, c Config, then func(ctx context.Context, e early), changes ...func(*Server)) *Server {
 	t.Helper()
 	c.Answer = func(ctx context.Context, in *Invite) {
 		_ = in.Ring()
@@ -33,7 +33,12 @@ func sounding(t *testing.T, c Config, then func(ctx context.Context, e early)) *
 	if c.Trunks == nil {
 		c.Trunks = fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback})
 	}
-	return start(t, c)
+	s := prepare(t, c)
+	for _, change := range changes {
+		change(s)
+	}
+	launch(t, s)
+	return s
 }
 
 // TestProgress plays a tone before the answer: the description in the 183 is that of the answer, and the sound goes on.
@@ -202,8 +207,7 @@ func TestProgressSilent(t *testing.T) {
 		<-answer
 		_, _ = e.in.Answer(ctx)
 		<-e.leg.(*leg).done
-	})
-	s.silent = 2 * time.Second
+	}, func(s *Server) { s.silent = 2 * time.Second })
 	c := &caller{wire: newWire(t, "127.0.0.1"), server: s, rtp: newWire(t, "127.0.0.1"), callID: token(20), seq: 1}
 	c.rings(sdp(c.rtp.addr()))
 	e := get(t, heard)

@@ -70,9 +70,7 @@ func TestSippCalls(t *testing.T) {
 			in := a.next(t)
 			in.ends(t, parley.CustomerHangup)
 			succeeds(t, over)
-			if in.phone.keys != "5#" {
-				t.Errorf("keys %q", in.phone.keys)
-			}
+			in.phone.await(t, "keys came", func() bool { return in.phone.keys == "5#" })
 			_, over = sipp(t, "uac_100rel", transport, "-s", "+15550001111", s.Addr().String())
 			a.next(t).ends(t, parley.CustomerHangup)
 			succeeds(t, over)

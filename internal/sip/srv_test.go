@@ -92,7 +92,7 @@ func TestNextPlace(t *testing.T) {
 				c.first, at = first.addr(), second.addr()
 			}
 			s := prepare(t, Config{})
-			s.passing, s.resolver = 300*time.Millisecond, zone(t, c.first, at, third.addr())
+			s.passing, s.resolver = time.Second, zone(t, c.first, at, third.addr())
 			launch(t, s)
 			trunk := Trunk{Address: "trunk.test", Transport: c.transport}
 			rang := make(chan bool, 9)
@@ -182,7 +182,7 @@ func TestNoPlace(t *testing.T) {
 	t.Parallel()
 	first, second := newFar(t), newFar(t)
 	s := prepare(t, Config{})
-	s.passing, s.resolver = 2*time.Second, zone(t, first.addr(), second.addr())
+	s.passing, s.resolver = 4*time.Second, zone(t, first.addr(), second.addr())
 	launch(t, s)
 	began := time.Now()
 	_, err := s.Dial(soon(t), Dialling{Trunk: Trunk{Address: "trunk.test"}, To: "+15550001111", From: "+15550002222"})
@@ -238,7 +238,7 @@ func TestRegisterNextPlace(t *testing.T) {
 			first, second := newFar(t), newFar(t)
 			s := prepare(t, Config{Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", Address: "trunk.test",
 				Username: "alice", Password: "secret", Register: true})})
-			s.passing, s.resolver = 300*time.Millisecond, zone(t, first.addr(), second.addr())
+			s.passing, s.resolver = time.Second, zone(t, first.addr(), second.addr())
 			launch(t, s)
 			if m := first.take("REGISTER"); status != "" {
 				first.reply(m, status, "")

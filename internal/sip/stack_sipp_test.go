@@ -30,8 +30,8 @@ func TestStackSipp(t *testing.T) {
 			in := a.next(t)
 			in.ends(t, parley.CustomerHangup)
 			succeeds(t, over)
-			if c.scenario == "uac" && in.phone.keys != "5#" {
-				t.Errorf("keys %q", in.phone.keys)
+			if c.scenario == "uac" {
+				in.phone.await(t, "keys came", func() bool { return in.phone.keys == "5#" })
 			}
 		})
 	}

@@ -60,7 +60,7 @@ func TestSurvey(t *testing.T) {
 	t.Parallel()
 	first, second := newStation(t), newStation(t)
 	s := prepare(t, Config{})
-	s.passing, s.surveying, s.resolver = 300*time.Millisecond, 20*time.Millisecond, zone(t, first.addr(), second.addr())
+	s.passing, s.surveying, s.resolver = time.Second, 20*time.Millisecond, zone(t, first.addr(), second.addr())
 	launch(t, s)
 	call := func(want *station) {
 		t.Helper()

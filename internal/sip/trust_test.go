@@ -425,13 +425,13 @@ func TestUnregisterAtStop(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	s := prepare(t, Config{})
+	s, patient := prepare(t, Config{}), start(t, Config{})
 	s.asking = time.Second
 	launch(t, s)
-	if h, err := s.Check(soon(t), Trunk{Address: answers(t).String()}); err != nil || h.OptionsMS < 1 || h.Registered {
+	if h, err := patient.Check(soon(t), Trunk{Address: answers(t).String()}); err != nil || h.OptionsMS < 1 || h.Registered {
 		t.Errorf("%+v, %v", h, err)
 	}
-	if h, err := s.Check(soon(t), Trunk{Address: answers(t).String(), Transport: "tcp"}); err != nil ||
+	if h, err := patient.Check(soon(t), Trunk{Address: answers(t).String(), Transport: "tcp"}); err != nil ||
 		h.OptionsMS < 1 {
 		t.Errorf("TCP: %+v, %v", h, err)
 	}
@@ -476,7 +476,7 @@ func TestCheck(t *testing.T) {
 	f := newFar(t)
 	got := make(chan error, 1)
 	go func() {
-		_, err := s.Check(soon(t), f.trunk())
+		_, err := patient.Check(soon(t), f.trunk())
 		got <- err
 	}()
 	for range 2 {
