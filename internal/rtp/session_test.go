@@ -127,7 +127,7 @@ func TestStall(t *testing.T) {
 	keys := ""
 	for i := range 12 {
 		m.tick(2*time.Second, i%2*3)
-		if p, _ := w.listen(10 * time.Millisecond); p != nil && p.PayloadType == 101 {
+		if p, _ := w.listen(200 * time.Millisecond); p != nil && p.PayloadType == 101 {
 			if k := reader.Read(p.Payload, p.Timestamp, p.Marker, p.SSRC); k != 0 {
 				keys += string(k)
 			}
