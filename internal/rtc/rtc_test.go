@@ -409,7 +409,7 @@ func (c *cable) WriteTo(b []byte, to net.Addr) (int, error) {
 }
 
 func TestNetworkThatGoes(t *testing.T) {
-	s := listening(t, Config{Lost: 900 * time.Millisecond})
+	s := listening(t, Config{Lost: 2 * time.Second})
 	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -440,7 +440,7 @@ func TestNetworkThatGoes(t *testing.T) {
 }
 
 func TestCallsThatNeverBegin(t *testing.T) {
-	s := listening(t, Config{Connect: 200 * time.Millisecond, MaxCalls: 1})
+	s := listening(t, Config{Connect: time.Second, MaxCalls: 1})
 	o, err := ReadOffer(call(t).offer())
 	if err != nil {
 		t.Fatal(err)
