@@ -71,8 +71,11 @@ func (h *harness) free() parley.Money {
 // Messages that a phone sends in one go get one reply, which has read all of them, and cost what one costs.
 func TestBurst(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		for _, channel := range []string{parley.ChannelWhatsApp, parley.ChannelSMS} {
+		channels := []string{parley.ChannelWhatsApp, parley.ChannelSMS}
+		for _, channel := range channels { // before anybody reads them
 			h.prices.Messages[channel] = cent
+		}
+		for _, channel := range channels {
 			c := h.patient()
 			conv := h.start(c, parley.WhatsAppConversation)
 			before, asked := h.balance(), h.server.Count()
