@@ -311,12 +311,10 @@ func TestVoiceFails(t *testing.T) {
 				how.After = 500 * time.Millisecond
 			}
 			s.Speaker.On(text, how)
-			if c.kick != 0 {
+			if c.kick != 0 && !c.late {
 				go func() {
 					waitFor(t, "the text", func() bool { return s.Speaker.Live() == 1 })
-					if !c.late {
-						kick(s, c.kick, c.reason)
-					}
+					kick(s, c.kick, c.reason)
 				}()
 			}
 			feed := make(chan string, 1)

@@ -10,7 +10,7 @@ import (
 	"parley/internal/audio"
 )
 
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 func pair(t *testing.T, o Options) (a, b *Phone) {
 	t.Helper()

@@ -121,7 +121,7 @@ func calls(t *testing.T, open Open) {
 
 func stalls(t *testing.T, open Open) {
 	for _, after := range []int{0, 1} {
-		s, m := open(t, 200*time.Millisecond)
+		s, m := open(t, time.Second)
 		s.Script(aitest.Behaviour{Text: "one two", Fault: aitest.Stall, After: after})
 		r, err := m.Generate(t.Context(), Ask("x"), Ignore)
 		if ai.KindOf(err) != ai.Stalled || r.Text != "one "[:4*after] || s.Count() != 1 {
