@@ -345,7 +345,6 @@ func TestAgain(t *testing.T) {
 				t.Errorf("%s had %d rows, now %d", table, n, after[table])
 			}
 		}
-		l.ReadSite = nil
 	})
 }
 
