@@ -47,6 +47,14 @@ func (g *guest) Refuse(code int) error {
 	return nil
 }
 func (g *guest) Done() <-chan struct{} { return g.gone }
+
+// told returns how often it rang, with what it was refused, and the keys that came.
+func (g *guest) told() (rang, refused int, keys string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.rang, g.refused, g.keys
+}
+
 func (g *guest) Answer(context.Context) (audio.Leg, error) {
 	close(g.took) // at most once
 	return g, nil
@@ -313,8 +321,9 @@ func TestVoicemail(t *testing.T) {
 				if late := parley.Time(got.EndedAt).Sub(done); late > 200*time.Millisecond {
 					t.Errorf("it ended %v after it was over", late)
 				}
+				rang, _, _ := g.told()
 				if got.TakenBy != parley.TakenByVoicemail || got.Status != parley.CallCompleted ||
-					got.EndedReason != c.reason || texts(got) != said || g.rang == 0 {
+					got.EndedReason != c.reason || texts(got) != said || rang == 0 {
 					t.Errorf("by %s, %s by %s: %q", got.TakenBy, got.Status, got.EndedReason, texts(got))
 				}
 				if got.Recording == "" || got.AssistantCost == 0 || got.CarrierCost == 0 {
@@ -384,7 +393,7 @@ func TestRingTogether(t *testing.T) {
 		b.phone("+4930901822", 0, parley.LineBusy)
 		g, over := b.comes()
 		time.Sleep(4 * time.Second)
-		if b.newest().TakenBy != parley.TakenByTelephone || g.rang == 0 {
+		if rang, _, _ := g.told(); b.newest().TakenBy != parley.TakenByTelephone || rang == 0 {
 			t.Errorf("%+v", b.newest())
 		}
 		g.says(toneOf(1250, 50)...)
@@ -413,8 +422,9 @@ func TestRingTogether(t *testing.T) {
 		if reasons["+4930901820"] != parley.Canceled || reasons["+4930901821"] != parley.Transferred || reasons["+4930901822"] != parley.LineBusy {
 			t.Errorf("%v", reasons)
 		}
-		if d, _, _ := b.rang(slow); d > 4*time.Second || quick.keys != "5" {
-			t.Errorf("the other rang for %s; keys %q", d, quick.keys)
+		d, _, _ := b.rang(slow)
+		if _, _, keys := quick.told(); d > 4*time.Second || keys != "5" {
+			t.Errorf("the other rang for %s; keys %q", d, keys)
 		}
 		if c.EndedReason != parley.Transferred || c.AssistantCost != 0 || c.LegCost == 0 || c.Recording == "" || c.Duration > 4 {
 			t.Errorf("%s, %d s: %+v", c.EndedReason, c.Duration, c.Costs())
@@ -690,15 +700,16 @@ func TestWordsBeforeRefusal(t *testing.T) {
 				g, over := b.comesEager()
 				<-over
 				c := b.ended()
-				if g.answered() || g.refused != 480 || g.sounds() < time.Second/2 || c.Status != parley.CallNoAnswer || c.EndedReason != parley.NoAnswer ||
-					c.TakenBy != parley.TakenByNobody || c.CarrierCost != 0 || c.AssistantCost != 0 {
-					t.Errorf("answered %t, refused with %d, heard for %s; %s, %s by %s for %s", g.answered(), g.refused, g.sounds(),
+				_, refused, _ := g.told()
+				if g.answered() || refused != 480 || g.sounds() < time.Second/2 || c.Status != parley.CallNoAnswer ||
+					c.EndedReason != parley.NoAnswer || c.TakenBy != parley.TakenByNobody || c.CarrierCost != 0 || c.AssistantCost != 0 {
+					t.Errorf("answered %t, refused with %d, heard for %s; %s, %s by %s for %s", g.answered(), refused, g.sounds(),
 						c.Status, c.EndedReason, c.TakenBy, c.CarrierCost)
 				}
 				deaf, over := b.comes()
 				<-over
-				if deaf.answered() || deaf.refused != 480 || deaf.sounds() != 0 {
-					t.Errorf("without sound: answered %t, refused with %d", deaf.answered(), deaf.refused)
+				if _, refused, _ := deaf.told(); deaf.answered() || refused != 480 || deaf.sounds() != 0 {
+					t.Errorf("without sound: answered %t, refused with %d", deaf.answered(), refused)
 				}
 				synctest.Wait()
 			})
