@@ -302,7 +302,7 @@ func TestCrawlHostile(t *testing.T) {
 		links = append(links, w.URL+"/"+p)
 	}
 	got, err := w.read(t, Site{Links: append(links, "not an address", "http://10.0.0.1/")},
-		func(r *crawl) { r.pageTime, r.pageSize = 500*time.Millisecond, 1<<20 })
+		func(r *crawl) { r.pageTime, r.pageSize = 2*time.Second, 1<<20 })
 	if err != nil {
 		t.Fatal(err)
 	}

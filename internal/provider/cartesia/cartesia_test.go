@@ -138,7 +138,7 @@ func TestContexts(t *testing.T) {
 	err := v.Speak(t.Context(), as, feed, func(p ai.Sound) error {
 		if p.Last {
 			go func() {
-				time.Sleep(700 * time.Millisecond)
+				time.Sleep(3 * s.Expiry)
 				if len(texts) == 0 {
 					close(feed)
 					return

@@ -344,7 +344,7 @@ func TestStall(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.close()
-	c.voice.Patience(200 * time.Millisecond)
+	c.voice.Patience(time.Second)
 	s.Speaker.On("Hangs.", aitest.Saying{Hang: true})
 	s.Speaker.On("Goes on for a while.", aitest.Saying{Pace: 50 * time.Millisecond})
 	var wg sync.WaitGroup
@@ -363,7 +363,7 @@ func TestStall(t *testing.T) {
 	go func() {
 		defer close(feed)
 		feed <- "One."
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(2 * time.Second)
 		feed <- "Two."
 	}()
 	var lasts []int

@@ -124,7 +124,7 @@ func fake(t *testing.T, script string) Flite {
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return Flite{Path: path, Stall: 300 * time.Millisecond}
+	return Flite{Path: path, Stall: 2 * time.Second}
 }
 
 // quoted is the argument that makes printf print these octets.
