@@ -44,7 +44,9 @@ func (s *Settings) root(db *store.DB, rest *api.API, pages, carrierHooks, paymen
 		}
 		say(w, http.StatusOK, "ok")
 	})
-	mux.Handle("GET "+metricsPath, s.metricsHere(m.handler()))
+	own := s.metricsHere(m.handler())
+	mux.Handle("GET "+metricsPath, own)
+	mux.Handle("GET "+profilesPath, own)
 	mux.Handle("/api/", rest)
 	mux.Handle("/webhooks/twilio/", carrierHooks)
 	mux.HandleFunc("/webhooks/whatsapp", rest.WhatsAppWebhook)

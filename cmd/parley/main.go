@@ -18,6 +18,7 @@ import (
 	"parley/internal/document"
 	"parley/internal/provider"
 	"parley/internal/store"
+	"parley/internal/telemetry"
 )
 
 // commands is the command line; every flag is a setting PARLEY_… of the same name too.
@@ -83,7 +84,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	stdout, stderr = c.Settings.redact(stdout), c.Settings.redact(stderr)
-	slog.SetDefault(slog.New(store.Calm(c.Settings.logHandler(stderr))))
+	slog.SetDefault(slog.New(telemetry.Logs(store.Calm(c.Settings.logHandler(stderr)))))
 	ctx, kill, stop := signals()
 	defer stop()
 	if parsed.Command() != "serve" {

@@ -1,15 +1,24 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.yaml.in/yaml/v3"
+
 	"parley/internal/api"
+	"parley/internal/store"
+	"parley/internal/store/storetest"
 )
 
 // The metrics are read with the token, where there is one. Without one, only this machine reads them, and only without a proxy
@@ -47,6 +56,10 @@ func TestMetrics(t *testing.T) {
 			root.ServeHTTP(w, r)
 			if told := strings.Contains(w.Body.String(), "go_goroutines"); w.Code != c.want || told != (c.want == 200) {
 				t.Errorf("%d, metrics told: %v, want %d", w.Code, told, c.want)
+			}
+			w, r.URL.Path = httptest.NewRecorder(), "/debug/pprof/goroutine"
+			if root.ServeHTTP(w, r); w.Code != c.want {
+				t.Errorf("a profile is answered %d, want %d", w.Code, c.want)
 			}
 		})
 	}
@@ -106,4 +119,99 @@ func TestMetricsListener(t *testing.T) {
 		!strings.Contains(err.Error(), "PARLEY_METRICS_LISTEN") {
 		t.Errorf("an address that is taken: %v", err)
 	}
+}
+
+// The alerts and the dashboard in deploy/ ask for metrics that exist, and the dashboard shows all of ours.
+func TestDashboardsKnowTheirMetrics(t *testing.T) {
+	m := newMetrics(nil, nil)
+	described := make(chan *prometheus.Desc, 1000)
+	m.Describe(described)
+	databaseMetrics{}.Describe(described)
+	collectors.NewDBStatsCollector(nil, "read").Describe(described)
+	close(described)
+	exist := map[string]bool{}
+	for d := range described {
+		name := regexp.MustCompile(`fqName: "([^"]+)"`).FindStringSubmatch(d.String())[1]
+		exist[name] = true
+	}
+	asked := regexp.MustCompile(`\b(parley|go|process)_[a-z_]+`)
+	shown := map[string]bool{}
+	for _, file := range []string{"prometheus-alerts.yaml", "grafana-dashboard.json"} {
+		text, err := os.ReadFile("../../deploy/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, expr := range expressions(t, file, text) {
+			for _, name := range asked.FindAllString(expr, -1) {
+				if !exist[name] {
+					for _, end := range []string{"_bucket", "_count", "_sum"} {
+						name = strings.TrimSuffix(name, end)
+					}
+				}
+				if shown[name] = true; !exist[name] {
+					t.Errorf("%s asks for %s, which there is not", file, name)
+				}
+			}
+		}
+	}
+	for name := range exist {
+		if strings.HasPrefix(name, "parley_") && !shown[name] {
+			t.Errorf("no panel and no alert shows %s", name)
+		}
+	}
+}
+
+// expressions are the queries of an alerts file or a dashboard.
+func expressions(t *testing.T, file string, text []byte) (list []string) {
+	t.Helper()
+	var alerts struct {
+		Groups []struct{ Rules []struct{ Expr string } }
+	}
+	var board struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	err := json.Unmarshal(text, &board)
+	if strings.HasSuffix(file, ".yaml") {
+		err = yaml.Unmarshal(text, &alerts)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range alerts.Groups {
+		for _, r := range g.Rules {
+			list = append(list, r.Expr)
+		}
+	}
+	for _, p := range board.Panels {
+		for _, target := range p.Targets {
+			list = append(list, target.Expr)
+		}
+	}
+	if len(list) == 0 {
+		t.Fatalf("%s asks for nothing", file)
+	}
+	return list
+}
+
+// The program's figures are read from a real database.
+func TestDatabaseMetrics(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		m := newMetrics(nil, nil)
+		if !m.Unregister(callMetrics{}) {
+			t.Fatal("no metrics of calls")
+		}
+		m.watchDatabase(db)
+		w := httptest.NewRecorder()
+		m.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		for _, line := range []string{"parley_database_up 1", "parley_webhooks_waiting 0", "parley_database_writes_waiting 0", "parley_build_info{", "go_sql_open_connections{"} {
+			if !strings.Contains(w.Body.String(), line) {
+				t.Errorf("%q is not in the metrics", line)
+			}
+		}
+		w = httptest.NewRecorder()
+		m.handler().ServeHTTP(w, httptest.NewRequest("GET", "/debug/pprof/goroutine?debug=1", nil))
+		if w.Code != 200 || !strings.Contains(w.Body.String(), "goroutine profile") {
+			t.Errorf("the profile of goroutines is answered %d", w.Code)
+		}
+	})
 }

@@ -49,6 +49,7 @@ import (
 	"parley/internal/setup"
 	"parley/internal/stage"
 	"parley/internal/store"
+	"parley/internal/telemetry"
 	"parley/internal/tool"
 	"parley/internal/web"
 )
@@ -112,6 +113,15 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 			err = errors.Join(err, closer())
 		}
 	}()
+	sent, err := telemetry.Open(t, release(version, nil))
+	if err != nil {
+		return err
+	}
+	h.closers = append(h.closers, func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), lastTraces)
+		defer cancel()
+		return sent(ctx)
+	})
 	if err := h.openAssistants(t); err != nil {
 		return err
 	}
@@ -132,6 +142,9 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	}
 	return h.serve(t)
 }
+
+// lastTraces is how long a stop waits for the collector of traces.
+const lastTraces = 5 * time.Second
 
 // closing has something closed in the end.
 func (h *server) closing(fn func()) {
@@ -259,6 +272,7 @@ func (h *server) openLines() (err error) {
 	}
 	h.calls = call.New(told(h.campaigns, config))
 	h.metrics = newMetrics(h.calls, h.judge)
+	h.metrics.watchDatabase(h.db)
 	return nil
 }
 

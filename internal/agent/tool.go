@@ -12,9 +12,13 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"parley/internal/ai"
 	"parley/internal/crash"
 	"parley/internal/parley"
+	"parley/internal/telemetry"
 )
 
 const (
@@ -93,7 +97,14 @@ func (t *Turn) run(ctx context.Context, c ai.ToolCall) (result string, ends bool
 	if err != nil {
 		return "Error: " + err.Error(), false
 	}
+	ctx, span := telemetry.Start(ctx, "execute_tool "+c.Name, trace.SpanKindInternal, attribute.String("gen_ai.operation.name", "execute_tool"),
+		attribute.String("gen_ai.tool.name", c.Name), attribute.String("gen_ai.tool.call.id", c.ID))
 	result, err = t.Tools[i].Run(ctx, args)
+	failure := ""
+	if err != nil {
+		failure = "tool"
+	}
+	telemetry.End(span, failure)
 	if err != nil {
 		result = "Error: " + err.Error()
 	}

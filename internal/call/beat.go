@@ -88,7 +88,7 @@ func (d *Center) renew(ctx context.Context) (now parley.Time, err error) {
 		lost := !l.ending && !slices.Contains(live, l.id)
 		l.mu.Unlock()
 		if lost {
-			slog.Warn("a live call was closed by another node: this one was taken for gone", "call", l.id)
+			slog.WarnContext(l.ctx, "a live call was closed by another node: this one was taken for gone", "call", l.id)
 			l.cancel(parley.NodeLost)
 		}
 	}

@@ -22,7 +22,7 @@ func (l *live) end(cause error) {
 	}
 	// the row does not say what is wrong with a line
 	if !isReason(cause) || errors.Is(cause, parley.Unreachable) && !errors.Is(cause, ErrNoSuchNumber) {
-		slog.Warn("a call failed", "call", l.id, "assistant", l.a.ID, "error", cause)
+		slog.WarnContext(l.ctx, "a call failed", "call", l.id, "assistant", l.a.ID, "error", cause)
 	}
 	l.mu.Lock()
 	l.ending = true
@@ -39,6 +39,7 @@ func (l *live) end(cause error) {
 	l.over++
 	l.counted = true
 	l.Center.mu.Unlock()
+	l.measureEnd(&mine)
 	l.tellOver(closed)
 	l.Hub.Tell(Topic(l.id), event.Event{Kind: Status, Data: mine.Status})
 	l.Hub.Tell(Topic(l.id), event.Event{Kind: End})
@@ -49,7 +50,7 @@ func (l *live) end(cause error) {
 		ctx, cancel := l.whileServing()
 		defer cancel()
 		if err := l.upload(ctx, &mine); err != nil {
-			slog.Error("store a recording; it is tried again", "call", l.id, "error", err)
+			slog.ErrorContext(l.ctx, "store a recording; it is tried again", "call", l.id, "error", err)
 		}
 	}
 }
@@ -80,7 +81,7 @@ func (l *live) settle(mine *parley.Call, cause error) (closed *parley.Call) {
 		if err == nil {
 			return closed
 		}
-		slog.Error("end a call", "call", l.id, "error", err)
+		slog.ErrorContext(l.ctx, "end a call", "call", l.id, "error", err)
 		if told == nil && store.Refused(err) {
 			texts = false
 		}

@@ -11,11 +11,14 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"parley/internal/audio"
 	"parley/internal/crash"
 	"parley/internal/parley"
 	"parley/internal/stage"
 	"parley/internal/store"
+	"parley/internal/telemetry"
 )
 
 // Ringer is an unanswered incoming call, as the line provides it.
@@ -124,13 +127,16 @@ func (d *Center) accept(ctx context.Context, in Arrival) (*reception, error) {
 		c.InputVariables, c.Test = set.variables, true
 	}
 	var reason error
-	err = r.admit(ctx, d, c)
+	traced := d.traced(c, a)
+	if err = r.admit(ctx, d, c); err != nil {
+		defer telemetry.End(trace.SpanFromContext(traced), "not admitted")
+	}
 	switch {
 	case err == nil:
 		if set != nil {
 			set.Took(c.ID)
 		}
-		r.live = d.begin(c, a)
+		r.live = d.begin(traced, c, a)
 		r.house = in.TrunkID != 0
 		return r, nil
 	case errors.Is(err, ErrFull) && c.Test: // who performs the test knows, and tries again
@@ -306,7 +312,7 @@ func (l *live) answer(in Arrival) error {
 		}
 	}, l.crashed)
 	if err := in.Ring(); err != nil {
-		slog.Debug("ring", "call", l.id, "error", err) // a caller who has gone is seen below
+		slog.DebugContext(l.ctx, "ring", "call", l.id, "error", err) // a caller who has gone is seen below
 	}
 	l.ringing()
 	l.ask()

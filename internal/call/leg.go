@@ -130,7 +130,7 @@ func (l *live) keepLeg(leg *parley.CallLeg) {
 		return tx.KeepLeg(ctx, leg)
 	})
 	if err != nil { // it is stored with its end
-		slog.Error("store how far a leg is", "call", l.id, "leg", leg.ID, "error", err)
+		slog.ErrorContext(l.ctx, "store how far a leg is", "call", l.id, "leg", leg.ID, "error", err)
 	}
 	l.tellLeg(leg)
 }
@@ -148,7 +148,7 @@ func (l *live) endLeg(leg *parley.CallLeg, reason parley.EndedReason) {
 		return l.closeLeg(ctx, tx, leg, l.a.Name, reason, parley.Now())
 	})
 	if err != nil {
-		slog.Error("end a leg", "call", l.id, "leg", leg.ID, "error", err)
+		slog.ErrorContext(l.ctx, "end a leg", "call", l.id, "leg", leg.ID, "error", err)
 	}
 	l.tellLeg(leg)
 }

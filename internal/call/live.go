@@ -7,8 +7,12 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"parley/internal/ai"
 	"parley/internal/assistant"
@@ -17,6 +21,7 @@ import (
 	"parley/internal/event"
 	"parley/internal/parley"
 	"parley/internal/store"
+	"parley/internal/telemetry"
 	"parley/internal/voice"
 )
 
@@ -40,15 +45,24 @@ type live struct {
 	others  others
 }
 
-// begin registers a call whose row exists. It is over when end has returned.
-func (d *Center) begin(c *parley.Call, a *parley.Assistant) *live {
+// traced begins the trace of a call. Its span is ended by end, or by whoever learns that there will be no call.
+func (d *Center) traced(c *parley.Call, a *parley.Assistant) context.Context {
+	ctx, _ := telemetry.Start(d.ctx, "call", trace.SpanKindServer, attribute.String("parley.call.type", string(c.Type)),
+		attribute.String("gen_ai.agent.id", a.UUID), attribute.String("gen_ai.agent.name", a.Name))
+	c.Trace = parley.Trace(telemetry.Parent(ctx))
+	return ctx
+}
+
+// begin registers a call whose row exists, with the context of its trace. It is over when end has returned.
+func (d *Center) begin(ctx context.Context, c *parley.Call, a *parley.Assistant) *live {
 	if c.Test && c.MaxDuration < a.MaxDuration { // as long as the day's minutes of tests last
 		shorter := *a
 		shorter.MaxDuration = c.MaxDuration
 		a = &shorter
 	}
 	l := &live{Center: d, a: a, id: c.ID, news: make(chan struct{}, 1), call: *c, others: others{at: map[int64]*other{}}}
-	l.ctx, l.cancel = context.WithCancelCause(ai.Tallied(d.ctx, &ai.Tally{Switched: l.switched}))
+	l.ctx, l.cancel = context.WithCancelCause(ai.Tallied(ctx, &ai.Tally{Switched: l.switched}))
+	trace.SpanFromContext(ctx).SetAttributes(attribute.Int64("parley.call.id", c.ID), attribute.String("gen_ai.conversation.id", strconv.FormatInt(c.ID, 10)))
 	d.mu.Lock()
 	d.live[c.ID] = l
 	d.mu.Unlock()
@@ -81,7 +95,7 @@ func (l *live) run(talk func() error) {
 
 // crashed ends this call alone after a panic of what works for it.
 func (l *live) crashed(err error) {
-	slog.Error("a call panicked", "call", l.id, "error", err)
+	slog.ErrorContext(l.ctx, "a call panicked", "call", l.id, "error", err)
 	l.cancel(parley.ProviderFailure)
 }
 
@@ -143,7 +157,7 @@ func (l *live) keep(stop <-chan struct{}) {
 			err = errors.Join(err, keep((*store.Tx).KeepCallState))
 		}
 		if err != nil {
-			slog.Error("store how far a call is", "call", l.id, "error", err)
+			slog.ErrorContext(l.ctx, "store how far a call is", "call", l.id, "error", err)
 		}
 	}
 }
@@ -164,7 +178,10 @@ func (l *live) tell(e voice.Event) {
 		l.Hub.Tell(Topic(l.id), event.Event{Kind: Partial, Data: e.Text})
 		return
 	case voice.TurnEnded:
-		l.change(func(c *parley.Call) { c.Turns = append(c.Turns, e.Turn) })
+		l.change(func(c *parley.Call) {
+			c.Turns = append(c.Turns, e.Turn)
+			l.measure(parley.Time(c.AnsweredAt).Add(c.Waited()), &e.Turn)
+		})
 		out = event.Event{Kind: Turn, Data: e.Turn}
 	case voice.ToolUsed:
 		t := parley.CallTool{FunctionCall: parley.FunctionCall{Name: e.Call.Name, Arguments: e.Call.Arguments,
@@ -293,7 +310,7 @@ func (l *live) hold(leg audio.Leg, record bool, most int64, converse func(rec io
 	l.mu.Unlock()
 	if rec != nil {
 		if err := rec.close(); err != nil {
-			slog.Error("write a recording", "call", l.id, "error", err)
+			slog.ErrorContext(l.ctx, "write a recording", "call", l.id, "error", err)
 		}
 	}
 	if r.Err != nil {

@@ -311,7 +311,7 @@ func (o *other) run(reach func() (audio.Leg, error)) {
 	defer o.cancel(nil)
 	err := crash.Run(func() error { return o.take(reach) })
 	if crash.Is(err) {
-		slog.Error("a leg of a call panicked", "call", o.id, "leg", o.leg.ID, "error", err)
+		slog.ErrorContext(o.ctx, "a leg of a call panicked", "call", o.id, "leg", o.leg.ID, "error", err)
 	}
 	o.live.mu.Lock()
 	delete(o.others.at, o.leg.ID)

@@ -27,7 +27,7 @@ func (r *reception) queue() error {
 	stop := r.watch()
 	p, err := r.clerk()
 	if err != nil {
-		slog.Warn("a caller waits without words", "call", r.id, "error", err)
+		slog.WarnContext(r.ctx, "a caller waits without words", "call", r.id, "error", err)
 	}
 	ring()
 	stop()
@@ -45,7 +45,7 @@ func (r *reception) queue() error {
 		now, free, err := r.place()
 		switch {
 		case err != nil:
-			slog.Warn("look for a line", "call", r.id, "error", err)
+			slog.WarnContext(r.ctx, "look for a line", "call", r.id, "error", err)
 		case free:
 			if err := r.take(parley.TakenByAssistant); !errors.Is(err, errNext) {
 				if err == nil {

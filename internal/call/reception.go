@@ -212,7 +212,7 @@ func (r *reception) ring() (stop func()) {
 		defer again.Stop()
 		for {
 			if err := r.in.Ring(); err != nil {
-				slog.Debug("ring", "call", r.id, "error", err) // a caller who has gone is seen elsewhere
+				slog.DebugContext(r.ctx, "ring", "call", r.id, "error", err) // a caller who has gone is seen elsewhere
 			}
 			r.live.ringing()
 			select {
@@ -287,7 +287,7 @@ func (r *reception) sound() error {
 			r.runs(leg)
 			return nil
 		}
-		slog.Debug("a caller can't hear anything before the answer", "call", r.id, "error", err)
+		slog.DebugContext(r.ctx, "a caller can't hear anything before the answer", "call", r.id, "error", err)
 	}
 	if r.line != nil {
 		return nil

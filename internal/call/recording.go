@@ -43,7 +43,7 @@ func (l *live) record(path string) *recording {
 		f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	}
 	if err != nil {
-		slog.Error("a call or a leg is not recorded", "call", l.id, "file", filepath.Base(path), "error", err)
+		slog.ErrorContext(l.ctx, "a call or a leg is not recorded", "call", l.id, "file", filepath.Base(path), "error", err)
 		return nil
 	}
 	return &recording{f}

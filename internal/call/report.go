@@ -8,11 +8,14 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"parley/internal/ai"
 	"parley/internal/crash"
 	"parley/internal/event"
 	"parley/internal/parley"
 	"parley/internal/store"
+	"parley/internal/telemetry"
 )
 
 const (
@@ -158,6 +161,8 @@ func (d *desk) share(users []int64) map[int64]int {
 // makeReport extracts what is asked for from a call and announces the call. It may run twice: what is stored first
 // counts.
 func (d *Center) makeReport(ctx context.Context, c *parley.Call) error {
+	ctx, span := telemetry.Start(telemetry.Continue(ctx, string(c.Trace)), "report", trace.SpanKindInternal)
+	defer span.End()
 	a, err := d.DB.CallAssistant(ctx, c.UserID, c.AssistantID)
 	if err != nil {
 		return err

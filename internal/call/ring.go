@@ -76,7 +76,7 @@ func (r *reception) reachAny(group []parley.RingTarget) (*patch, *parley.CallLeg
 			p, err := picked{}, errors.New("it was not called")
 			failed := crash.Run(func() error { p, err = r.ringOne(ctx, t); return nil })
 			if err = errors.Join(failed, err); err != nil && p.line == nil {
-				slog.Debug("a telephone was not answered", "call", r.id, "to", t.PhoneNumber, "error", err)
+				slog.DebugContext(r.ctx, "a telephone was not answered", "call", r.id, "to", t.PhoneNumber, "error", err)
 			}
 			rung <- p
 		})

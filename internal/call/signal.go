@@ -40,6 +40,6 @@ func (l *live) keepSIP(list []parley.SIPMessage) {
 	if err := l.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.KeepSIP(ctx, l.id, list)
 	}); err != nil {
-		slog.Error("store the SIP messages of a call", "call", l.id, "error", err)
+		slog.ErrorContext(l.ctx, "store the SIP messages of a call", "call", l.id, "error", err)
 	}
 }

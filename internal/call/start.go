@@ -6,12 +6,15 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"parley/internal/assistant"
 	"parley/internal/audio"
 	"parley/internal/crash"
 	"parley/internal/parley"
 	"parley/internal/stage"
 	"parley/internal/store"
+	"parley/internal/telemetry"
 	"parley/internal/voice"
 )
 
@@ -72,6 +75,7 @@ func (d *Center) Start(ctx context.Context, o Order) (*parley.Call, error) {
 		c.CampaignID, c.LeadID = &o.CampaignID, &o.LeadID
 	}
 	c.Signalling = signalling(a, c, &route, &o)
+	traced := d.traced(c, a)
 	err = d.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := d.admit(ctx, tx, a.UserID, c); err != nil || o.Also == nil {
 			return err
@@ -79,6 +83,7 @@ func (d *Center) Start(ctx context.Context, o Order) (*parley.Call, error) {
 		return o.Also(ctx, tx, c)
 	})
 	if err != nil {
+		telemetry.End(trace.SpanFromContext(traced), "not admitted")
 		d.wg.Done()
 		if store.Violates(err, "calls.lead_id, calls.attempt", "calls_attempt") {
 			return d.DB.AttemptCall(ctx, o.UserID, o.LeadID, o.Attempt)
@@ -88,7 +93,7 @@ func (d *Center) Start(ctx context.Context, o Order) (*parley.Call, error) {
 	if set != nil {
 		set.Took(c.ID)
 	}
-	l := d.begin(c, a)
+	l := d.begin(traced, c, a)
 	l.house, route.Signalling = route.Trunk != nil, c.Signalling
 	route.May = l.mayTransfer
 	go l.run(func() error { return l.dial(route) })
@@ -326,7 +331,7 @@ const connectTime = 35 * time.Second
 
 // unready ends a call whose assistant can't speak or hear.
 func (l *live) unready(err error) error {
-	slog.Error("a call can't be held", "call", l.id, "assistant", l.a.ID, "error", err)
+	slog.ErrorContext(l.ctx, "a call can't be held", "call", l.id, "assistant", l.a.ID, "error", err)
 	return failed(err)
 }
 

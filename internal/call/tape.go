@@ -38,7 +38,7 @@ func (l *live) tape(leg *parley.CallLeg, rate audio.Rate) *tape {
 	}
 	rec, err := voice.NewRecording(r.file, rate)
 	if err != nil {
-		slog.Error("a leg is not recorded", "call", l.id, "leg", leg.ID, "error", errors.Join(err, r.close()))
+		slog.ErrorContext(l.ctx, "a leg is not recorded", "call", l.id, "leg", leg.ID, "error", errors.Join(err, r.close()))
 		return nil
 	}
 	return &tape{r.file, rec}

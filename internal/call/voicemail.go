@@ -123,7 +123,7 @@ func (l *live) recorded(a *parley.Assistant) map[audio.Rate][]int16 {
 	}
 	sound, err := l.readVoicemail(a)
 	if err != nil && !store.IsNotFound(err) {
-		slog.Error("the recorded message for voicemails can't be read", "call", l.id, "assistant", a.ID, "error", err)
+		slog.ErrorContext(l.ctx, "the recorded message for voicemails can't be read", "call", l.id, "assistant", a.ID, "error", err)
 	}
 	return sound
 }

@@ -3,10 +3,13 @@ package call
 import (
 	"context"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"parley/internal/audio"
 	"parley/internal/crash"
 	"parley/internal/parley"
 	"parley/internal/store"
+	"parley/internal/telemetry"
 	"parley/internal/voice"
 )
 
@@ -92,12 +95,14 @@ func (v *WebCall) Enter(ctx context.Context) error {
 		return err
 	}
 	c := &v.call
+	traced := d.traced(c, v.a)
 	err := d.write(ctx, func(ctx context.Context, tx *store.Tx) error { return d.admit(ctx, tx, v.a.UserID, c) })
 	if err != nil {
+		telemetry.End(trace.SpanFromContext(traced), "not admitted")
 		d.wg.Done()
 		return err
 	}
-	v.ID, v.l = c.ID, d.begin(c, v.a)
+	v.ID, v.l = c.ID, d.begin(traced, c, v.a)
 	return nil
 }
 

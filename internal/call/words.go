@@ -30,7 +30,7 @@ func (r *reception) clerk() (p voice.Persona, err error) {
 		return p, ai.TheVoice.Of(err)
 	}
 	if p.Recognizer, err = r.Assistants.Listener(speech, vendors.Recognizer); err != nil {
-		slog.Warn("what callers say can't be transcribed", "call", r.id, "error", err)
+		slog.WarnContext(r.ctx, "what callers say can't be transcribed", "call", r.id, "error", err)
 		p.Recognizer, err = nil, nil
 	}
 	return p, nil
@@ -46,7 +46,7 @@ func (r *reception) say(p voice.Persona, text string) (pcm []int16) {
 	for _, rate := range r.rates() {
 		err := crash.Run(func() (err error) { pcm, err = r.cache.Words(ctx, p, rate, text); return err })
 		if err != nil && r.ctx.Err() == nil {
-			slog.Warn("a caller is not told something, as it can't be spoken", "call", r.id, "text", text, "error", err)
+			slog.WarnContext(r.ctx, "a caller is not told something, as it can't be spoken", "call", r.id, "text", text, "error", err)
 			return nil
 		}
 	}
@@ -102,7 +102,7 @@ func (r *reception) voicemail() error {
 		Silence: time.Duration(r.route.VoicemailSilence) * time.Second}
 	p, err := r.clerk()
 	if err != nil {
-		slog.Warn("a message is taken with the tone alone", "call", r.id, "error", err)
+		slog.WarnContext(r.ctx, "a message is taken with the tone alone", "call", r.id, "error", err)
 	} else {
 		box.Language, box.Keywords, box.Recognizer = p.Language, p.Assistant.Keywords, p.Recognizer
 		box.Text = strings.TrimSpace(parley.Render(r.route.VoicemailGreeting, assistant.Variables(r.a, r.occasion())))

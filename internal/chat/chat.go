@@ -25,6 +25,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"parley/internal/assistant"
 	"parley/internal/billing"
@@ -32,6 +34,7 @@ import (
 	"parley/internal/parley"
 	"parley/internal/stage"
 	"parley/internal/store"
+	"parley/internal/telemetry"
 )
 
 // Config is what a Chat works with.
@@ -196,6 +199,10 @@ func (c *Chat) create(ctx context.Context, tx *store.Tx, a *parley.Assistant, co
 		return err
 	}
 	conv.EndsAt = EndsAt(a)
+	began, span := telemetry.Start(ctx, "conversation", trace.SpanKindServer, attribute.String("parley.conversation.type", string(conv.Type)),
+		attribute.String("gen_ai.agent.id", a.UUID), attribute.String("gen_ai.agent.name", a.Name))
+	span.End() // what is said in it follows, for as long as people take
+	conv.Trace = parley.Trace(telemetry.Parent(began))
 	o := c.Assistants.Staged(occasion(conv))
 	first := parley.Render(c.Assistants.Cast(a, o).InitialMessage, assistant.Variables(a, o))
 	if conv.Type == parley.WhatsAppConversation || conv.Type == parley.APIConversation {

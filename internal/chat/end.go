@@ -5,9 +5,12 @@ import (
 	"log/slog"
 	"strings"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"parley/internal/ai"
 	"parley/internal/parley"
 	"parley/internal/store"
+	"parley/internal/telemetry"
 )
 
 // endSilent ends a conversation that silence has ended, with what was found out from it. It may run twice, after a
@@ -20,6 +23,8 @@ func (c *Chat) endSilent(ctx context.Context, id string) (failures int, err erro
 	if err != nil || conv.EndsAt == 0 || conv.EndsAt > parley.Now() {
 		return 1, err
 	}
+	ctx, span := telemetry.Start(telemetry.Continue(ctx, string(conv.Trace)), "report", trace.SpanKindInternal)
+	defer span.End()
 	attempts := 0
 	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		attempts, err = tx.TryEnd(ctx, id)
@@ -108,7 +113,7 @@ func (c *Chat) extract(ctx context.Context, conv *parley.Conversation) (found pa
 		if ctx.Err() != nil {
 			return found, context.Cause(ctx)
 		}
-		slog.Warn("extraction failed", "conversation", conv.ID, "error", err)
+		slog.WarnContext(ctx, "extraction failed", "conversation", conv.ID, "error", err)
 	}
 	return found, nil
 }

@@ -9,6 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
 	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/assistant"
@@ -16,6 +20,7 @@ import (
 	"parley/internal/event"
 	"parley/internal/parley"
 	"parley/internal/store"
+	"parley/internal/telemetry"
 )
 
 // answer has the assistant answer one message and stores what came of it. An error means that nothing was stored and
@@ -30,6 +35,11 @@ func (c *Chat) answer(ctx context.Context, m *parley.Message) error {
 	if err != nil {
 		return err
 	}
+	began := time.Now()
+	ctx, span := telemetry.Start(telemetry.Continue(ctx, string(conv.Trace)), "reply", trace.SpanKindInternal,
+		attribute.String("gen_ai.conversation.id", conv.ID))
+	defer span.End()
+	thinking = trace.ContextWithSpan(thinking, span)
 	w := c.waiter(m)
 	a, err := c.assistant(ctx, conv)
 	switch {
@@ -64,16 +74,20 @@ func (c *Chat) answer(ctx context.Context, m *parley.Message) error {
 	case errors.Is(context.Cause(thinking), errTakenOver):
 		return c.settle(ctx, conv, m, w, Answer{AIOff: true}, nil)
 	case err == nil:
-		err = c.store(ctx, conv, a, m, w, reply, sources, price, nil)
+		if err = c.store(ctx, conv, a, m, w, reply, sources, price, nil); err == nil {
+			telemetry.Replied("answered", time.Since(began))
+		}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded), ctx.Err() == nil && errors.As(err, &failed):
-		slog.Warn("the model failed", "conversation", conv.ID, "assistant", a.ID, "kind", ai.KindOf(err), "error", err)
+		slog.WarnContext(ctx, "the model failed", "conversation", conv.ID, "assistant", a.ID, "kind", ai.KindOf(err), "error", err)
+		telemetry.Replied("failed", time.Since(began))
+		span.SetStatus(codes.Error, string(ai.KindOf(err)))
 		return c.giveUp(ctx, conv, a, m, w, reply, err)
 	}
 	// the server stops, the lease is lost, the database failed: it stays pending
 	if err == nil || ctx.Err() != nil || m.Attempts < maxAttempts {
 		return err
 	}
-	slog.Error("a message gets no reply", "conversation", conv.ID, "message", m.ID, "attempts", m.Attempts, "error",
+	slog.ErrorContext(ctx, "a message gets no reply", "conversation", conv.ID, "message", m.ID, "attempts", m.Attempts, "error",
 		err)
 	return c.giveUp(ctx, conv, a, m, w, agent.Reply{}, errUnstorable)
 }

@@ -8,8 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"parley/internal/egress"
 	"parley/internal/parley"
+	"parley/internal/telemetry"
 )
 
 const (
@@ -26,6 +30,21 @@ func (s *Sender) post(ctx context.Context, d *parley.Delivery, keys [][]byte, wi
 	began := s.now()
 	start := time.Now()
 	a := &parley.DeliveryAttempt{At: parley.At(began)}
+	if d.Trace != "" {
+		ctx = telemetry.Continue(ctx, string(d.Trace))
+	}
+	ctx, span := telemetry.Start(ctx, "webhook "+string(d.Event), trace.SpanKindClient, attribute.String("parley.webhook.event", string(d.Event)),
+		attribute.String("http.request.method", http.MethodPost), attribute.Int("http.request.resend_count", d.Attempts))
+	defer func() {
+		if a.Status != nil {
+			span.SetAttributes(attribute.Int("http.response.status_code", *a.Status))
+		}
+		failure := ""
+		if !a.Delivered() {
+			failure = "not delivered"
+		}
+		telemetry.End(span, failure)
+	}()
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	status, answer, err := s.exchange(ctx, d, keys, began, max)
@@ -58,6 +77,7 @@ func (s *Sender) exchange(ctx context.Context, d *parley.Delivery, keys [][]byte
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", userAgent)
+	telemetry.Inject(ctx, req.Header)
 	sign(req.Header, keys, d.WebhookID, at, d.Payload)
 	res, err := s.client.Do(req)
 	if err != nil {

@@ -185,6 +185,7 @@ type Call struct {
 	Outcome   string `json:"-"`
 	Counted   int    `json:"-"` // whether analytics have it: 1 its end, 2 its report too
 
+	Trace       Trace  `json:"trace_id,omitempty" doc:"The trace in which OpenTelemetry recorded it; absent where nothing is traced."`
 	Test        bool   `json:"test" doc:"A test call: nothing is charged, and it does not count as one of the plan's concurrent calls."`
 	Node        string `json:"-"` // the process that has it
 	SeenAt      Time   `json:"-"` // when that process last said that it has it, by the database's clock

@@ -49,6 +49,7 @@ type Conversation struct {
 	WaitsSince     Time           `json:"-"`                 // since when it needs a person; 0: it does not
 	Assignee       *int64         `json:"-"`                 // who has taken it: Owner, a member, or nil: nobody
 	AssigneeName   string         `bun:",scanonly" json:"-"` // "" also where the member is gone
+	Trace          Trace          `json:"trace_id,omitempty" doc:"The trace in which OpenTelemetry recorded it; absent where nothing is traced."`
 	CreatedAt      DateTime       `json:"created_at"`
 	UpdatedAt      DateTime       `json:"updated_at"`
 }

@@ -63,6 +63,7 @@ type Delivery struct {
 	Lane           int64   `json:"-"` // of its endpoint: what waits behind one another (see store)
 	ConversationID *string `json:"-"` // what the payload tells of: the delivery goes with it
 	CallID         *int64  `json:"-"`
+	Trace          Trace   `json:"-"` // of what the payload tells of
 	CustomerPhone  *string `json:"-"`
 }
 

@@ -11,8 +11,12 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"parley/internal/ai"
 	"parley/internal/crash"
+	"parley/internal/telemetry"
 )
 
 // What vendors are used for is noted in the ai.Tally of the conversation, by these, which stand before them. They also
@@ -28,6 +32,9 @@ type use struct {
 // told is an error of a vendor; one about a model that it doesn't have, or about a user's own key, says so.
 func (o *source) told(err error, u use) error {
 	e, ok := errors.AsType[*ai.Error](err)
+	if ok {
+		telemetry.VendorFailed(string(u.part), o.vendor.Code, string(e.Kind))
+	}
 	if !ok || e.Kind != ai.Config || e.Mend != "" && !noModel(e) {
 		return err
 	}
@@ -60,6 +67,14 @@ func noModel(e *ai.Error) bool {
 	return false
 }
 
+// providerName is a vendor as the semantic conventions name it.
+func providerName(vendor string) string {
+	if vendor == "gemini" {
+		return "gcp.gemini"
+	}
+	return vendor
+}
+
 // countedModel counts tokens.
 type countedModel struct {
 	ai.Model
@@ -69,7 +84,20 @@ type countedModel struct {
 
 // Generate implements ai.Model.
 func (m countedModel) Generate(ctx context.Context, req ai.Request, yield func(ai.Delta) error) (ai.Reply, error) {
-	reply, err := m.Model.Generate(ctx, req, yield)
+	vendor, began := m.source.vendor.Code, time.Now()
+	ctx, span := telemetry.Start(ctx, "chat "+m.code, trace.SpanKindClient, attribute.String("gen_ai.operation.name", "chat"),
+		attribute.String("gen_ai.provider.name", providerName(vendor)), attribute.String("gen_ai.request.model", m.code))
+	first := true
+	reply, err := m.Model.Generate(ctx, req, func(d ai.Delta) error {
+		if first {
+			first = false
+			telemetry.VendorFirst(string(ai.TheModel), vendor, time.Since(began))
+			span.AddEvent("first token")
+		}
+		return yield(d)
+	})
+	span.SetAttributes(attribute.Int("gen_ai.usage.input_tokens", reply.Usage.In), attribute.Int("gen_ai.usage.output_tokens", reply.Usage.Out))
+	telemetry.End(span, string(ai.KindOf(err)))
 	if reply.Usage != (ai.Usage{}) {
 		ai.TallyOf(ctx).Spend(ai.Use{Part: ai.TheModel, Vendor: m.source.vendor.Code, Model: m.code,
 			Own: m.source.own, Usage: reply.Usage})
@@ -86,12 +114,17 @@ type countedVoice struct {
 }
 
 // Speak implements ai.Synthesizer.
-func (v countedVoice) Speak(ctx context.Context, as ai.Speech, texts <-chan string, yield func(ai.Sound) error) error {
+func (v countedVoice) Speak(ctx context.Context, as ai.Speech, texts <-chan string, yield func(ai.Sound) error) (err error) {
 	defer runtime.KeepAlive(v.source)
 	tally := ai.TallyOf(ctx)
 	if tally == nil {
 		return v.told(v.Synthesizer.Speak(ctx, as, texts, yield))
 	}
+	ctx, span := telemetry.Start(ctx, "speech "+v.vendor, trace.SpanKindClient, attribute.String("gen_ai.operation.name", "speech"),
+		attribute.String("gen_ai.provider.name", providerName(v.vendor)), attribute.String("gen_ai.request.model", v.model))
+	defer func() { telemetry.End(span, string(ai.KindOf(err))) }()
+	var asked atomic.Int64 // when the first text was given, in nanoseconds since 1970
+	heard := false
 	ctx, cancel := context.WithCancelCause(ctx)
 	given := make(chan string)
 	var passing sync.WaitGroup
@@ -105,6 +138,7 @@ func (v countedVoice) Speak(ctx context.Context, as ai.Speech, texts <-chan stri
 				}
 				select {
 				case given <- text:
+					asked.CompareAndSwap(0, time.Now().UnixNano())
 					tally.Spend(ai.Use{Part: ai.TheVoice, Vendor: v.vendor, Model: v.model, Own: v.source.own,
 						Spoken: utf8.RuneCountInString(text)})
 				case <-ctx.Done():
@@ -115,7 +149,14 @@ func (v countedVoice) Speak(ctx context.Context, as ai.Speech, texts <-chan stri
 			}
 		}
 	}, cancel)
-	err := v.Synthesizer.Speak(ctx, as, given, yield)
+	err = v.Synthesizer.Speak(ctx, as, given, func(s ai.Sound) error {
+		if at := asked.Load(); !heard && at != 0 {
+			heard = true
+			telemetry.VendorFirst(string(ai.TheVoice), v.vendor, time.Duration(time.Now().UnixNano()-at))
+			span.AddEvent("first sound")
+		}
+		return yield(s)
+	})
 	cancel(nil)
 	passing.Wait()
 	return v.told(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"parley/internal/parley"
+	"parley/internal/telemetry"
 )
 
 const deliveryNotFound = "Webhook delivery not found"
@@ -39,6 +40,7 @@ func (tx *Tx) EnqueueDelivery(ctx context.Context, userID int64, d *parley.Deliv
 		return nil
 	}
 	now := parley.Now()
+	d.Trace = parley.Trace(telemetry.Parent(ctx))
 	tx.AfterCommit(tx.wake)
 	return tx.insertDelivery(ctx, userID, d, now, now)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"parley/internal/parley"
+	"parley/internal/telemetry"
 )
 
 // request is the tool's request with these arguments. It fails with words for the model.
@@ -49,6 +50,7 @@ func request(ctx context.Context, t *parley.Tool, args map[string]any, vars Vari
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("User-Agent", userAgent)
+	telemetry.Inject(ctx, req.Header)
 	return req, setHeaders(req.Header, t.Headers, vars.Owner)
 }
 

@@ -4,9 +4,14 @@ import (
 	"context"
 	"encoding/json"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
 	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/lang"
+	"parley/internal/telemetry"
 	"parley/internal/turn"
 )
 
@@ -16,6 +21,7 @@ type thinking struct {
 	cancel    context.CancelCauseFunc
 	committed chan struct{} // closed when tools may run
 	early     bool          // it isn't yet
+	span      trace.Span
 }
 
 // think implements driver.
@@ -26,12 +32,14 @@ func (d *pipeline) think(a *answer, early bool) {
 		close(t.committed)
 	}
 	t.ctx, t.cancel = context.WithCancelCause(r.ctx)
+	t.ctx, t.span = telemetry.Start(t.ctx, "reply", trace.SpanKindInternal, attribute.Bool("parley.reply.early", early))
 	a.think = t
 	before, done := r.busy, make(chan struct{})
 	r.busy = done
 	m := d.mouth
 	r.safely(func() {
 		defer close(done)
+		defer t.span.End()
 		defer t.cancel(nil)
 		m.answer(a, t, before)
 	})
@@ -82,6 +90,9 @@ func (m *mouth) answer(a *answer, t *thinking, before <-chan struct{}) {
 	turn.System += m.polyglot(m.Language)
 	turn.Tools = t.held(append(r.outlasting(turn.Tools), r.builtIn(a, &m.Persona)...))
 	reply, err := turn.Run(t.ctx)
+	if err != nil && t.ctx.Err() == nil {
+		t.span.SetStatus(codes.Error, string(ai.KindOf(err)))
+	}
 
 	r.inbox.ask(func() {
 		stopped := t.ctx.Err() != nil
