@@ -32,7 +32,7 @@ func extracted(list ...[3]string) (items []any) {
 }
 
 var templates = []template{
-	{"receptionist", "bell", "Front desk", "Answers calls, knows the house, takes messages.", map[string]any{
+	{"receptionist", "bell", "Front desk", "Answers calls and questions, takes messages.", map[string]any{
 		"type": "inbound", "record": true,
 		"variables": map[string]any{"company": "Acme Bakery",
 			"opening_hours": "Monday to Saturday, 7 am to 6 pm"},
