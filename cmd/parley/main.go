@@ -37,6 +37,9 @@ type commands struct {
 	Backup    backupCmd   `cmd:"" help:"Write a consistent copy of the embedded database to a file."`
 	VersionOf versionCmd  `cmd:"" name:"version" help:"Print the version, commit and date of this build."`
 	Test      testCmd     `cmd:"" help:"Test assistants with simulated callers: parley test PATH…"`
+	Pull      pullCmd     `cmd:"" help:"Write an account's assistants, tools, knowledge and settings to files."`
+	Diff      diffCmd     `cmd:"" help:"Show what differs between files and an account."`
+	Push      pushCmd     `cmd:"" help:"Make an account like the files."`
 	Prices    pricesCmd   `cmd:"" help:"Print the default prices and plans file; edit a copy and set PARLEY_PRICES to its path."`
 
 	Env        envCmd        `cmd:"" help:"Print every setting with its help, as a file of environment variables."`
@@ -47,7 +50,9 @@ type commands struct {
 // terminal is where a command writes for people and programs, and the context that ends with a signal.
 type terminal struct {
 	context.Context
-	Out io.Writer
+	In    io.Reader
+	Out   io.Writer
+	Notes io.Writer // for people alone
 	// Kill is closed by a second signal: stop at once.
 	Kill <-chan struct{}
 }
@@ -90,7 +95,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if parsed.Command() != "serve" {
 		ctx = store.By(ctx, store.Operator)
 	}
-	if err := parsed.Run(&c.Settings, &terminal{ctx, stdout, kill}); err != nil {
+	if err := parsed.Run(&c.Settings, &terminal{ctx, os.Stdin, stdout, stderr, kill}); err != nil {
 		if code, ok := errors.AsType[exitStatus](err); ok { // it has said what there is to say
 			return int(code)
 		}

@@ -144,6 +144,7 @@ func (a *API) register() {
 	a.whatsAppRoutes()
 	a.eventRoutes()
 	a.alertRoutes()
+	a.filterRoutes()
 	a.noteRoutes()
 	a.knowledgeRoutes()
 	a.sheetRoutes()

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"mime"
+	"net/http"
 	"strings"
 
 	"parley/internal/form"
@@ -44,6 +47,8 @@ func (a *API) knowledgeRoutes() {
 		Summary: "Add a website (JSON) or a file (form); it is processed in the background"}, a.createDocument)
 	handle(a, op{Method: "GET", Path: document, Name: "getDocument", Tag: tag, Family: bare, NotFound: noDocument,
 		Summary: "Read a document"}, a.getDocument)
+	handle(a, op{Method: "GET", Path: document + "/content", Name: "getDocumentContent", Tag: tag, Family: bare,
+		NotFound: noDocument, Stream: "application/octet-stream", Summary: "The file that a document was made of"}, a.getDocumentContent)
 	handle(a, op{Method: "PUT", Path: document, Name: "updateDocument", Tag: tag, Family: bare,
 		NotFound: noDocument, Body: knowledge.DocumentName{}, Partial: true,
 		Failure: "Failed to update document.", Summary: "Change name and description"}, a.updateDocument)
@@ -209,6 +214,19 @@ type byDocument struct {
 func (a *API) getDocument(ctx context.Context, r *request, in *byDocument) (*data[*parley.Document], error) {
 	d, err := a.DB.Document(ctx, r.UserID(), in.ID, in.Document)
 	return &data[*parley.Document]{d}, err
+}
+
+func (a *API) getDocumentContent(ctx context.Context, r *request, in *byDocument) (*struct{}, error) {
+	d, file, err := a.Knowledge.File(ctx, r.UserID(), in.ID, in.Document)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	h := r.W.Header()
+	h.Set("Content-Type", "application/octet-stream") // a stranger's file is shown by no browser as ours
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": fmt.Sprintf("document-%d.%s", d.ID, d.Type)}))
+	http.ServeContent(r.W, r.Request, "", d.CreatedAt.Time(), file)
+	return nil, errAnswered
 }
 
 func (a *API) updateDocument(ctx context.Context, r *request, in *byDocument) (*messageData[*parley.Document], error) {

@@ -35,6 +35,8 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		GET /user/assistants/get
 		GET /user/folders
 		GET /user/labels
+		GET /user/filters
+		GET /user/filters/{id}
 		GET /user/assistants/outbound
 		GET /user/assistants/languages
 		GET /user/assistants/voices
@@ -95,11 +97,15 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		POST /user/knowledgebases/{id}/search
 		GET /user/knowledgebases/{id}/documents
 		GET /user/knowledgebases/{id}/documents/{document}
+		GET /user/knowledgebases/{id}/documents/{document}/content
 		GET /voices/{id}/preview
 		GET /widgets/{id}
 		GET /conversations/{id}
 		GET /conversations/{id}/events`,
 	parley.RoleAgent: `
+		POST /user/filters
+		PUT /user/filters/{id}
+		DELETE /user/filters/{id}
 		POST /user/conversations/{id}/reply
 		POST /user/conversations/{id}/notes
 		DELETE /user/conversations/{id}/notes/{note}

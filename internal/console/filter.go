@@ -99,7 +99,7 @@ func (c *Console) filterList(r *request) (*answer, error) {
 }
 
 func (c *Console) filterRename(r *request) (*answer, error) {
-	err := filter.Rename(r.Context(), c.DB, r.UserID(), r.id("id"), r.PostFormValue("name"))
+	_, err := filter.Change(r.Context(), c.DB, r.UserID(), r.id("id"), map[string]any{"name": r.PostFormValue("name")})
 	wrong, ok := fieldErrors(err)
 	switch {
 	case err == nil:

@@ -18,18 +18,18 @@ func Save(ctx context.Context, db *store.DB, userID int64, body map[string]any) 
 	return f, db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateFilter(ctx, userID, f) })
 }
 
-// Rename gives a filter another name.
-func Rename(ctx context.Context, db *store.DB, userID, id int64, name string) error {
-	return db.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		f, err := tx.SavedFilter(ctx, userID, id)
-		if err != nil {
+// Change lays a body over a filter of a user's and stores it. The error names every field that fails.
+func Change(ctx context.Context, db *store.DB, userID, id int64, body map[string]any) (f *parley.SavedFilter, err error) {
+	err = db.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if f, err = tx.SavedFilter(ctx, userID, id); err != nil {
 			return err
 		}
-		if err := form.Bind(map[string]any{"name": name}, f, false).Err(); err != nil {
+		if err := form.Bind(body, f, false).Err(); err != nil {
 			return err
 		}
-		return tx.RenameFilter(ctx, userID, id, f.Name)
+		return tx.SaveFilter(ctx, userID, f)
 	})
+	return f, err
 }
 
 // Delete removes a filter.

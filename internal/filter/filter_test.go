@@ -18,6 +18,10 @@ func TestFilters(t *testing.T) {
 		save := func(user int64, page, name, query string) (*parley.SavedFilter, error) {
 			return filter.Save(t.Context(), db, user, map[string]any{"page": page, "name": name, "query": query})
 		}
+		rename := func(user, id int64, name string) error {
+			_, err := filter.Change(t.Context(), db, user, id, map[string]any{"name": name})
+			return err
+		}
 		list := func(user int64, page string) string {
 			t.Helper()
 			got, err := db.SavedFilters(t.Context(), user, page)
@@ -51,16 +55,16 @@ func TestFilters(t *testing.T) {
 			t.Errorf("the filters of calls are %s", got)
 		}
 		id := made["callsFailed"]
-		if err := filter.Rename(t.Context(), db, u.ID, id, "Busy"); err == nil || !strings.Contains(err.Error(), "already") {
+		if err := rename(u.ID, id, "Busy"); err == nil || !strings.Contains(err.Error(), "already") {
 			t.Errorf("a name that is taken: %v", err)
 		}
-		if err := filter.Rename(t.Context(), db, u.ID, id, " "); err == nil {
+		if err := rename(u.ID, id, " "); err == nil {
 			t.Error("a filter without a name")
 		}
-		if err := filter.Rename(t.Context(), db, u.ID, id, "Lost"); err != nil {
+		if err := rename(u.ID, id, "Lost"); err != nil {
 			t.Error(err)
 		}
-		for _, err := range []error{filter.Rename(t.Context(), db, other.ID, id, "Mine"), filter.Delete(t.Context(), db, other.ID, id)} {
+		for _, err := range []error{rename(other.ID, id, "Mine"), filter.Delete(t.Context(), db, other.ID, id)} {
 			if !store.IsNotFound(err) {
 				t.Errorf("a stranger is answered %v", err)
 			}

@@ -2,8 +2,10 @@ package knowledge
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 
+	"parley/internal/blob"
 	"parley/internal/form"
 	"parley/internal/parley"
 	"parley/internal/store"
@@ -70,4 +72,20 @@ func (d *Library) Try(ctx context.Context, userID, id int64, query string, limit
 		return nil, err
 	}
 	return d.Search(ctx, userID, id, query, limit)
+}
+
+// File opens the file that a document of the user's was made of. A website has none.
+func (d *Library) File(ctx context.Context, userID, knowledgebaseID, id int64) (*parley.Document, blob.Object, error) {
+	doc, err := d.DB.Document(ctx, userID, knowledgebaseID, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if doc.Blob == "" {
+		return nil, nil, parley.Errorf(parley.NotFound, "The document has no file.")
+	}
+	file, err := d.Blobs.Open(ctx, doc.Blob)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the file of document %d: %w", id, err)
+	}
+	return doc, file, nil
 }

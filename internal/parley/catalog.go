@@ -37,8 +37,8 @@ type Voice struct {
 	SynthesizerProviderID *int64  `json:"synthesizer_provider_id"`
 	Tunable
 
-	Code   string   `json:"-"` // the provider's own name of the voice
-	Inside string   `json:"-"` // the code of the vendor inside whose realtime models it speaks; "" for a synthesizer's
+	Code   string   `json:"code" doc:"The provider's own name of the voice."`
+	Inside string   `json:"realtime_vendor" doc:"The provider inside whose realtime models it speaks; empty for a synthesizer's voice."`
 	Modes  []string `json:"-"` // the assistant modes that it serves
 }
 

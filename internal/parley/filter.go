@@ -10,7 +10,7 @@ type SavedFilter struct {
 	UserID    int64  `json:"-"`
 	Page      string `json:"page" required:"true" enum:"calls,analytics"`
 	Name      string `json:"name" required:"true" maxLength:"100"`
-	Query     string `json:"query" required:"true" maxLength:"2000"` // as in the page's address
+	Query     string `json:"query" required:"true" maxLength:"2000" doc:"The filters, as in the address of the console's page."`
 	CreatedAt Time   `json:"created_at" readOnly:"true"`
 }
 

@@ -106,11 +106,11 @@ type Document struct {
 	CreatedAt   Time   `json:"created_at"`
 	UpdatedAt   Time   `json:"updated_at"`
 
-	URL                string   `bun:"url" json:"-"`
-	Links              []string `bun:"type:json" json:"-"`
-	RelativeLinksLimit int      `json:"-"`
+	URL                string   `bun:"url" json:"url" doc:"Of a website: where the crawl begins."`
+	Links              []string `bun:"type:json" json:"links" doc:"Of a website: exactly these pages."`
+	RelativeLinksLimit int      `json:"relative_links_limit"`
 	Blob               string   `json:"-"`
-	Size               int64    `json:"-"` // bytes
+	Size               int64    `json:"size" doc:"Of a file: bytes."`
 	Hash               string   `json:"-"`
 	Run                int64    `json:"-"` // counts its processings
 	Live               int64    `json:"-"` // the run whose passages are found

@@ -32,13 +32,14 @@ func (tx *Tx) CreateFilter(ctx context.Context, userID int64, f *parley.SavedFil
 	return tx.note(userID, parley.AuditCreated, parley.AuditFilter, f.ID, f, filterTaken(err))
 }
 
-// RenameFilter changes the name of a filter.
-func (tx *Tx) RenameFilter(ctx context.Context, userID, id int64, name string) error {
-	res, err := tx.q.NewRaw("UPDATE saved_filters SET name = ? WHERE id = ? AND user_id = ?", name, id, userID).Exec(ctx)
+// SaveFilter changes a filter.
+func (tx *Tx) SaveFilter(ctx context.Context, userID int64, f *parley.SavedFilter) error {
+	res, err := tx.q.NewRaw("UPDATE saved_filters SET page = ?, name = ?, query = ? WHERE id = ? AND user_id = ?", f.Page, f.Name, f.Query,
+		f.ID, userID).Exec(ctx)
 	if err != nil {
 		return filterTaken(err)
 	}
-	return tx.changed(userID, parley.AuditFilter, id, name, one(res, nil, filterNotFound), "name")
+	return tx.changed(userID, parley.AuditFilter, f.ID, f.Name, one(res, nil, filterNotFound), "page", "name", "query")
 }
 
 func filterTaken(err error) error {
