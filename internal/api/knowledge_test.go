@@ -233,11 +233,19 @@ func TestDocumentLife(t *testing.T) {
 			fmt.Sprint(d["progress"]) != "map[done:1 total:1]" {
 			t.Errorf("processed: %v", d)
 		}
-		want := []string{"chunks_count", "created_at", "description", "duplicate_of", "error", "id", "name",
-			"progress", "status", "status_label", "type", "type_label", "updated_at", "warnings"}
+		want := []string{"chunks_count", "created_at", "description", "duplicate_of", "error", "id", "links", "name",
+			"progress", "relative_links_limit", "size", "status", "status_label", "type", "type_label", "updated_at", "url", "warnings"}
 		if got := slices.Sorted(maps.Keys(d)); !slices.Equal(got, want) {
 			t.Errorf("fields %v", got)
 		}
+		bare := *h
+		bare.checker = nil // of JSON alone
+		file := bare.get(one+"/content", status(200))
+		if text := string(file.body); text != "Bread is delivered by bicycle." || d["size"] != json.Number("30") ||
+			!strings.HasPrefix(file.header.Get("Content-Disposition"), "attachment") {
+			t.Errorf("its file of %v bytes is %q, %v", d["size"], text, file.header)
+		}
+		h.stranger().get(one+"/content", status(404))
 		found := h.post(at+"/search", map[string]any{"query": "bicycle"}, status(200)).json()["data"].([]any)
 		if len(found) != 1 {
 			t.Fatalf("found %v", found)
@@ -251,9 +259,10 @@ func TestDocumentLife(t *testing.T) {
 
 		site := h.post(docs, map[string]any{"name": "Site", "type": "website", "url": "https://example.com/a",
 			"relative_links_limit": 3}, status(201)).json()["data"].(map[string]any)
-		if site["type_label"] != "Website" {
+		if site["type_label"] != "Website" || site["url"] != "https://example.com/a" || site["relative_links_limit"] != json.Number("3") {
 			t.Errorf("made %v", site)
 		}
+		h.get(fmt.Sprintf("%s/%d/content", docs, id(site)), status(404))
 		h.settled(fmt.Sprintf("%s/%d", docs, id(site)))
 		found = h.post(at+"/search", map[string]any{"query": "limit links"}, status(200)).json()["data"].([]any)
 		if len(found) == 0 || found[0].(map[string]any)["text"] != "Links [] limit 3" ||

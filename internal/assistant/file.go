@@ -77,17 +77,6 @@ func hideSecrets(a *parley.Assistant, tree map[string]any) {
 	}
 }
 
-// FileName is what the file of an assistant of that name is called.
-func FileName(name string) string { return strings.Map(fileRune, name) + ".json" }
-
-// fileRune is a rune of a name as every file system takes it.
-func fileRune(c rune) rune {
-	if c < ' ' || strings.ContainsRune(`/\:*?"<>|`, c) {
-		return '-'
-	}
-	return c
-}
-
 func (d *Studio) modelCode(userID int64, id *int64) string {
 	if id == nil {
 		return ""

@@ -1,9 +1,9 @@
 package console
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 
@@ -11,28 +11,23 @@ import (
 	"parley/internal/parley"
 )
 
-// assistantExport sends an assistant as a file.
+// assistantExport sends an assistant as a file, as parley pull writes it.
 func (c *Console) assistantExport(r *request) (*answer, error) {
-	f, err := c.Assistants.Export(r.Context(), r.UserID(), r.id("id"))
+	text, name, err := c.Assistants.ExportYAML(r.Context(), r.UserID(), r.id("id"))
 	if err != nil {
 		return nil, err
 	}
-	raw, err := json.MarshalIndent(f, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("write assistant %d as a file: %w", r.id("id"), err)
-	}
 	h := r.w.Header()
-	h.Set("Content-Type", "application/json")
-	name, _ := f.Assistant["name"].(string)
-	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": assistant.FileName(name)}))
-	r.w.Write(append(raw, '\n'))
+	h.Set("Content-Type", "application/yaml")
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
+	r.w.Write(text)
 	return nil, nil
 }
 
 func (c *Console) assistantImport(r *request) (*answer, error) {
-	f, err := readFile(r)
+	text, err := readFile(r)
 	if err == nil {
-		a, left, failed := c.Assistants.Import(r.Context(), r.UserID(), f)
+		a, left, failed := c.imported(r, text)
 		if failed == nil {
 			return show("Imported", importedPage(a, left)), nil
 		}
@@ -45,20 +40,28 @@ func (c *Console) assistantImport(r *request) (*answer, error) {
 	return invalid("New assistant", assistantNew(c.blank(r), c.spoken(r), e.Message)), nil
 }
 
+// imported makes an assistant of a file: as parley pull writes it, or as the API exports one.
+func (c *Console) imported(r *request, text []byte) (*parley.Assistant, []string, error) {
+	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+		return c.Assistants.ImportYAML(r.Context(), r.UserID(), text)
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	f := new(assistant.File)
+	if dec.Decode(f) != nil {
+		return nil, nil, parley.Errorf(parley.Invalid, "This is not an assistant file: choose one that was exported from here.")
+	}
+	return c.Assistants.Import(r.Context(), r.UserID(), f)
+}
+
 // readFile reads the file that was sent.
-func readFile(r *request) (*assistant.File, error) {
+func readFile(r *request) ([]byte, error) {
 	file, _, err := r.FormFile("file") // the whole body is bounded, and small enough to be held
 	if err != nil {
 		return nil, parley.Errorf(parley.Invalid, "Choose a file of at most %d MiB.", formLimit>>20)
 	}
 	defer file.Close()
-	dec := json.NewDecoder(io.LimitReader(file, formLimit))
-	dec.UseNumber()
-	f := new(assistant.File)
-	if dec.Decode(f) != nil {
-		return nil, parley.Errorf(parley.Invalid, "This is not an assistant file: choose one that was exported from here.")
-	}
-	return f, nil
+	return io.ReadAll(io.LimitReader(file, formLimit))
 }
 
 // assistantDuplicate makes a copy of an assistant and opens it.

@@ -53,7 +53,7 @@ func importForm(wrong string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "\"><label for=\"f-file\">File</label> <input type=\"file\" id=\"f-file\" name=\"file\" accept=\"application/json,.json\" required")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "\"><label for=\"f-file\">File</label> <input type=\"file\" id=\"f-file\" name=\"file\" accept=\".yaml,.yml,.json,application/yaml,application/json\" required")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

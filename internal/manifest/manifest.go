@@ -6,6 +6,7 @@ package manifest
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,6 +35,7 @@ type ref struct {
 	of    string // what it names: a kind's folder, or one of the server's lists
 	many  bool
 	needs bool // it must be there
+	set   bool // the order of many says nothing
 }
 
 // The server's own lists that things refer to.
@@ -86,7 +88,7 @@ var Kinds = []*Kind{
 		{id: "knowledgebase_id", name: "knowledgebase", of: knowledgeDir},
 		{id: "tool_ids", name: "mid_call_tools", of: toolDir, many: true},
 		{id: "folder_id", name: "folder", of: folderDir},
-		{id: "label_ids", name: "labels", of: labelDir, many: true},
+		{id: "label_ids", name: "labels", of: labelDir, many: true, set: true},
 		{in: "tools", id: "assistant_id", name: "assistant", of: assistantDir},
 		{in: "tools", id: "outbound_phone_id", name: "outbound_phone", of: numberDir},
 	}},
@@ -234,6 +236,11 @@ func find(text string, all []*Thing) *Thing {
 		}
 	}
 	return found
+}
+
+// sortTexts brings the names of a set into their order.
+func sortTexts(list []any) {
+	slices.SortFunc(list, func(x, y any) int { return strings.Compare(fmt.Sprint(x), fmt.Sprint(y)) })
 }
 
 // number is a whole number as a tree has it.

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -152,8 +151,8 @@ func (p *Plan) compare(t *Thing, env Env) (*Change, []*Mistake) {
 	if now == nil {
 		return c, nil
 	}
-	file, _ := p.masked(t, nil)
-	shown, _ := p.masked(now, now.secret)
+	file, shown := copied(t.Body).(map[string]any), now.written(t) // without secrets
+	p.translate(t, file)
 	for _, f := range t.Kind.named(t.Kind.typ, "") {
 		if same(body[f.name], now.Body[f.name]) || t.Kind.usually(f.name, body[f.name]) || f.name == "documents" && t.Kind.Dir == knowledgeDir {
 			continue
@@ -163,8 +162,8 @@ func (p *Plan) compare(t *Thing, env Env) (*Change, []*Mistake) {
 		}
 		c.Fields = append(c.Fields, FieldChange{f.name, shown[f.name], file[f.name], same(shown[f.name], file[f.name])})
 	}
-	for _, d := range c.docs {
-		if d.Op != Keep {
+	for i, d := range c.docs {
+		if d.Op != Keep && (d.Op != Create || i == 0 || !c.docs[i-1].replace) {
 			c.Fields = append(c.Fields, docField(d))
 		}
 	}
@@ -179,16 +178,16 @@ func (p *Plan) compare(t *Thing, env Env) (*Change, []*Mistake) {
 }
 
 func docField(d docChange) FieldChange {
-	switch d.Op {
-	case Create:
-		return FieldChange{Name: "document " + d.name, New: "new"}
-	case Delete:
-		if d.replace {
-			return FieldChange{Name: "document " + d.name, Old: "former content"}
-		}
-		return FieldChange{Name: "document " + d.name, Old: "deleted"}
+	what := "its description changes"
+	switch {
+	case d.Op == Delete && d.replace:
+		what = "it is deleted, and added anew"
+	case d.Op == Delete:
+		what = "it is deleted"
+	case d.Op == Create:
+		what = "it is added"
 	}
-	return FieldChange{Name: "document " + d.name, New: "description"}
+	return FieldChange{Name: "document " + d.name, New: what}
 }
 
 // usually says whether a field is left to the server.
@@ -206,17 +205,6 @@ func sameRoute(file, now any) bool {
 	x = maps.Clone(x)
 	x["timezone"] = y["timezone"]
 	return same(x, y)
-}
-
-// masked is a thing's body as its file has it.
-func (p *Plan) masked(t *Thing, secret map[string]string) (map[string]any, error) {
-	body := copied(t.Body).(map[string]any)
-	if secret != nil {
-		t.Kind.eachSecret(body, func(place, text string) string { return secret[place] })
-	} else {
-		p.translate(t, body)
-	}
-	return body, nil
 }
 
 // translate puts the names that the server's things have in place of those that files have.
@@ -258,6 +246,9 @@ func (p *Plan) translate(t *Thing, body map[string]any) (wrong []*Mistake) {
 			case []any:
 				for j := range v {
 					v[j] = name(v[j], full)
+				}
+				if f.set {
+					sortTexts(v)
 				}
 			default:
 				at[f.name] = name(v, full)
@@ -446,7 +437,7 @@ func (f FieldChange) write(b *strings.Builder) {
 	case f.Secret:
 		fmt.Fprintf(b, "    %s: a secret changes\n", f.Name)
 	case strings.HasPrefix(f.Name, "document "):
-		fmt.Fprintf(b, "    %s: %v\n", f.Name, cmp.Or(fmt.Sprint(f.New), ""))
+		fmt.Fprintf(b, "    %s: %s\n", f.Name, f.New)
 	default:
 		now, isText := f.New.(string)
 		if oldText && isText && (strings.Contains(old, "\n") || strings.Contains(now, "\n")) {

@@ -282,27 +282,34 @@ func knownToAPI(t reflect.Type, name string) bool {
 
 // nameRefs puts names in place of ids.
 func (s *Server) nameRefs(a *Account, t *Thing) {
-	for _, f := range t.Kind.refs {
+	t.Kind.name(t.Body, func(f ref, id int64) any {
+		if kindOf(f.of) == nil {
+			text := s.text(f.of, id)
+			if _, unknown := text.(json.Number); unknown {
+				a.warnOnce("the server does not list %s %d, which %s has: the file has its number", f.of, id, t.Path)
+			}
+			return text
+		}
+		if other := a.byID(f.of, id); other != nil {
+			return refText(other, a.of(f.of))
+		}
+		a.warnOnce("%s names %s %d, which is not there: the file has its number", t.Path, kindOf(f.of).Word, id)
+		return number(id)
+	})
+}
+
+// name puts what ids stand for in their place.
+func (k *Kind) name(body map[string]any, text func(f ref, id int64) any) {
+	for _, f := range k.refs {
 		name := func(v any) any {
 			n, ok := v.(json.Number)
 			if !ok {
 				return nil
 			}
 			id, _ := n.Int64()
-			if kindOf(f.of) == nil {
-				text := s.text(f.of, id)
-				if _, unknown := text.(json.Number); unknown {
-					a.warnOnce("the server does not list %s %d, which %s has: the file has its number", f.of, id, t.Path)
-				}
-				return text
-			}
-			if other := a.byID(f.of, id); other != nil {
-				return refText(other, a.of(f.of))
-			}
-			a.warnOnce("%s names %s %d, which is not there: the file has its number", t.Path, kindOf(f.of).Word, id)
-			return n
+			return text(f, id)
 		}
-		for _, at := range places(t.Body, f.in) {
+		for _, at := range places(body, f.in) {
 			v, there := at[f.id]
 			delete(at, f.id)
 			switch v := v.(type) {
@@ -310,6 +317,9 @@ func (s *Server) nameRefs(a *Account, t *Thing) {
 				out := make([]any, len(v))
 				for i := range v {
 					out[i] = name(v[i])
+				}
+				if f.set {
+					sortTexts(out)
 				}
 				at[f.name] = out
 			default:

@@ -72,46 +72,48 @@ func open(value string) bool {
 func (a *Account) conceal() {
 	taken := map[string]bool{}
 	for _, t := range a.Things {
-		if t.Body == nil {
-			continue
+		if t.Body != nil {
+			t.conceal(a.usedInHeaders(t), taken)
 		}
-		used := a.usedInHeaders(t)
-		t.secret = map[string]string{}
-		name := func(place string) string {
-			stem := strings.TrimSuffix(fileOf(t), fileExtension)
-			if t.Kind.Dir != accountDir {
-				stem = t.Kind.Word + "_" + stem
-			}
-			one := envName(stem + "_" + strings.TrimPrefix(strings.TrimPrefix(place, "headers."), "variables."))
-			for n, base := 2, one; taken[one]; n++ {
-				one = base + "_" + strconv.Itoa(n)
-			}
-			taken[one] = true
-			return "${" + one + "}"
-		}
-		t.Kind.eachSecret(t.Body, func(place, text string) string {
-			hidden := escaped(text)
-			switch kind, key, _ := strings.Cut(place, "."); {
-			case text == "":
-			case kind == "headers":
-				if key, _, _ := strings.Cut(key, "."); !harmless[key] && !open(text) {
-					hidden = name(place)
-				}
-			case kind == "variables":
-				if (used[key] || telling.MatchString(key)) && !open(text) {
-					hidden = name(place)
-				}
-			default:
-				hidden = concealURL(text, func(param string) string { return name(place + "_" + param) })
-			}
-			t.secret[place] = hidden
-			return text
-		})
 	}
 }
 
-// usedInHeaders are the variables that the headers and addresses of an assistant's tools use: keys and passwords stand
-// there.
+// conceal finds the secrets of a thing. used are variables that hold some; taken are the names of references.
+func (t *Thing) conceal(used, taken map[string]bool) {
+	t.secret = map[string]string{}
+	name := func(place string) string {
+		stem := strings.TrimSuffix(fileOf(t), fileExtension)
+		if t.Kind.Dir != accountDir {
+			stem = t.Kind.Word + "_" + stem
+		}
+		one := envName(stem + "_" + strings.TrimPrefix(strings.TrimPrefix(place, "headers."), "variables."))
+		for n, base := 2, one; taken[one]; n++ {
+			one = base + "_" + strconv.Itoa(n)
+		}
+		taken[one] = true
+		return "${" + one + "}"
+	}
+	t.Kind.eachSecret(t.Body, func(place, text string) string {
+		hidden := escaped(text)
+		switch kind, key, _ := strings.Cut(place, "."); {
+		case text == "":
+		case kind == "headers":
+			if key, _, _ := strings.Cut(key, "."); !harmless[key] && !open(text) {
+				hidden = name(place)
+			}
+		case kind == "variables":
+			if (used[key] || telling.MatchString(key)) && !open(text) {
+				hidden = name(place)
+			}
+		default:
+			hidden = concealURL(text, func(param string) string { return name(place + "_" + param) })
+		}
+		t.secret[place] = hidden
+		return text
+	})
+}
+
+// usedInHeaders are the variables that the headers of an assistant's tools use: keys and passwords stand there.
 func (a *Account) usedInHeaders(t *Thing) map[string]bool {
 	used := map[string]bool{}
 	list, _ := t.Body["mid_call_tools"].([]any)
@@ -123,12 +125,17 @@ func (a *Account) usedInHeaders(t *Thing) map[string]bool {
 		}
 		for _, h := range places(tool.Body, "headers") {
 			value, _ := h["value"].(string)
-			for _, v := range parley.VariableNames(value) {
-				used[v] = true
-			}
+			useIn(used, value)
 		}
 	}
 	return used
+}
+
+// useIn adds the variables of a header's value.
+func useIn(used map[string]bool, value string) {
+	for _, v := range parley.VariableNames(value) {
+		used[v] = true
+	}
 }
 
 // concealURL puts references in place of the parameters of an address that are secrets by their names.
