@@ -40,6 +40,7 @@ type commands struct {
 	Pull      pullCmd     `cmd:"" help:"Write an account's assistants, tools, knowledge and settings to files."`
 	Diff      diffCmd     `cmd:"" help:"Show what differs between files and an account."`
 	Push      pushCmd     `cmd:"" help:"Make an account like the files."`
+	Import    importCmd   `cmd:"" help:"Make files of another product's export: parley import --from vapi FILE DIR"`
 	Prices    pricesCmd   `cmd:"" help:"Print the default prices and plans file; edit a copy and set PARLEY_PRICES to its path."`
 
 	Env        envCmd        `cmd:"" help:"Print every setting with its help, as a file of environment variables."`

@@ -202,3 +202,51 @@ func confirmed(t *terminal) error {
 	}
 	return nil
 }
+
+type importCmd struct {
+	From string `required:"" env:"-" enum:"elevenlabs,retell,vapi" help:"Whose export it is: elevenlabs, retell or vapi."`
+	File string `arg:"" help:"The export (JSON); - for standard input."`
+	Dir  string `arg:"" help:"Directory for the files. Files that are there stay."`
+}
+
+// Run makes files of another product's export, and says line by line what became of it.
+func (c *importCmd) Run(t *terminal) error {
+	var raw []byte
+	var err error
+	if c.File == "-" {
+		raw, err = io.ReadAll(t.In)
+	} else {
+		raw, err = os.ReadFile(c.File)
+	}
+	if err != nil {
+		return err
+	}
+	account, notes, err := manifest.Convert(c.From, raw)
+	if err != nil {
+		return err
+	}
+	files := account.Files(nil)
+	var there []string
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if _, err := os.Stat(filepath.Join(c.Dir, filepath.FromSlash(name))); err == nil {
+			there = append(there, name)
+		}
+	}
+	if len(there) > 0 {
+		return fmt.Errorf("%s has these files already: %s; choose another directory, or remove them", c.Dir, strings.Join(there, ", "))
+	}
+	for _, n := range notes {
+		fmt.Fprintln(t.Out, n)
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path := filepath.Join(c.Dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, files[name], 0o644); err != nil {
+			return err
+		}
+		fmt.Fprintln(t.Out, "+", name)
+	}
+	return nil
+}

@@ -93,3 +93,30 @@ func TestPullDiffPush(t *testing.T) {
 	t.Setenv("PARLEY_KEY", "")
 	parley(1, "--key is missing", "diff", dir)
 }
+
+// An import writes files once, and tells what became of the export.
+func TestImport(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "account")
+	export := filepath.Join(t.TempDir(), "export.json")
+	if err := os.WriteFile(export, []byte(`{"name": "Desk", "firstMessage": "Hello", "model": {"model": "gpt-4o", "maxTokens": 9}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want int
+		says string
+	}{
+		{[]string{"import", "--from", "vapi", export, dir}, 0, "left out  model.maxTokens: Parley has nothing for it\n+ assistants/desk.yaml\n"},
+		{[]string{"import", "--from", "vapi", export, dir}, 1, "has these files already: assistants/desk.yaml"},
+		{[]string{"import", "--from", "nobody", export, dir}, 2, "must be one of"},
+		{[]string{"import", "--from", "retell", dir, dir}, 1, "is a directory"},
+	} {
+		var out bytes.Buffer
+		if code := run(c.args, &out, &out); code != c.want || !strings.Contains(out.String(), c.says) {
+			t.Errorf("parley %v ends with %d, want %d and %q:\n%s", c.args, code, c.want, c.says, &out)
+		}
+	}
+	if raw, err := os.ReadFile(filepath.Join(dir, "assistants", "desk.yaml")); err != nil || !strings.Contains(string(raw), "initial_message: Hello\n") {
+		t.Errorf("%v\n%s", err, raw)
+	}
+}

@@ -309,7 +309,8 @@ func (r *random) assistant() {
 	r.maybe(b, "keywords", func() any { return few(r, []string{"yes", "no: 1", "Müller", "a b", "#1"}, 5) })
 	r.maybe(b, "pronunciations", func() any { return object{"SQL": "sequel", "yes": r.words(40), "1": "one"} })
 	r.maybe(b, "variables", func() any {
-		return object{"company": r.words(100), "api_key": r.secret(), "tenant": r.secret2(), "empty": "", "number": 12}
+		return object{"company": r.words(100), "api_key": r.secret(), "tenant": r.secret2(), "empty": "", "number": 12,
+			"raw": pick(r, "\tx\ny", "  x\n y ", "\n\nx\n", "x\t\ny", "\r\nx")}
 	})
 	r.maybe(b, "post_call_schema", func() any {
 		return []object{{"name": "reached", "type": "bool", "description": r.words(100) + " end"}, {"name": "sum_1", "type": "string", "description": "abc"}}
