@@ -83,7 +83,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	parsed, err := parser.Parse(args)
 	if err == nil {
-		err = readSecrets(parser.Model.Flags)
+		err = readSecrets(parsed.Flags())
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "parley:", err)

@@ -65,14 +65,14 @@ func (c *pullCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	account, err := s.Read(t, true)
+	before, _ := manifest.Load(os.DirFS(c.Dir)) // what can't be read is written anew
+	account, err := s.Read(t, before)
 	if err != nil {
 		return err
 	}
 	for _, w := range account.Warnings {
 		fmt.Fprintln(t.Notes, "note:", w)
 	}
-	before, _ := manifest.Load(os.DirFS(c.Dir)) // for its references alone
 	files := account.Files(before)
 	there, err := manifest.Names(os.DirFS(c.Dir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -138,7 +138,7 @@ func planned(t *terminal, a *accountFlags, dir string, prune bool) (*manifest.Se
 	if err != nil {
 		return nil, nil, err
 	}
-	now, err := s.Read(t, true)
+	now, err := s.Read(t, nil)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -86,12 +86,21 @@ func TestPullDiffPush(t *testing.T) {
 	if err := os.Rename(file, filepath.Join(dir, "folders", "other.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	parley(2, "folders/other.yaml is not of the server: it stays", "pull", dir)
-	parley(2, "- folders/other.yaml", "pull", "--prune", dir)
+	parley(0, "", "pull", dir) // the thing has a file, whatever it is called
+	file = filepath.Join(dir, "folders", "gone.yaml")
+	write("name: Gone\n")
+	parley(0, "folders/gone.yaml is not of the server: it stays", "pull", dir)
+	parley(2, "- folders/gone.yaml", "pull", "--prune", dir)
 	t.Setenv("PARLEY_KEY", "1|another")
 	parley(1, "the server doesn't know the key", "diff", dir)
 	t.Setenv("PARLEY_KEY", "")
 	parley(1, "--key is missing", "diff", dir)
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("1|key\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PARLEY_KEY_FILE", key)
+	parley(0, "No changes", "diff", dir)
 }
 
 // An import writes files once, and tells what became of the export.

@@ -17,7 +17,7 @@ var secretFlag = regexp.MustCompile(`(^|-)(key|token|secret|password)$|^(databas
 // PARLEY_OPENAI_API_KEY. One newline at the file's end is none of the secret.
 func readSecrets(flags []*kong.Flag) error {
 	for _, f := range flags {
-		if !secretFlag.MatchString(f.Name) || f.Name == "tls-key" || f.Target.Kind() != reflect.String {
+		if !secretFlag.MatchString(f.Name) || f.Name == "tls-key" || f.Target.Kind() != reflect.String || len(f.Envs) == 0 || f.Envs[0] == "-" {
 			continue // tls-key is the name of a file already
 		}
 		name := "PARLEY_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))

@@ -54,7 +54,7 @@ func Convert(vendor string, export []byte) (*Account, []Note, error) {
 		return nil, nil, errors.New("the export holds no assistant: see docs/config-as-code.md for what it should be")
 	}
 	f.rest(f.tree, "")
-	f.account.nameFiles()
+	f.account.nameFiles(nil)
 	f.account.sort()
 	for _, t := range f.account.Things {
 		t.secret = map[string]string{}

@@ -128,15 +128,23 @@ func TestOwnFiles(t *testing.T) {
 	if got := shown(t, s, files, true); !strings.HasPrefix(got, "No changes") {
 		t.Error(got)
 	}
-	account, now := pull(t, s)
+	_, now := pull(t, s)
 	if text := string(now["alerts/a.yaml"].Data); !strings.Contains(text, "assistant: desk-2.yaml\n") {
 		t.Error(text)
 	}
-	before, err := manifest.Load(dir("tools/t.yaml", string(files["tools/mine.yaml"].Data)))
+	before, err := manifest.Load(files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(account.Files(before)["tools/t.yaml"]); !strings.Contains(text, `"Bearer ${MINE}"`) {
+	account, err := s.Read(t.Context(), before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := account.Files(before)
+	if text := string(again["tools/mine.yaml"]); !strings.Contains(text, `"Bearer ${MINE}"`) || len(again) != 5 {
+		t.Error(text, again)
+	}
+	if text := string(again["alerts/a.yaml"]); !strings.Contains(text, "assistant: two.yaml\n") {
 		t.Error(text)
 	}
 	// two assistants of one name can't be told apart by it
@@ -165,5 +173,23 @@ func TestNumbersMove(t *testing.T) {
 		if got := shown(t, s, files, true); !strings.Contains(got, "No changes") {
 			t.Error(got)
 		}
+	}
+}
+
+// Things whose names make the same file are named alike, whichever was made first.
+func TestFileNames(t *testing.T) {
+	house := open(t, "gpt-4o")
+	var all []string
+	for _, order := range [][]string{{"Front desk", "front-desk", "Front  desk"}, {"front-desk", "Front  desk", "Front desk"}} {
+		s := house.account(t)
+		r := newRandom(t, house, s, nil, "")
+		for _, name := range order {
+			r.do("POST", "/user/folders", object{"name": name})
+		}
+		_, files := pull(t, s)
+		all = append(all, text(files))
+	}
+	if all[0] != all[1] {
+		t.Errorf("%s\n%s", all[0], all[1])
 	}
 }

@@ -112,8 +112,8 @@ func Open(ctx context.Context, c *Client) (*Server, error) {
 	})
 }
 
-// Read reads the whole account. With contents it reads the files of knowledgebases too.
-func (s *Server) Read(ctx context.Context, contents bool) (*Account, error) {
+// Read reads the whole account. Things that have a file in before, which may be nil, keep its name.
+func (s *Server) Read(ctx context.Context, before *Account) (*Account, error) {
 	a := &Account{}
 	all := map[string][]map[string]any{}
 	lists := []struct {
@@ -144,7 +144,7 @@ func (s *Server) Read(ctx context.Context, contents bool) (*Account, error) {
 	account := &Thing{Kind: kindOf(accountDir), Path: accountFile, Name: "account"}
 	account.Body = treeOf(&accountFields{endpoint.URL}, account.Kind.typ)
 	a.Things = append(a.Things, account)
-	a.nameFiles()
+	a.nameFiles(before)
 	for _, dir := range []string{folderDir, labelDir, toolDir, assistantDir, campaignDir, alertDir, filterDir} {
 		for _, row := range all[dir] {
 			t := a.byID(dir, idOf(row, "id"))
@@ -157,12 +157,12 @@ func (s *Server) Read(ctx context.Context, contents bool) (*Account, error) {
 		return nil, err
 	}
 	for _, t := range a.of(assistantDir) {
-		if err := s.readTests(ctx, a, t); err != nil {
+		if err := s.readTests(ctx, a, t, before); err != nil {
 			return nil, err
 		}
 	}
 	for _, row := range all[knowledgeDir] {
-		if err := s.readKnowledge(ctx, a, a.byID(knowledgeDir, idOf(row, "id")), row, contents); err != nil {
+		if err := s.readKnowledge(ctx, a, a.byID(knowledgeDir, idOf(row, "id")), row); err != nil {
 			return nil, err
 		}
 	}
@@ -191,11 +191,11 @@ func nameOf(k *Kind, row map[string]any) string {
 	return name
 }
 
-// nameFiles gives each thing a file. Things of one name follow in the order in which they were made, others of the same
-// file in that of their names, so that every server names them alike.
-func (a *Account) nameFiles() {
+// nameFiles gives each thing a file: that of its name in before, or one of its own. Things of one name follow in the order in
+// which they were made, others of the same file in that of their names, so that every server names them alike.
+func (a *Account) nameFiles(before *Account) {
 	slices.SortStableFunc(a.Things, func(x, y *Thing) int { return strings.Compare(x.Name, y.Name) })
-	taken := map[string]bool{}
+	taken := before.keepFiles(a.Things)
 	for _, t := range a.Things {
 		if t.Path == "" {
 			stem := slug(t.Name)
@@ -205,6 +205,24 @@ func (a *Account) nameFiles() {
 			t.Path = free(t.Kind.Dir+"/"+stem, taken) + fileExtension
 		}
 	}
+}
+
+// keepFiles gives things the files that the account has for things of their names, and returns what is taken then.
+func (a *Account) keepFiles(things []*Thing) map[string]bool {
+	taken := map[string]bool{}
+	if a == nil {
+		return taken
+	}
+	used := map[*Thing]bool{}
+	for _, t := range things {
+		for _, old := range a.Things {
+			if !used[old] && old.Kind == t.Kind && old.Name == t.Name && t.Path == "" && (t.Of == nil || old.Of != nil && old.Of.Path == t.Of.Path) {
+				t.Path, used[old] = old.Path, true
+				taken[strings.TrimSuffix(t.Path, fileExtension)] = true
+			}
+		}
+	}
+	return taken
 }
 
 // numberRune is a rune of a telephone number as files are called.
@@ -390,23 +408,26 @@ func (s *Server) readNumbers(ctx context.Context, a *Account, rows []map[string]
 	return nil
 }
 
-func (s *Server) readTests(ctx context.Context, a *Account, of *Thing) error {
+func (s *Server) readTests(ctx context.Context, a *Account, of *Thing, before *Account) error {
 	rows, err := s.data(ctx, fmt.Sprintf("/user/assistants/%d/tests", of.ID))
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(rows, func(x, y map[string]any) int { return int(idOf(x, "id") - idOf(y, "id")) })
-	taken := map[string]bool{}
-	folder := testDir + "/" + strings.TrimSuffix(fileOf(of), fileExtension) + "/"
 	k := kindOf(testDir)
+	slices.SortFunc(rows, func(x, y map[string]any) int { return int(idOf(x, "id") - idOf(y, "id")) })
 	slices.SortStableFunc(rows, func(x, y map[string]any) int { return strings.Compare(nameOf(k, x), nameOf(k, y)) })
+	var tests []*Thing
 	for _, row := range rows {
-		t := &Thing{Kind: k, ID: idOf(row, "id"), Name: nameOf(k, row), Of: of}
 		script, _ := row["script"].(string)
-		t.Script = strings.TrimSpace(script)
-		t.Path = folder + free(slug(t.Name), taken) + fileExtension
-		a.Things = append(a.Things, t)
+		tests = append(tests, &Thing{Kind: k, ID: idOf(row, "id"), Name: nameOf(k, row), Of: of, Script: strings.TrimSpace(script)})
 	}
+	taken := before.keepFiles(tests)
+	for _, t := range tests {
+		if t.Path == "" {
+			t.Path = free(testDir+"/"+strings.TrimSuffix(fileOf(of), fileExtension)+"/"+slug(t.Name), taken) + fileExtension
+		}
+	}
+	a.Things = append(a.Things, tests...)
 	return nil
 }
 
@@ -417,7 +438,7 @@ type document struct {
 	Size *int64 `json:"size"`
 }
 
-func (s *Server) readKnowledge(ctx context.Context, a *Account, t *Thing, row map[string]any, contents bool) error {
+func (s *Server) readKnowledge(ctx context.Context, a *Account, t *Thing, row map[string]any) error {
 	one := &knowledgeFields{Name: t.Name, Documents: []documentFields{}}
 	if text, ok := row["description"].(string); ok {
 		one.Description = &text
@@ -431,21 +452,23 @@ func (s *Server) readKnowledge(ctx context.Context, a *Account, t *Thing, row ma
 	t.Files = map[string][]byte{}
 	taken, folder := map[string]bool{}, strings.TrimSuffix(t.Path, fileExtension)+"/"
 	for _, d := range list.Data {
-		if d.Type != parley.Website {
+		switch d.Type {
+		case parley.Website:
+		case parley.PDF, parley.TXT, parley.DOCX:
 			stem := slug(strings.TrimSuffix(d.Name, "."+string(d.Type)))
 			d.File = free(folder+stem, taken) + "." + string(d.Type)
-			if contents {
-				raw, err := s.content(ctx, at+"/"+strconv.FormatInt(d.ID, 10)+"/content")
-				if refusal, ok := errors.AsType[*Refusal](err); ok && refusal.Status == http.StatusNotFound {
-					a.Warnings = append(a.Warnings, fmt.Sprintf("the server does not give the file of the document %q of %s: it is not written",
-						d.Name, t.Path))
-					continue
-				} else if err != nil {
-					return err
-				}
-				t.Files[d.File] = raw
+			raw, err := s.content(ctx, at+"/"+strconv.FormatInt(d.ID, 10)+"/content")
+			if refusal, ok := errors.AsType[*Refusal](err); ok && refusal.Status == http.StatusNotFound {
+				a.Warnings = append(a.Warnings, fmt.Sprintf("the server does not give the file of the document %q of %s: it is not written", d.Name, t.Path))
+				continue
+			} else if err != nil {
+				return err
 			}
+			t.Files[d.File] = raw
 			d.File = strings.TrimPrefix(d.File, t.Kind.Dir+"/")
+		default: // it would be a part of the file's name
+			a.Warnings = append(a.Warnings, fmt.Sprintf("the document %q of %s is of a type that this program doesn't know: it is not written", d.Name, t.Path))
+			continue
 		}
 		if d.Links == nil {
 			d.Links = []string{}

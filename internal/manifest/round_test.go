@@ -165,7 +165,7 @@ func (s *server) account(t testing.TB) *manifest.Server {
 // pull reads an account and writes its files.
 func pull(t testing.TB, s *manifest.Server) (*manifest.Account, fstest.MapFS) {
 	t.Helper()
-	a, err := s.Read(t.Context(), true)
+	a, err := s.Read(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func planned(t testing.TB, s *manifest.Server, dir fs.FS, prune bool, env map[st
 	if err != nil {
 		return nil, err
 	}
-	now, err := s.Read(t.Context(), true)
+	now, err := s.Read(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
