@@ -35,7 +35,7 @@ func (n Note) String() string {
 // Vendors are the products whose exports Convert reads.
 var Vendors = slices.Sorted(maps.Keys(converters))
 
-var converters = map[string]func(*foreign){"vapi": fromVapi, "retell": fromRetell, "elevenlabs": fromElevenLabs}
+var converters = map[string]func(*foreign){"bland": fromBland, "vapi": fromVapi, "retell": fromRetell, "elevenlabs": fromElevenLabs}
 
 // Convert makes the files of an account of another product's export, and tells of each of its fields what became of it.
 func Convert(vendor string, export []byte) (*Account, []Note, error) {

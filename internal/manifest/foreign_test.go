@@ -71,6 +71,9 @@ func TestConvert(t *testing.T) {
 		"elevenlabs": {"assistants/shop.yaml: wait_for_customer: true", "language: de", "llm_model: gemini-2.5-flash", "phone_number: \"+4930123456\"",
 			"tools/get_price.yaml: endpoint: \"https://api.example.com/p/{sku}\"", "value: \"${TOOL_GET_PRICE_X_KEY}\"", "value: \"{{city}}\"", "timeout: 20",
 			"left out  conversation_config.agent.prompt.knowledge_base.0", "left out  platform_settings.widget.variant", "max_silence_duration: 7"},
+		"bland": {"assistants/18005551234.yaml: initial_message: Good evening.", "voice: flite/slt", "max_duration: 1800", "phone_number: \"+18005550000\"",
+			"tools/find_poem.yaml: timeout: 5\n", "value: \"${TOOL_FIND_POEM_AUTHORIZATION}\"", "name: liked_it", "left out  inbound_numbers.0.dynamic_data.0.url",
+			"left out  inbound_numbers.0.model: Bland's models are its own", "changed   inbound_numbers.0: llm_model is local"},
 	} {
 		t.Run(vendor, func(t *testing.T) {
 			files, notes, all := converted(t, vendor)
@@ -111,7 +114,8 @@ func TestConvert(t *testing.T) {
 				}
 			}
 			s := open(t, "gpt-4o", "gpt-4.1", "gemini-2.5-flash").account(t)
-			env := map[string]string{"TOOL_BOOK_VISIT_X_KEY": "1", "TOOL_OPENING_HOURS_AUTHORIZATION": "2", "TOOL_FIND_ORDER_AUTHORIZATION": "3", "TOOL_GET_PRICE_X_KEY": "4"}
+			env := map[string]string{"TOOL_BOOK_VISIT_X_KEY": "1", "TOOL_OPENING_HOURS_AUTHORIZATION": "2", "TOOL_FIND_ORDER_AUTHORIZATION": "3", "TOOL_GET_PRICE_X_KEY": "4",
+				"TOOL_FIND_POEM_AUTHORIZATION": "5"}
 			for name, f := range files { // a voice that this server has, of the language
 				for from, to := range map[string]string{"elevenlabs/21m00Tcm4TlvDq8ikWAM": "openai/alloy", "flite/slt": "openai/alloy"} {
 					f.Data = []byte(strings.ReplaceAll(string(f.Data), from, to))
