@@ -113,6 +113,19 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 			err = errors.Join(err, closer())
 		}
 	}()
+	if err := h.open(t); err != nil {
+		if t.Err() != nil { // half a migration, a database that is waited for: the next start goes on from there
+			slog.Info("stopped before it served", "in", err)
+			return nil
+		}
+		return err
+	}
+	return h.serve(t)
+}
+
+// open opens everything, in the order in which one part needs the other.
+func (h *server) open(t *terminal) error {
+	s := h.Settings
 	sent, err := telemetry.Open(t, release(version, nil))
 	if err != nil {
 		return err
@@ -140,7 +153,7 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 	if os.Getenv("GOGC") == "" { // it decides where it is set
 		h.closing(slacken(func() int { return h.calls.Stats().Live }))
 	}
-	return h.serve(t)
+	return nil
 }
 
 // lastTraces is how long a stop waits for the collector of traces.

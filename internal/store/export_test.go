@@ -72,3 +72,13 @@ var Opened = opened
 
 // LookAgain has the next Writable look.
 func LookAgain(db *DB) { db.writable.at = time.Time{} }
+
+// Led says whether a process leads the queue: it begins what happens at intervals.
+func Led(t *testing.T, db *DB) bool {
+	t.Helper()
+	var n int
+	if err := db.q.NewRaw("SELECT count(*) FROM river_leader").Scan(t.Context(), &n); err != nil {
+		t.Fatal(err)
+	}
+	return n > 0
+}

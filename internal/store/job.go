@@ -3,8 +3,10 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -119,9 +121,30 @@ func up[T any](ctx context.Context, open func() (*rivermigrate.Migrator[T], erro
 	return err
 }
 
-// quiet is a log handler that passes warnings and errors only: the queue tells much that nobody asks.
+// quiet is a log handler that passes warnings and errors only, as the queue tells much that nobody asks, and no error that is nothing
+// but the end of what its context was for: parts of the queue that a stop meets before they have begun tell it as one.
 type quiet struct{ slog.Handler }
 
 func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && q.Handler.Enabled(ctx, l)
+}
+
+func (q quiet) WithAttrs(a []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(a)} }
+
+func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }
+
+func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+	if errors.Is(ctx.Err(), context.Canceled) && tellsStop(r) {
+		return nil
+	}
+	return q.Handler.Handle(ctx, r)
+}
+
+// tellsStop says whether a line's error is a context that was cancelled. The queue writes its errors as texts.
+func tellsStop(r slog.Record) (found bool) {
+	r.Attrs(func(a slog.Attr) bool {
+		found = strings.HasPrefix(a.Key, "err") && strings.HasSuffix(a.Value.String(), context.Canceled.Error())
+		return !found
+	})
+	return found
 }

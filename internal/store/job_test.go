@@ -1,8 +1,10 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -80,4 +82,39 @@ func TestJobs(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A queue that is told to stop while its parts still begin, as right after a start, logs no error.
+func TestJobsStopWithoutErrors(t *testing.T) {
+	var log bytes.Buffer // written by one goroutine at a time: the handler locks
+	was := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(was)
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		w := &ringWorker{rang: make(chan string, 10)}
+		for range 4 { // each part waits for up to a second before it begins
+			workers := river.NewWorkers()
+			river.AddWorker(workers, w)
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan error)
+			go func() {
+				done <- db.Work(ctx, t.Context(), store.Jobs{Workers: workers,
+					Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}},
+					Periodic: []*river.PeriodicJob{river.NewPeriodicJob(river.PeriodicInterval(time.Hour),
+						func() (river.JobArgs, *river.InsertOpts) { return ringArgs{"hourly"}, nil }, &river.PeriodicJobOpts{RunOnStart: true})}})
+			}()
+			for deadline := time.Now().Add(20 * time.Second); !store.Led(t, db); {
+				if time.Now().After(deadline) {
+					t.Fatal("the queue did not begin")
+				}
+			}
+			stop()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if log.Len() > 0 {
+		t.Errorf("stopping logged\n%s", &log)
+	}
 }
