@@ -53,15 +53,15 @@ func (c *doctorCmd) Run(s *Settings, t *terminal) error {
 	found = append(found, checkTelephone(s)...)
 	found = append(found, checkBrowsers(s), checkDetector(ctx, s), checkMail(ctx, s), checkIssuer(ctx, s), checkPayments(ctx, s))
 	found = append(found, checkOpen(s)...)
-	failed := 0
+	var failed []string
 	for _, f := range found {
 		if f.state == "FAIL" {
-			failed++
+			failed = append(failed, f.what)
 		}
 		fmt.Fprintf(t.Out, "%-5s %-15s %s\n", f.state, f.what, f.text)
 	}
-	if failed > 0 {
-		return fmt.Errorf("%d of %d checks failed", failed, len(found))
+	if len(failed) > 0 { // by name: the lines above may be cut off where the log is read
+		return fmt.Errorf("%d of %d checks failed: %s", len(failed), len(found), strings.Join(failed, ", "))
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -32,5 +34,15 @@ func TestDoctorOnUploads(t *testing.T) {
 		if strings.Contains(f.text, "s3cret") {
 			t.Errorf("it tells a secret: %s", f.text)
 		}
+	}
+}
+
+// The last line names the checks that failed: it is what remains of a report that was cut off.
+func TestDoctorNamesWhatFailed(t *testing.T) {
+	t.Setenv("PARLEY_SIP_LISTEN", "off")
+	var out, errs bytes.Buffer
+	code := run([]string{"doctor", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--blob", "/dev/null/x"}, &out, &errs)
+	if last := errs.String(); code != 1 || !regexp.MustCompile(`parley: \d+ of \d+ checks failed: .*\buploads\b`).MatchString(last) {
+		t.Errorf("code %d: %q", code, last)
 	}
 }

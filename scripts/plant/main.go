@@ -200,7 +200,7 @@ func (t *tests) try(f fault) string {
 
 // test runs go test in the copy and returns what it printed. A missing tool fails a test instead of skipping it.
 func (t *tests) test(args []string) (string, error) {
-	cmd := exec.CommandContext(t.ctx, "go", append([]string{"test", "-failfast", "-timeout", "5m"}, args...)...)
+	cmd := exec.CommandContext(t.ctx, "go", append([]string{"test", "-count=1", "-failfast", "-timeout", "5m"}, args...)...)
 	cmd.Dir, cmd.Env = t.tree, append(os.Environ(), "CI=true")
 	out, err := cmd.CombinedOutput()
 	return string(out), err

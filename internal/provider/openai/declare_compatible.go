@@ -97,21 +97,35 @@ func (s *CompatibleSettings) check(ctx context.Context) []parley.Finding {
 		return found(parley.DoctorFail, "%s refuses the key in PARLEY_COMPATIBLE_API_KEY", at.base)
 	case a.err != nil:
 		return found(parley.DoctorFail, "%v: check the base URL (PARLEY_COMPATIBLE_BASE_URL) and that the server is running", a.err)
+	case a.stack != nil && a.stack.mute != "":
+		return found(parley.DoctorFail, "%s is %s: %s", at.base, a.stack.name, a.stack.mute)
 	case len(a.models) == 0:
-		for _, other := range nearby(at.base) {
-			if len(list(ctx, server{other, at.key}).models) > 0 {
-				return found(parley.DoctorFail, "%s has no list of models, but %s has: use that as the base URL (PARLEY_COMPATIBLE_BASE_URL)",
-					at.base, other)
-			}
+		if other := elsewhere(ctx, at); other != "" {
+			return found(parley.DoctorFail, "%s has no list of models, but %s has: use that as the base URL (PARLEY_COMPATIBLE_BASE_URL)", at.base, other)
 		}
 		return found(parley.DoctorFail, "%s answers, but lists no models: load one there, or check the base URL (PARLEY_COMPATIBLE_BASE_URL)", at.base)
 	}
 	for _, m := range s.Model {
-		if !slices.Contains(a.models, m) {
-			return found(parley.DoctorNote, "%s does not list %s; it lists %s", at.base, m, short(a.models))
+		if !a.has(m) {
+			state, text := a.stack.missing(at.base, m, a.models, "PARLEY_COMPATIBLE_MODEL")
+			return found(state, "%s", text)
 		}
 	}
+	if a.stack != nil && len(s.Model) > 0 {
+		state, text := a.stack.tried(ctx, at, ai.TheModel, s.Model, "PARLEY_COMPATIBLE_", "PARLEY_COMPATIBLE_MODEL")
+		return found(state, "%s", text)
+	}
 	return found(parley.DoctorOK, "%s answers, with %s", at.base, short(a.models))
+}
+
+// elsewhere returns the base URL near this one that has a list of models; "" if none has.
+func elsewhere(ctx context.Context, at server) string {
+	for _, other := range nearby(at.base) {
+		if len(list(ctx, server{other, at.key}).models) > 0 {
+			return other
+		}
+	}
+	return ""
 }
 
 // nearby returns the base URLs that a person who wrote this one may have meant.

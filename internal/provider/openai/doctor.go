@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -63,7 +62,8 @@ type answer struct {
 	models []string          // none where the server doesn't say
 	ends   map[string]string // the days on which models are shut down, where it says so
 	err    error
-	key    bool // the key was refused
+	key    bool   // the key was refused
+	stack  *stack // who answers, nil where that is not known
 }
 
 // models reports whether a server responds and has the models of an ability, whose settings have name in theirs. If the
@@ -85,6 +85,10 @@ func (d *doctor) models(ctx context.Context, what string, part ai.Part, name str
 		d.asked[at] = a
 	}
 	setting := "PARLEY_OPENAI_" + name
+	model := setting + "MODEL"
+	if name == "" {
+		model = setting + "CHAT_MODEL"
+	}
 	switch {
 	case a.key && at.key == "":
 		return found("FAIL", "%s asks for a key: set %sAPI_KEY", at.base, setting)
@@ -93,9 +97,18 @@ func (d *doctor) models(ctx context.Context, what string, part ai.Part, name str
 	case a.err != nil:
 		return found("FAIL", "%v: check %sBASE_URL (or PARLEY_OPENAI_BASE_URL) and the network", a.err, setting)
 	}
+	if len(a.models) == 0 {
+		if other := elsewhere(ctx, at); other != "" {
+			return found("FAIL", "%s has no list of models, but %s has: set %sBASE_URL (or PARLEY_OPENAI_BASE_URL) to that", at.base, other, setting)
+		}
+	}
+	if a.stack != nil && a.stack.mute != "" {
+		return found("FAIL", "%s is %s: %s", at.base, a.stack.name, a.stack.mute)
+	}
 	for _, m := range models {
-		if len(a.models) > 0 && !slices.Contains(a.models, m) {
-			return found("note", "%s does not list %s; it lists %s", at.base, m, short(a.models))
+		if len(a.models) > 0 && !a.has(m) {
+			state, text := a.stack.missing(at.base, m, a.models, model)
+			return found(state, "%s", text)
 		}
 	}
 	for _, m := range models {
@@ -104,6 +117,10 @@ func (d *doctor) models(ctx context.Context, what string, part ai.Part, name str
 			return found("note", "%s answers, with %s; %s: set %sMODEL to another", at.base, strings.Join(models, ", "),
 				said.Said(at.base, m, time.Now()), setting)
 		}
+	}
+	if a.stack != nil && what != "realtime model" {
+		state, text := a.stack.tried(ctx, at, part, models, setting, model)
+		return found(state, "%s", text)
 	}
 	return found("ok", "%s answers, with %s", at.base, strings.Join(models, ", "))
 }
@@ -145,7 +162,10 @@ func list(ctx context.Context, at server) answer {
 		} `json:"data"`
 	}
 	_ = json.Unmarshal(body, &all)
-	a := answer{ends: map[string]string{}}
+	a := answer{ends: map[string]string{}, stack: recognize(res.Header, body)}
+	if a.stack == nil && at.base != DefaultBaseURL {
+		a.stack = identify(ctx, at.base)
+	}
 	for _, m := range all.Data {
 		a.models = append(a.models, m.ID)
 		if _, err := time.Parse(time.DateOnly, m.End); err == nil {
