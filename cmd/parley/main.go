@@ -33,6 +33,7 @@ type commands struct {
 	WhatsApp  whatsAppCmd `cmd:"" name:"whatsapp" help:"WhatsApp senders: assign."`
 	Trunk     trunkCmd    `cmd:"" help:"SIP trunks: check."`
 	Doctor    doctorCmd   `cmd:"" help:"Check what is configured, reachable and missing, and say how to fix it."`
+	Ready     readyCmd    `cmd:"" help:"Ask the server of these settings, on this machine, whether it is ready."`
 	Migrate   migrateCmd  `cmd:"" help:"Bring the database's schema up to date."`
 	Backup    backupCmd   `cmd:"" help:"Write a consistent copy of the embedded database to a file."`
 	VersionOf versionCmd  `cmd:"" name:"version" help:"Print the version, commit and date of this build."`

@@ -1,5 +1,6 @@
 // Command release builds what is released into dist/: archives of the program for Linux and macOS on amd64 and arm64, packages for
-// Debian and Fedora and their like, a bill of materials, and the checksums of all. The same commit gives the same bytes. Run it by
+// Debian and Fedora and their like, a container image where Debian's packages can be had, a bill of materials, and the checksums of all.
+// The same commit gives the same bytes; the image does as long as Debian's archive has the same packages. Run it by
 // `make release`, in the root of the repository.
 //
 // It is a module of its own, so that what it needs is not among what Parley needs.
@@ -48,14 +49,22 @@ func main() {
 	log.SetFlags(0)
 	only := flag.String("only", "", "build for these alone, such as linux-amd64,linux-arm64")
 	dist := flag.String("dist", "dist", "the directory to build into; what is in it goes")
+	flat := flag.String("flatten", "", "write the files of this image of dist/ for this machine's architecture to standard output, as tar, and build nothing")
+	image := flag.Bool("image", true, "build the container image too")
 	flag.Parse()
-	if err := build(context.Background(), *dist, *only); err != nil {
+	if *flat != "" {
+		if err := flatten(*flat, runtime.GOARCH, os.Stdout); err != nil {
+			log.Fatal("release: ", err)
+		}
+		return
+	}
+	if err := build(context.Background(), *dist, *only, *image); err != nil {
 		log.Fatal("release: ", err)
 	}
 }
 
 // build builds everything into a directory.
-func build(ctx context.Context, dist, only string) error {
+func build(ctx context.Context, dist, only string, image bool) error {
 	chosen := slices.DeleteFunc(slices.Clone(targets), func(t target) bool {
 		return only != "" && !slices.Contains(strings.Split(only, ","), t.String())
 	})
@@ -82,6 +91,7 @@ func build(ctx context.Context, dist, only string) error {
 	if r.pages, err = printed(ctx, host); err != nil {
 		return err
 	}
+	programs := map[string]string{} // for Linux, by architecture
 	for _, t := range chosen {
 		began := time.Now()
 		program, err := r.compile(ctx, work, t)
@@ -92,6 +102,7 @@ func build(ctx context.Context, dist, only string) error {
 			return err
 		}
 		if t.os == "linux" {
+			programs[t.arch] = program
 			if err := r.packages(program, t); err != nil {
 				return err
 			}
@@ -101,7 +112,11 @@ func build(ctx context.Context, dist, only string) error {
 	if err := r.materials(host); err != nil {
 		return err
 	}
-	log.Print("not built: the container image (it needs a root file system of Debian's packages)")
+	if image {
+		if err := r.image(ctx, work, programs); err != nil {
+			return err
+		}
+	}
 	return sums(dist)
 }
 
