@@ -168,7 +168,7 @@ func TestConsoleExportAndImport(t *testing.T) {
 		p.until(`(() => {
 			if (!window.sent) window.sent = fetch(` + quote(file) + `).then((r) => r.text()).then((text) => {
 				const d = new DataTransfer();
-				d.items.add(new File([` + change + `], "assistant.json", { type: "application/json" }));
+				d.items.add(new File([` + change + `], "assistant.yaml", { type: "application/yaml" }));
 				document.querySelector("#f-file").files = d.files;
 			});
 			return document.querySelector("#f-file").files.length;
@@ -179,7 +179,7 @@ func TestConsoleExportAndImport(t *testing.T) {
 	send("'<html>'")
 	p.see("#e-file", "This is not an assistant file")
 	p.look("import-refused")
-	send(`text.replace('"llm_model": "thinker"', '"llm_model": "deep-thought"')`)
+	send(`text.replace("llm_model: thinker", "llm_model: deep-thought")`)
 	p.see("h1", "“Front <i>desk</i>” is imported")
 	p.see(".left-out", "The language model deep-thought: it is not available here")
 	p.look("imported")
