@@ -154,8 +154,9 @@ func blockReads(s string) bool {
 
 // The most that a file may hold.
 const (
-	mostBytes = 4 << 20
-	mostNodes = 200_000
+	maxBytes = 4 << 20
+	maxNodes = 200_000  // each as often as an alias repeats it
+	maxPaths = 16 << 20 // bytes of the places of all of them: a file may be nested without end, or within itself
 )
 
 // read reads the file of a thing. The mistakes name the lines.
@@ -163,8 +164,8 @@ func (k *Kind) read(path string, text []byte) (*Thing, []*Mistake) {
 	wrong := func(line int, format string, args ...any) []*Mistake {
 		return []*Mistake{{path, line, fmt.Sprintf(format, args...)}}
 	}
-	if len(text) > mostBytes {
-		return nil, wrong(0, "the file is larger than %d MiB", mostBytes>>20)
+	if len(text) > maxBytes {
+		return nil, wrong(0, "the file is larger than %d MiB", maxBytes>>20)
 	}
 	var doc yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(text))
@@ -202,6 +203,7 @@ func yamlMistake(path string, err error) *Mistake {
 type reader struct {
 	path  string
 	nodes int
+	paths int            // bytes of the places of the nodes
 	lines map[string]int // by the fields' names with dots, as the API's errors have them
 	wrong []*Mistake
 }
@@ -210,11 +212,16 @@ func (r *reader) fail(line int, format string, args ...any) {
 	r.wrong = append(r.wrong, &Mistake{r.path, line, fmt.Sprintf(format, args...)})
 }
 
+// full reports whether what was read is as much as a file may hold.
+func (r *reader) full() bool { return r.nodes > maxNodes || r.paths > maxPaths }
+
 func (r *reader) value(n *yaml.Node, at string) any {
-	if r.nodes++; r.nodes > mostNodes {
-		if r.nodes == mostNodes+1 {
-			r.fail(n.Line, "it holds too much")
-		}
+	if r.full() {
+		return nil
+	}
+	r.nodes++
+	if r.paths += len(at); r.full() {
+		r.fail(n.Line, "it holds too much from here on, with what its aliases repeat")
 		return nil
 	}
 	if _, known := r.lines[at]; !known {
@@ -226,7 +233,7 @@ func (r *reader) value(n *yaml.Node, at string) any {
 		return r.value(n.Alias, at)
 	case yaml.MappingNode:
 		out := map[string]any{}
-		for i := 0; i+1 < len(n.Content); i += 2 {
+		for i := 0; i+1 < len(n.Content) && !r.full(); i += 2 {
 			key := n.Content[i]
 			if key.Kind != yaml.ScalarNode {
 				r.fail(key.Line, "a field's name must be a text")
@@ -235,13 +242,17 @@ func (r *reader) value(n *yaml.Node, at string) any {
 			if _, twice := out[key.Value]; twice {
 				r.fail(key.Line, "%s is there twice", key.Value)
 			}
-			r.lines[join(key.Value)] = key.Line
-			out[key.Value] = r.value(n.Content[i+1], join(key.Value))
+			place := join(key.Value)
+			r.lines[place] = key.Line
+			out[key.Value] = r.value(n.Content[i+1], place)
 		}
 		return out
 	case yaml.SequenceNode:
 		out := make([]any, len(n.Content))
 		for i, e := range n.Content {
+			if r.full() {
+				break
+			}
 			out[i] = r.value(e, join(strconv.Itoa(i)))
 		}
 		return out
