@@ -137,6 +137,8 @@ func (s *Settings) metricsHere(all http.Handler) http.Handler {
 		switch {
 		case s.MetricsListen != "":
 			notFound(w, r)
+		case s.MetricsToken == "" && r.URL.Path != metricsPath:
+			http.Error(w, "profiles are read with a token: set PARLEY_METRICS_TOKEN or PARLEY_METRICS_LISTEN", http.StatusForbidden)
 		case s.mayReadMetrics(r):
 			all.ServeHTTP(w, r)
 		case s.MetricsToken != "":

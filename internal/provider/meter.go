@@ -32,9 +32,6 @@ type use struct {
 // told is an error of a vendor; one about a model that it doesn't have, or about a user's own key, says so.
 func (o *source) told(err error, u use) error {
 	e, ok := errors.AsType[*ai.Error](err)
-	if ok {
-		telemetry.VendorFailed(string(u.part), o.vendor.Code, string(e.Kind))
-	}
 	if !ok || e.Kind != ai.Config || e.Mend != "" && !noModel(e) {
 		return err
 	}
@@ -49,6 +46,14 @@ func (o *source) told(err error, u use) error {
 		return err
 	}
 	return &said
+}
+
+// failed counts a failure of a vendor and returns it as told does. What was called off has not failed.
+func (o *source) failed(ctx context.Context, err error, u use) error {
+	if e, ok := errors.AsType[*ai.Error](err); ok && ctx.Err() == nil {
+		telemetry.VendorFailed(string(u.part), o.vendor.Code, string(e.Kind))
+	}
+	return o.told(err, u)
 }
 
 // noModel reports whether a vendor says that it has no such model, or no longer. Each says it in words of its own: "The
@@ -103,7 +108,7 @@ func (m countedModel) Generate(ctx context.Context, req ai.Request, yield func(a
 			Own: m.source.own, Usage: reply.Usage})
 	}
 	runtime.KeepAlive(m.source)
-	return reply, m.source.told(err, use{part: ai.TheModel, model: m.code})
+	return reply, m.source.failed(ctx, err, use{part: ai.TheModel, model: m.code})
 }
 
 // countedVoice counts the characters that it is given to say. It is as comparable as what it stands before.
@@ -118,14 +123,14 @@ func (v countedVoice) Speak(ctx context.Context, as ai.Speech, texts <-chan stri
 	defer runtime.KeepAlive(v.source)
 	tally := ai.TallyOf(ctx)
 	if tally == nil {
-		return v.told(v.Synthesizer.Speak(ctx, as, texts, yield))
+		return v.failed(ctx, v.Synthesizer.Speak(ctx, as, texts, yield))
 	}
 	ctx, span := telemetry.Start(ctx, "speech "+v.vendor, trace.SpanKindClient, attribute.String("gen_ai.operation.name", "speech"),
 		attribute.String("gen_ai.provider.name", providerName(v.vendor)), attribute.String("gen_ai.request.model", v.model))
 	defer func() { telemetry.End(span, string(ai.KindOf(err))) }()
 	var asked atomic.Int64 // when the first text was given, in nanoseconds since 1970
 	heard := false
-	ctx, cancel := context.WithCancelCause(ctx)
+	saying, cancel := context.WithCancelCause(ctx)
 	given := make(chan string)
 	var passing sync.WaitGroup
 	crash.Go(&passing, func() {
@@ -141,15 +146,15 @@ func (v countedVoice) Speak(ctx context.Context, as ai.Speech, texts <-chan stri
 					asked.CompareAndSwap(0, time.Now().UnixNano())
 					tally.Spend(ai.Use{Part: ai.TheVoice, Vendor: v.vendor, Model: v.model, Own: v.source.own,
 						Spoken: utf8.RuneCountInString(text)})
-				case <-ctx.Done():
+				case <-saying.Done():
 					return
 				}
-			case <-ctx.Done():
+			case <-saying.Done():
 				return
 			}
 		}
 	}, cancel)
-	err = v.Synthesizer.Speak(ctx, as, given, func(s ai.Sound) error {
+	err = v.Synthesizer.Speak(saying, as, given, func(s ai.Sound) error {
 		if at := asked.Load(); !heard && at != 0 {
 			heard = true
 			telemetry.VendorFirst(string(ai.TheVoice), v.vendor, time.Duration(time.Now().UnixNano()-at))
@@ -159,14 +164,14 @@ func (v countedVoice) Speak(ctx context.Context, as ai.Speech, texts <-chan stri
 	})
 	cancel(nil)
 	passing.Wait()
-	return v.told(err)
+	return v.failed(ctx, err)
 }
 
 // Reads implements ai.Reader.
 func (v countedVoice) Reads() bool { return ai.Reads(v.Synthesizer) }
 
-func (v countedVoice) told(err error) error {
-	return v.source.told(err, use{part: ai.TheVoice, model: v.model})
+func (v countedVoice) failed(ctx context.Context, err error) error {
+	return v.source.failed(ctx, err, use{part: ai.TheVoice, model: v.model})
 }
 
 // countedEar counts the sound that it is given to hear.
@@ -180,7 +185,7 @@ type countedEar struct {
 func (r countedEar) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	e, err := r.Recognizer.Listen(ctx, h)
 	if err != nil {
-		return nil, r.source.told(err, use{part: ai.TheRecognizer})
+		return nil, r.source.failed(ctx, err, use{part: ai.TheRecognizer})
 	}
 	l := &listening{Ear: e, source: r.source, spend: func(int64) {}}
 	if tally := ai.TallyOf(ctx); tally != nil {
@@ -207,7 +212,9 @@ func (l *listening) Write(pcm []int16) {
 }
 
 // Told implements ai.Teller.
-func (l *listening) Told(err error) error { return l.source.told(err, use{part: ai.TheRecognizer}) }
+func (l *listening) Told(err error) error {
+	return l.source.failed(context.Background(), err, use{part: ai.TheRecognizer})
+}
 
 // Close implements ai.Ear.
 func (l *listening) Close() {
@@ -244,7 +251,7 @@ func (m heldRealtime) Connect(ctx context.Context, s ai.RealtimeSetup) (ai.Realt
 	}
 	session, err := m.RealtimeModel.Connect(ctx, s)
 	if err != nil {
-		return nil, m.source.told(err, use{ai.TheModel, true, m.code})
+		return nil, m.source.failed(ctx, err, use{ai.TheModel, true, m.code})
 	}
 	return heldSession{session, m.source}, nil
 }

@@ -466,23 +466,7 @@ func (c *Case) readEnd(n *yaml.Node) error {
 		optional("recorded", &e.Recorded, strconv.ParseBool),
 		optional("rings_at_most", &e.Rings, parseDuration),
 		optional("detail", &e.Detail, parseWords),
-		field{"webhook", func(n *yaml.Node) error { return e.readWebhook(n) }})
-}
-
-// readWebhook reads true, false, or the fields of an event.
-func (e *End) readWebhook(n *yaml.Node) (err error) {
-	e.Webhook = &Webhook{}
-	if n.Kind == yaml.ScalarNode {
-		var sent bool
-		if err = n.Decode(&sent); err == nil {
-			e.Webhook.None = !sent
-			return nil
-		}
-	}
-	if e.Webhook.Fields, err = writtenValues(n); err != nil || len(e.Webhook.Fields) == 0 {
-		return errors.New("webhook must be true, false, or fields of the event that is sent, such as {ended_reason: customer_hangup}")
-	}
-	return nil
+		field{"webhook", e.readWebhook})
 }
 
 func (b *Budget) read(n *yaml.Node) error {

@@ -168,6 +168,22 @@ func writtenValues(n *yaml.Node) (map[string]any, error) {
 	return v.(map[string]any), nil
 }
 
+// readWebhook reads true, false, or the fields of an event.
+func (e *End) readWebhook(n *yaml.Node) (err error) {
+	e.Webhook = &Webhook{}
+	if n.Kind == yaml.ScalarNode {
+		var sent bool
+		if err = n.Decode(&sent); err == nil {
+			e.Webhook.None = !sent
+			return nil
+		}
+	}
+	if e.Webhook.Fields, err = writtenValues(n); err != nil || len(e.Webhook.Fields) == 0 {
+		return errors.New("webhook must be true, false, or fields of the event that is sent, such as {ended_reason: customer_hangup}")
+	}
+	return nil
+}
+
 // same compares a value of a case's file with one that was recorded. Numbers are the same as text too, and words as
 // they are compared elsewhere; a text between slashes is a regular expression.
 func same(got, want any) bool {
