@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"parley/internal/manifest"
 )
@@ -52,7 +53,8 @@ func (a *accountFlags) open(t *terminal) (*manifest.Server, error) {
 	if a.Key == "" {
 		return nil, errors.New("--key is missing: an API key of the account, also as PARLEY_KEY; the console makes one under API keys")
 	}
-	s, err := manifest.Open(t, &manifest.Client{URL: strings.TrimSuffix(a.Server, "/"), Key: a.Key, HTTP: http.DefaultClient})
+	client := &http.Client{Timeout: 5 * time.Minute} // the longest document takes less
+	s, err := manifest.Open(t, &manifest.Client{URL: strings.TrimSuffix(a.Server, "/"), Key: a.Key, HTTP: client})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.Server, err)
 	}

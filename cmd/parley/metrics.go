@@ -68,7 +68,7 @@ func (m databaseMetrics) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, n int, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
 	}
-	gauge(writesWaiting, m.Writes())
+	gauge(writesWaiting, m.WaitingWrites())
 	b, err := m.Backlog(ctx)
 	if err != nil { // whoever uses the database logs why
 		gauge(databaseUp, 0)

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -126,7 +127,8 @@ func (c *serveCmd) Run(s *Settings, t *terminal) (err error) {
 // open opens everything, in the order in which one part needs the other.
 func (h *server) open(t *terminal) error {
 	s := h.Settings
-	sent, err := telemetry.Open(t, release(version, nil))
+	info, _ := debug.ReadBuildInfo()
+	sent, err := telemetry.Open(t, release(version, info))
 	if err != nil {
 		return err
 	}

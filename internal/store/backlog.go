@@ -44,8 +44,8 @@ func (db *DB) Pools() map[string]*sql.DB {
 	return map[string]*sql.DB{"read": db.read.DB, "write": db.write.DB}
 }
 
-// Writes returns how many writes wait for SQLite's writer; PostgreSQL has no such queue.
-func (db *DB) Writes() (n int) {
+// WaitingWrites returns how many writes wait for SQLite's writer; PostgreSQL has no such queue.
+func (db *DB) WaitingWrites() (n int) {
 	if db.queue == nil {
 		return 0
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -47,15 +48,12 @@ func Traced() (to string, ok bool) {
 
 // complain logs that traces can't be sent, at most once a minute: a collector that is away fails every few seconds.
 func complain() otel.ErrorHandlerFunc {
-	last := make(chan time.Time, 1)
-	last <- time.Time{}
+	var last atomic.Int64 // in seconds since 1970
 	return func(err error) {
-		at := <-last
-		if time.Since(at) >= time.Minute {
+		now, before := time.Now().Unix(), last.Load()
+		if now-before >= 60 && last.CompareAndSwap(before, now) {
 			slog.Warn("sending traces failed; they are dropped until the collector answers", "error", err)
-			at = time.Now()
 		}
-		last <- at
 	}
 }
 
