@@ -85,6 +85,7 @@ plain:
 	@failed=0; $(gotest) './internal/call ./internal/voice ./internal/campaign' -- -vet=off -timeout $(TIMEOUT) -run '^($(weeks))$$' || failed=1; \
 		$(gotest) '$(faces) $(pure)' -- -vet=off -timeout $(TIMEOUT) || failed=1; \
 		(cd scripts/release && go vet . && go test -vet=off .) || failed=1; \
+		scripts/try-package bookworm || failed=1; \
 		[ $$failed = 0 ] || { echo "make plain: FAILED"; exit 1; }
 
 stacks: ## Call the telephone stacks that are installed (docs/telephony.md), be called by them, and print the table

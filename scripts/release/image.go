@@ -48,19 +48,33 @@ func whyNoBase(arch string) string {
 	case arch == runtime.GOARCH:
 		return ""
 	}
-	emulator := map[string]string{"amd64": "qemu-x86_64", "arm64": "qemu-aarch64"}[arch]
-	if _, err := os.Stat("/proc/sys/fs/binfmt_misc/" + emulator); err != nil {
-		return "the kernel does not run programs of " + arch + " (no " + emulator + " in binfmt_misc)"
+	for _, program := range []string{"proot", emulators[arch]} {
+		if _, err := exec.LookPath(program); err != nil {
+			return "there is no " + program
+		}
 	}
 	return ""
 }
 
-// base makes the lowest layer: a small Debian with the speech packages, in a directory.
+// emulators are the programs of qemu-user that run what is made for other architectures.
+var emulators = map[string]string{"amd64": "qemu-x86_64-static", "arm64": "qemu-aarch64-static"}
+
+// base makes the lowest layer: a small Debian with the speech packages, in a directory. The programs of another architecture, which
+// configure its packages, run under an emulator.
 func base(ctx context.Context, dir, arch string) error {
 	packages := append([]string{"ca-certificates", "tzdata"}, recommended["deb"]...)
-	cmd := exec.CommandContext(ctx, "debootstrap", "--arch="+arch, "--variant=minbase", "--include="+strings.Join(packages, ","), suite, dir)
+	args := []string{"--arch=" + arch, "--variant=minbase", "--include=" + strings.Join(packages, ",")}
+	if arch != runtime.GOARCH {
+		args = append(args, "--foreign")
+	}
+	cmd := exec.CommandContext(ctx, "debootstrap", append(args, suite, dir)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("debootstrap: %w\n%s", err, out[max(0, len(out)-2000):])
+	}
+	if arch != runtime.GOARCH {
+		if err := secondStage(ctx, dir, arch); err != nil {
+			return err
+		}
 	}
 	for file, line := range map[string]string{"passwd": fmt.Sprintf("parley:x:%d:%d::/%s:/usr/sbin/nologin\n", imageUser, imageUser, stateDir),
 		"group": fmt.Sprintf("parley:x:%d:\n", imageUser)} {
@@ -72,6 +86,22 @@ func base(ctx context.Context, dir, arch string) error {
 		if err := errors.Join(err, f.Close()); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// secondStage configures the packages of another architecture.
+func secondStage(ctx context.Context, dir, arch string) error {
+	// debootstrap links /proc to itself when it runs in a container
+	proc := filepath.Join(dir, "proc")
+	if err := errors.Join(os.RemoveAll(proc), os.Mkdir(proc, 0o755)); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "proot", "-q", emulators[arch], "-0", "-r", dir, "-b", "/proc", "-b", "/dev", "-w", "/",
+		"/debootstrap/debootstrap", "--second-stage")
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive", "DEBOOTSTRAP_DIR=/debootstrap"}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("debootstrap's second stage: %w\n%s", err, out[max(0, len(out)-2000):])
 	}
 	return nil
 }

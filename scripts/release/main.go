@@ -98,6 +98,9 @@ func build(ctx context.Context, dist, only string, image bool) error {
 		if err != nil {
 			return err
 		}
+		if err := starts(ctx, program, t); err != nil {
+			return err
+		}
 		if err := r.archive(program, t); err != nil {
 			return err
 		}

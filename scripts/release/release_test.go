@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -162,6 +163,48 @@ func TestDeb(t *testing.T) {
 	}
 }
 
+// rpm reads the package, and unpacks it into a root of its own.
+func TestRpm(t *testing.T) {
+	if _, err := exec.LookPath("rpm"); err != nil {
+		t.Skip("there is no rpm")
+	}
+	r := made(t)
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := exec.Command("rpm", append(args, filepath.Join(r.dist, "parley_1.2.3_amd64.rpm"))...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("rpm %v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	for _, ask := range []struct {
+		what  string
+		wants []string
+	}{
+		{"-qpi", []string{"Name        : parley\n", "Version     : 1.2.3\n", "Architecture: x86_64\n", "License     : Apache-2.0\n"}},
+		{"-qpc", []string{"/etc/parley/parley.env\n"}},
+		{"-qp --recommends", []string{"flite\n", "espeak-ng\n", "pocketsphinx\n", "poppler-utils\n"}},
+		{"-qp --scripts", []string{"postinstall scriptlet", "preuninstall scriptlet", "postuninstall scriptlet", "systemctl enable --now parley.service"}},
+	} {
+		out := run(strings.Fields(ask.what)...)
+		for _, want := range ask.wants {
+			if !strings.Contains(out, want) {
+				t.Errorf("rpm %s: no %q in\n%s", ask.what, want, out)
+			}
+		}
+	}
+	if os.Geteuid() != 0 {
+		return // --root is root's
+	}
+	root := t.TempDir()
+	run("-i", "--root", root, "--nodeps", "--noscripts", "--nosignature")
+	for name, mode := range map[string]os.FileMode{"usr/bin/parley": 0o755, "usr/lib/systemd/system/parley.service": 0o644, "etc/parley/parley.env": 0o640} {
+		if info, err := os.Stat(filepath.Join(root, name)); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s: %v %v", name, info, err)
+		}
+	}
+}
+
 // The service can do little harm by systemd's own measure.
 func TestUnitIsHardened(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
@@ -170,5 +213,19 @@ func TestUnitIsHardened(t *testing.T) {
 	out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=25", "../../deploy/parley.service").CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// A program that does not serve is found out, and one of another system is left alone.
+func TestStarts(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the programs of a release are started on Linux")
+	}
+	here := target{runtime.GOOS, runtime.GOARCH}
+	if err := starts(t.Context(), "/bin/false", here); err == nil || !strings.Contains(err.Error(), "ended") {
+		t.Errorf("a program that ends: %v", err)
+	}
+	if err := starts(t.Context(), "/bin/false", target{"darwin", runtime.GOARCH}); err != nil {
+		t.Errorf("a program of another system: %v", err)
 	}
 }
