@@ -51,6 +51,7 @@ func TestTrunkFields(t *testing.T) {
 			"contact_domain":     {[]any{"sbc.example.com", nil}, []any{"<x>"}},
 			"user_phone":         {[]any{true, false}, []any{"yes"}},
 			"identity_header":    {[]any{"ppi", "rpid", "none", "pai"}, []any{"PAI"}},
+			"privacy":            {[]any{"id", "anonymous"}, []any{"none", true}},
 			"called_number_from": {[]any{[]any{"p-called-party-id", "to"}, []any{"diversion", "request_uri"}, []any{}}, []any{[]any{"from"}, "to"}},
 			"inbound_hosts":      {[]any{[]any{"sip.example.com"}, []any{}}, []any{[]any{"a b"}}},
 			"rtp_source":         {[]any{"any", "signalled", nil}, []any{"all"}},
@@ -155,7 +156,11 @@ func TestTrunkRanges(t *testing.T) {
 		if got := numbers(); !slices.Equal(got, []string{"+4930901820", "+4930901823", "+4930901824"}) {
 			t.Errorf("owned are %v", got)
 		}
-		for _, wrong := range []string{"4930901820", "+4930901829-+4930901820", "+4930901820-+493090182012", "+4930100000-+4930109999", "x"} {
+		h.put(at, map[string]any{"numbers": []string{"+4930901820-99", "+4930901900-3", "+49 30 901830-17"}}, status(200))
+		if got := fmt.Sprint(h.get(at, status(200)).json()["data"].(map[string]any)["numbers"]); got != "[+4930901820-+4930901899 +4930901900-+4930901903 +493090183017]" {
+			t.Errorf("in short: %s", got)
+		}
+		for _, wrong := range []string{"+4930901829-20", "+4930901820-10", "4930901820", "+4930901829-+4930901820", "+4930901820-+493090182012", "+4930100000-+4930109999", "x"} {
 			h.put(at, map[string]any{"numbers": []string{wrong}}, status(422)).fails("numbers.0")
 		}
 		h.put(at, map[string]any{"numbers": []string{"+4930100000-+4930100899", "+4930200000-+4930200899"}}, status(422)).fails("numbers")

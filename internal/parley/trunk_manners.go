@@ -14,6 +14,7 @@ type TrunkManners struct {
 	ContactDomain    *string  `json:"contact_domain" maxLength:"253" doc:"The host in Contact; by default this server's address."`
 	UserPhone        bool     `json:"user_phone" default:"false" doc:"Add user=phone to addresses that hold numbers."`
 	IdentityHeader   string   `json:"identity_header" default:"pai" enum:"pai,ppi,rpid,none" doc:"Which header tells the calling number: P-Asserted-Identity, P-Preferred-Identity, Remote-Party-ID or none."`
+	Privacy          string   `json:"privacy" default:"anonymous" enum:"anonymous,id" doc:"How a call hides its number: anonymous, From and Contact name nobody; id, From stays as from_user says. Both add Privacy: id."`
 	CalledNumberFrom []string `bun:"called_number_from,type:json" json:"called_number_from" maxItems:"4" uniqueItems:"true" enum:"request_uri,to,p-called-party-id,diversion" doc:"Where incoming calls name the number called, in the order to look; empty: the Request-URI, and To if that has no full number."`
 	InboundHosts     []string `bun:"inbound_hosts,type:json" json:"inbound_hosts" maxItems:"20" maxLength:"253" doc:"Names whose addresses calls come from, beside allowed_inbound_ips; they are looked up again every minute."`
 	RTPSource        *string  `bun:"rtp_source" json:"rtp_source" enum:"signalled,any" doc:"Where sound may come from: signalled, the addresses that the signalling names; any, any address, where no other comes. null: as this server does it (PARLEY_RTP_SOURCE)."`

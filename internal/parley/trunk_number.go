@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,7 +129,7 @@ func (t *Trunk) checkNumbers(f *Fields) {
 		first, n, ok := numberRange(text)
 		switch total += n; {
 		case !ok:
-			bad(at, "must be a phone number in international format, or a range such as +4930901820-+4930901829.")
+			bad(at, "must be a phone number in international format, or a range such as +4930901820-+4930901829 or +4930901820-29.")
 		case total > MostTrunkNumbers:
 			bad("numbers", "must not hold more than "+strconv.Itoa(MostTrunkNumbers)+" numbers altogether.")
 			return
@@ -140,8 +141,15 @@ func (t *Trunk) checkNumbers(f *Fields) {
 
 const extensionSigns = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-_.*#"
 
+// lastDigits is the end of a range such as +4930901820-99: the digits in which the last number differs from the first.
+var lastDigits = regexp.MustCompile(`^(\+[0-9]{7,15})-([0-9]{1,3})$`)
+
 // numberRange reads a number, or a range of numbers of one length: the first one's digits, and how many there are.
+// +4930901820-99 is short for +4930901820-+4930901899. With spaces, +49 30 901820-99, it is a number and its extension.
 func numberRange(s string) (first int64, n int, ok bool) {
+	if m := lastDigits.FindStringSubmatch(s); m != nil {
+		s = m[1] + "-" + m[1][:len(m[1])-len(m[2])] + m[2]
+	}
 	from, to, isRange := strings.Cut(s, "-+")
 	a, ok := NormalizePhone(from)
 	if !ok {

@@ -112,7 +112,7 @@ func (a *attempt) describe(d *Dialling, h hop) {
 	l.hop, l.target, l.seq = h, to, 1
 	l.login = login{username: t.Username, password: t.Password}
 	l.contact = s.contactOf(t, escape(t.written(d.From)), h)
-	if d.Withheld {
+	if d.Withheld && t.Privacy != "id" {
 		l.local.uri, l.contact.User = nobody, nobody.User
 	}
 	if t.Proxy != "" {

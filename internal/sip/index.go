@@ -159,7 +159,8 @@ func (x *index) route(req *sipgo.Request, from netip.AddrPort, local bool) (v ro
 	// Calls from the registrar arrive over our registration, for which we have proved who we are.
 	atHome := func(t *Trunk) bool {
 		home, ok := x.homes[t.ID]
-		return ok && (from == home || from.Addr() == home.Addr() && tokened && token == t.ID)
+		return ok && (from == home || from.Addr() == home.Addr() && tokened && token == t.ID ||
+			slices.Contains(t.provider, from.Addr()))
 	}
 	welcome := func(t *Trunk) bool { return t.ByIP && t.allows(from.Addr()) || atHome(t) }
 	// look reports whether one of the given trunks lets the call in; the others may still be proved by a password.
@@ -176,7 +177,7 @@ func (x *index) route(req *sipgo.Request, from netip.AddrPort, local bool) (v ro
 		return false
 	}
 	if t := x.byID[token]; tokened && t != nil && t.Number != "" && atHome(t) {
-		return route{trunk: t, to: cmp.Or(x.numberOf(t, c), t.Number)}
+		return route{trunk: t, to: x.registeredNumber(t, c, req)}
 	}
 	if look(x.numbered(c, true)) {
 		v.to = cmp.Or(x.numberOf(v.trunk, c), v.trunk.Number)
@@ -208,6 +209,9 @@ func (x *index) route(req *sipgo.Request, from netip.AddrPort, local bool) (v ro
 		if asked == 0 && len(v.try) > 0 {
 			return v
 		}
+		if t := x.named(called, atHome); t != nil {
+			return route{trunk: t, to: x.registeredNumber(t, c, req)}
+		}
 	}
 	for _, u := range append(called, userOf(&req.From().Address)) {
 		for _, t := range x.byName[u] {
@@ -220,6 +224,23 @@ func (x *index) route(req *sipgo.Request, from netip.AddrPort, local bool) (v ro
 		v.refuse = 404
 	}
 	return v
+}
+
+// named is the trunk whose user name was called at home, where its registrar has believed that it has that name; nil where
+// there is none, or more than one: several providers may be at one address.
+func (x *index) named(called []string, home func(*Trunk) bool) (found *Trunk) {
+	for _, u := range called {
+		for _, other := range x.byName[u] {
+			switch {
+			case !home(other) || other.Number == "":
+			case found != nil && found != other:
+				return nil
+			default:
+				found = other
+			}
+		}
+	}
+	return found
 }
 
 // calledOf lists who was called, by the Request-URI, and if that has no full number, by To: To is what a distant caller

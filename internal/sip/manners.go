@@ -24,6 +24,7 @@ type Manners struct {
 	ContactDomain string   // in Contact; "": our address
 	UserPhone     bool     // addresses that hold numbers say user=phone
 	Identity      string   // which header tells who calls: pai (""), ppi, rpid, none
+	Privacy       string   // how a call hides its number: anonymous (""), id: From stays
 	CalledFrom    []string // which parts of an INVITE name the number called: request_uri, to, p-called-party-id, diversion
 	Silent        bool     // it is sent no OPTIONS
 	RTPSource     string   // signalled, any; "": as the server does it
@@ -151,8 +152,20 @@ func (o *owned) means(user string, full bool) bool {
 }
 
 // numberOf is the number of a trunk's that was called, by the part of the message that it asks for first; "" for none.
-func (x *index) numberOf(t *Trunk, c *called) string {
-	for _, u := range c.by(t) {
+func (x *index) numberOf(t *Trunk, c *called) string { return x.numberAmong(t, c.by(t)) }
+
+// registeredNumber is the number called in a call over a trunk's registration, of which the Request-URI tells only the
+// trunk: what To or, in networks that keep To for themselves, P-Called-Party-ID names, and otherwise the trunk's own.
+func (x *index) registeredNumber(t *Trunk, c *called, req *sipgo.Request) string {
+	number := x.numberOf(t, c)
+	if list := parties(req, "P-Called-Party-ID"); number == "" && len(t.CalledFrom) == 0 && len(list) > 0 {
+		number = x.numberAmong(t, []string{userOf(&list[0].uri)})
+	}
+	return cmp.Or(number, t.Number)
+}
+
+func (x *index) numberAmong(t *Trunk, users []string) string {
+	for _, u := range users {
 		for _, o := range x.byTail[tail(u)] {
 			if o.trunk == t && (o.means(u, true) || o.means(u, false)) {
 				return o.number
@@ -165,8 +178,14 @@ func (x *index) numberOf(t *Trunk, c *called) string {
 // hostBook remembers at which addresses the names are that trunks' calls come from.
 type hostBook struct {
 	mu    sync.Mutex
-	at    map[string]hostEntry
+	at    map[hostName]hostEntry
 	lives bool // they are being looked up
+}
+
+// hostName is host[:port] as it is looked up for a transport.
+type hostName struct {
+	to string
+	by way
 }
 
 type hostEntry struct {
@@ -179,30 +198,42 @@ const (
 	hostAtOnce = 8
 )
 
-// withHosts are trunks that also let in the addresses of their names. Names are looked up beside: an address is known
-// at the next look at the trunks, which follows at once where something has changed.
+// withHosts are trunks that also let in the addresses of their names, and know those of the provider that they register
+// with. Names are looked up beside: an address is known at the next look at the trunks, which follows at once where
+// something has changed.
 func (s *Server) withHosts(trunks []Trunk) []Trunk {
 	s.hosts.mu.Lock()
 	defer s.hosts.mu.Unlock()
 	if s.hosts.at == nil {
-		s.hosts.at = map[string]hostEntry{}
+		s.hosts.at = map[hostName]hostEntry{}
 	}
-	out, used, old := slices.Clone(trunks), map[string]bool{}, map[string]bool{}
+	out, used, old := slices.Clone(trunks), map[hostName]bool{}, map[hostName]bool{}
+	find := func(to string, by way) []netip.Prefix {
+		name := hostName{to, by}
+		e := s.hosts.at[name]
+		used[name] = true
+		if time.Since(e.asked) >= s.hostAge {
+			old[name] = true
+		}
+		return e.found
+	}
 	for i := range out {
 		t := &out[i]
 		if len(t.Hosts) > 0 {
 			t.Allowed = slices.Clone(t.Allowed)
 		}
 		for _, name := range t.Hosts {
-			e := s.hosts.at[name]
-			used[name] = true
-			if time.Since(e.asked) >= s.hostAge {
-				old[name] = true
-			}
-			t.Allowed = append(t.Allowed, e.found...)
+			t.Allowed = append(t.Allowed, find(name, overUDP)...)
 		}
 		if len(t.Hosts) > 0 && len(t.Allowed) == 0 { // nobody, rather than anybody
 			t.Allowed = []netip.Prefix{{}}
+		}
+		for _, name := range t.domains() {
+			for _, p := range find(name, t.way()) {
+				if a := p.Addr(); !s.local(a) && s.allowed(t, netip.AddrPortFrom(a, 0)) == nil {
+					t.provider = append(t.provider, a)
+				}
+			}
 		}
 	}
 	for name := range s.hosts.at {
@@ -217,8 +248,18 @@ func (s *Server) withHosts(trunks []Trunk) []Trunk {
 	return out
 }
 
+// domains are the names of the provider that a trunk registers with. Where it has an address alone, that is no name.
+func (t *Trunk) domains() (list []string) {
+	for _, to := range []string{t.Address, t.Proxy} {
+		if host, _, err := hostPort(to); t.Register && t.Number != "" && err == nil && host != "" && !isAddr(host) {
+			list = append(list, to)
+		}
+	}
+	return list
+}
+
 // lookUpHosts finds the addresses of names. One that can't be looked up keeps those that it had.
-func (s *Server) lookUpHosts(names map[string]bool) {
+func (s *Server) lookUpHosts(names map[hostName]bool) {
 	ctx, cancel := context.WithTimeout(s.ctx, 4*resolveTime)
 	defer cancel()
 	var looking sync.WaitGroup
@@ -228,7 +269,7 @@ func (s *Server) lookUpHosts(names map[string]bool) {
 		places <- struct{}{}
 		crash.Go(&looking, func() {
 			defer func() { <-places }()
-			list, err := s.resolve(ctx, name, overUDP)
+			list, err := s.resolve(ctx, name.to, name.by)
 			var found []netip.Prefix
 			for _, a := range list {
 				if p := netip.PrefixFrom(a.Addr(), a.Addr().BitLen()); !slices.Contains(found, p) {
@@ -243,7 +284,7 @@ func (s *Server) lookUpHosts(names map[string]bool) {
 			}
 			e.asked = time.Now()
 			s.hosts.at[name] = e
-		}, crash.Log("the look-up of a host of a trunk", "host", name))
+		}, crash.Log("the look-up of a host of a trunk", "host", name.to))
 	}
 	looking.Wait()
 	s.hosts.mu.Lock()

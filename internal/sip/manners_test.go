@@ -45,6 +45,10 @@ func TestManners(t *testing.T) {
 		"no identity": {manners: Manners{Identity: "none"}, uri: "+493012345678", caller: plain, contact: "+4930901820@127.0.0.1"},
 		"hidden": {manners: Manners{Identity: "rpid", FromUser: "username"}, withheld: true, uri: "+493012345678", caller: "<sip:anonymous@anonymous.invalid>",
 			rpid: plain + ";party=calling;screen=yes;privacy=full", contact: "anonymous@127.0.0.1"},
+		"hidden, From kept": {manners: Manners{Format: "e164", FromUser: "username", Identity: "ppi", Privacy: "id"}, withheld: true, uri: "493012345678",
+			caller: "<sip:alice@127.0.0.1>", ppi: "<sip:4930901820@127.0.0.1>", contact: "4930901820@127.0.0.1"},
+		"tech prefix": {manners: Manners{Format: "e164", Prefix: "4711#"}, uri: "4711%23493012345678", caller: "<sip:4930901820@127.0.0.1>",
+			pai: "<sip:4930901820@127.0.0.1>", contact: "4930901820@127.0.0.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,6 +77,9 @@ func TestManners(t *testing.T) {
 				if got := field(m, header); got != want {
 					t.Errorf("%s: %q, want %q", header, got, want)
 				}
+			}
+			if hides := field(m, "Privacy"); hides == "id" != c.withheld {
+				t.Errorf("Privacy: %q", hides)
 			}
 			if caller != c.caller || !strings.HasPrefix(field(m, "Contact"), "<sip:"+c.contact) {
 				t.Errorf("From %q, Contact %q", caller, field(m, "Contact"))
@@ -223,7 +230,7 @@ func TestInboundHosts(t *testing.T) {
 		t.Errorf("answered %q", got)
 	}
 	there.Store(false)
-	s.lookUpHosts(map[string]bool{"trunk.test": true})
+	s.lookUpHosts(map[hostName]bool{{"trunk.test", overUDP}: true})
 	if got := s.withHosts([]Trunk{{ByIP: true, Hosts: []string{"trunk.test"}}}); len(got[0].Allowed) != 1 || !got[0].allows(netip.MustParseAddr("127.0.0.1")) {
 		t.Errorf("let in are %v", got[0].Allowed)
 	}
@@ -240,6 +247,95 @@ func TestSoundOfTrunk(t *testing.T) {
 			if l.loose() != want {
 				t.Errorf("server %v, trunk %q: %v", server, rule, l.loose())
 			}
+		}
+	}
+}
+
+// TestProviderAddresses: a call from any address to which the domain of a registered provider leads is let in, to each of the
+// trunk's numbers, by whatever names it; from elsewhere the password is asked for.
+func TestProviderAddresses(t *testing.T) {
+	t.Parallel()
+	f := newFar(t)
+	trunk := f.trunk()
+	trunk.Register, trunk.Address = true, "trunk.test"
+	trunk.Number, trunk.Further = "+4930901820", []string{"+4930901821", "+4930901822"}
+	a := newAnswerer(0)
+	s := prepare(t, Config{Answer: a.answer, Trunks: fixed(trunk)})
+	s.resolver, s.hostAge = zone(t, f.addr()), 10*time.Millisecond
+	launch(t, s)
+	m := f.take("REGISTER")
+	contact, _, _ := strings.Cut(strings.TrimPrefix(field(m, "Contact"), "<"), ">")
+	f.reply(m, "200 OK", "", "Contact: <"+contact+">;expires=3600")
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	knows := func() bool {
+		x := s.index.Load()
+		return len(x.homes) == 1 && x.byID[1] != nil && len(x.byID[1].provider) == 1
+	}
+	for give := time.After(hang); !knows(); {
+		s.Refresh()
+		select {
+		case <-tick.C:
+		case <-give:
+			t.Fatal("the provider's address is not found")
+		}
+	}
+	here := "@" + s.Addr().String()
+	elsewhere, stranger := newWire(t, "127.0.0.1"), newWire(t, "127.0.0.2")
+	for i, c := range []struct {
+		from           *wire
+		uri, to, third string // who is called by the Request-URI, To, P-Called-Party-ID
+		number         string // "": the password is asked for
+	}{
+		{elsewhere, "sip:+4930901821" + here, "sip:+4930901821" + here, "", "+4930901821"},
+		{elsewhere, contact, "sip:+4930901822" + here, "", "+4930901822"},
+		{elsewhere, contact, "sip:030901821" + here, "", "+4930901821"},
+		{elsewhere, contact, "sip:alice" + here, "", "+4930901820"},
+		{elsewhere, contact, "sip:alice" + here, "<sip:+4930901822" + here + ">", "+4930901822"},
+		{elsewhere, "sip:alice" + here, "sip:alice" + here, "<tel:+4930901821>", "+4930901821"},
+		{f.wire, "sip:+4930901822" + here, "sip:+4930901822" + here, "", "+4930901822"},
+		{f.wire, "sip:alice" + here, "sip:alice" + here, "", "+4930901820"},
+		{stranger, "sip:+4930901821" + here, "sip:+4930901821" + here, "", ""},
+		{stranger, "sip:alice" + here, "sip:alice" + here, "", ""},
+	} {
+		id := fmt.Sprintf("call%d", i)
+		var headers []string
+		if c.third != "" {
+			headers = []string{"P-Called-Party-ID: " + c.third}
+		}
+		c.from.send(s.Addr(), c.from.message("INVITE", c.uri, "<"+c.to+">", id, 1, sdp(c.from.addr()), headers...))
+		res := c.from.finalOf(id, 1)
+		if c.number == "" {
+			if !strings.HasPrefix(res, "SIP/2.0 401") {
+				t.Errorf("%s, from a stranger: %s", c.uri, res)
+			}
+			continue
+		}
+		if !strings.HasPrefix(res, "SIP/2.0 200") {
+			t.Errorf("%s, %s: %s", c.uri, c.to, res)
+			continue
+		}
+		c.from.send(s.Addr(), c.from.message("ACK", c.uri, field(res, "To"), id, 1, ""))
+		in := a.next(t)
+		if in.in.Trunk.ID != 1 || in.in.To != c.number {
+			t.Errorf("%s, %s, %s: for %s", c.uri, c.to, c.third, in.in.To)
+		}
+		in.stop(errDone)
+	}
+}
+
+// TestNamedTwice: a user name that two trunks have at one registrar's address lets nobody in without the password.
+func TestNamedTwice(t *testing.T) {
+	t.Parallel()
+	one := Trunk{ID: 1, Number: "+4930901820", Username: "alice", Password: "x"}
+	two := Trunk{ID: 2, Number: "+4930901830", Username: "alice", Password: "y"}
+	req := requestOf(t, "INVITE sip:alice@x SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bKa\r\nTo: <sip:alice@x>\r\nFrom: <sip:a@y>;tag=1\r\nCall-ID: a\r\nCSeq: 1 INVITE\r\n\r\n")
+	home := netip.MustParseAddrPort("198.51.100.1:5060")
+	for n, trunks := range [][]Trunk{{}, {one}, {one, two}} {
+		x := newIndex(trunks)
+		x.homes[1], x.homes[2] = home, home
+		if v := x.route(req, home, false); (v.trunk != nil) != (n == 1) || n == 2 && len(v.try) != 2 {
+			t.Errorf("%d trunks: %+v", n, v)
 		}
 	}
 }

@@ -147,6 +147,11 @@ func (s *Server) reindex(trunks []Trunk) {
 		if r.holds() {
 			x.homes[id], x.tokens[r.token] = r.home, id
 			x.hosts[r.home.Addr()] = true
+			if t := x.byID[id]; t != nil {
+				for _, a := range t.provider {
+					x.hosts[a] = true
+				}
+			}
 		}
 		r.mu.Unlock()
 	}

@@ -61,6 +61,8 @@ type Trunk struct {
 	Hosts     []string       // names whose addresses are allowed too
 
 	Manners
+
+	provider []netip.Addr // of one that we register with: where its domain leads
 }
 
 // place is the address at which the trunk is reached.
