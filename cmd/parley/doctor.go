@@ -209,7 +209,8 @@ func checkDatabase(ctx context.Context, s *Settings) (f finding, vendors []findi
 		return finding{parley.DoctorNote, "database", engine(db) +
 			" answers; the next start (or 'parley migrate') updates its schema"}, checkVendors(ctx, s, nil)
 	}
-	return finding{parley.DoctorOK, "database", engine(db) + " answers, schema up to date"}, checkVendors(ctx, s, db)
+	return finding{parley.DoctorOK, "database", engine(db) + " answers, schema up to date"},
+		append(checkVendors(ctx, s, db), checkPresets(ctx, s, db)...)
 }
 
 func checkSecret(s *Settings) finding {

@@ -25,6 +25,7 @@ import (
 	"parley/internal/detector"
 	"parley/internal/egress"
 	"parley/internal/parley"
+	"parley/internal/preset"
 	"parley/internal/provider"
 	"parley/internal/provider/local"
 	"parley/internal/simulator"
@@ -247,6 +248,9 @@ func (p *telephone) Check(ctx context.Context, t *parley.Trunk) (call.Health, er
 	h, err := p.line.Check(ctx, to)
 	if err == nil && len(to.Allowed) < len(t.AllowedInboundIPs) {
 		err = fmt.Errorf("it answers, but some of its allowed_inbound_ips are too wide to accept calls from: use networks of /%d or narrower (IPv6: /%d)", p.rules.IPv4, p.rules.IPv6)
+	}
+	for _, hint := range preset.Hints(t) {
+		h.Findings = append(h.Findings, parley.TrunkFinding{Topic: "preset", State: parley.FindingNote, Text: hint})
 	}
 	return call.Health{Registered: h.Registered, OptionsMS: h.OptionsMS, Findings: h.Findings}, err
 }

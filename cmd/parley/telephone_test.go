@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
 
+	"parley/internal/form"
 	"parley/internal/parley"
+	"parley/internal/sip"
+	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
 
@@ -71,4 +76,34 @@ func TestTrunkOfLine(t *testing.T) {
 		t.Errorf("a trunk whose number somebody rents: %v", err)
 	}
 	row.Rented = false
+}
+
+// TestPresetHints: a check of a trunk, and the doctor, say what of it is otherwise than its carrier wants.
+func TestPresetHints(t *testing.T) {
+	db := storetest.SQLite(t)
+	u := storetest.User(t, db, parley.USD)
+	var in parley.TrunkInput
+	form.Defaults(&in)
+	name := "teams"
+	in.PhoneNumber, in.SIPAddress, in.Preset, in.Transport = "+4930901820", "sbc.example.com", &name, "tls"
+	if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateTrunk(ctx, u.ID, &in.Trunk) }); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, f := range checkPresets(t.Context(), &Settings{SIPTLSListen: "off"}, db) {
+		fmt.Fprintln(&text, f.state, f.what, f.text)
+	}
+	for _, want := range []string{"note trunk 1 srtp is off, and Microsoft Teams", "contact_domain is empty", "set PARLEY_SIP_TLS_LISTEN", "docs/carriers/teams.md"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the doctor says\n%s\nwant %q", text.String(), want)
+		}
+	}
+	if got := checkPresets(t.Context(), &Settings{SIPTLSListen: "0.0.0.0:5061"}, db); len(got) != 3 {
+		t.Errorf("with TLS: %+v", got)
+	}
+	line := sip.New(sip.Config{Listen: "off"})
+	p := &telephone{db: db, line: line}
+	if h, _ := p.Check(t.Context(), &in.Trunk); len(h.Findings) != 3 || h.Findings[0].Topic != "preset" || h.Findings[0].State != parley.FindingNote {
+		t.Errorf("a check finds %+v", h.Findings)
+	}
 }

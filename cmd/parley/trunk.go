@@ -11,7 +11,9 @@ import (
 
 	"parley/internal/audio"
 	"parley/internal/parley"
+	"parley/internal/preset"
 	"parley/internal/sip"
+	"parley/internal/store"
 )
 
 // carrierTrunk is the trunk that rented numbers speak over, nil where there is none.
@@ -162,4 +164,25 @@ func (s *Settings) checkTrunks() finding {
 		return finding{"note", what, "anybody who signs up may create SIP trunks, even to private addresses, and call from any number: set PARLEY_TRUNKS, or PARLEY_TRUNK_PRIVATE=off and PARLEY_TRUNK_CALLER_ID=verified"}
 	}
 	return finding{"ok", what, "made by " + strings.Join(s.Trunks, ", ")}
+}
+
+// checkPresets says what of users' trunks is otherwise than the documents of their carriers and systems have it, and what
+// of these settings is.
+func checkPresets(ctx context.Context, s *Settings, db *store.DB) (found []finding) {
+	list, err := db.AllTrunks(ctx)
+	if err != nil {
+		return []finding{{"FAIL", "users' trunks", fmt.Sprintf("they can't be read: %v", err)}}
+	}
+	for i := range list {
+		t := &list[i]
+		what := "trunk " + strconv.FormatInt(t.ID, 10)
+		hints := preset.Hints(t)
+		if t.Preset != nil && t.Transport == "tls" && (s.SIPTLSListen == "off" || s.SIPTLSListen == "") {
+			hints = append(hints, "Calls come in over TLS, and this server does not listen for it: set PARLEY_SIP_TLS_LISTEN.")
+		}
+		for _, hint := range hints {
+			found = append(found, finding{"note", what, hint + " See docs/" + preset.Of(*t.Preset).Page()})
+		}
+	}
+	return found
 }

@@ -82,6 +82,7 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		GET /user/phone-numbers/all
 		GET /user/phone-numbers/routes/{id}
 		GET /user/phone-numbers/sip-trunks
+		GET /user/phone-numbers/sip-trunks/presets
 		GET /user/phone-numbers/sip-trunks/{id}
 		GET /user/sms
 		GET /user/sms.csv

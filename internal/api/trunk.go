@@ -6,6 +6,7 @@ import (
 	"parley/internal/form"
 	"parley/internal/number"
 	"parley/internal/parley"
+	"parley/internal/preset"
 )
 
 func (a *API) trunkRoutes() {
@@ -14,6 +15,8 @@ func (a *API) trunkRoutes() {
 		a.listTrunks)
 	handle(a, op{Method: "POST", Path: base, Name: "createTrunk", Tag: tag, Family: bare, Status: 201,
 		Body: parley.TrunkInput{}, Summary: "Create a SIP trunk; its number becomes one of yours"}, a.createTrunk)
+	handle(a, op{Method: "GET", Path: base + "/presets", Name: "listTrunkPresets", Tag: tag, Family: bare,
+		Summary: "List the carriers and telephone systems that are known, with their settings and guides"}, a.listPresets)
 	handle(a, op{Method: "GET", Path: base + "/{id}", Name: "getTrunk", Tag: tag, Family: bare, NotFound: missing,
 		Summary: "Read a SIP trunk"}, a.getTrunk)
 	handle(a, op{Method: "PUT", Path: base + "/{id}", Name: "updateTrunk", Tag: tag, Family: bare,
@@ -34,6 +37,10 @@ func (a *API) listTrunks(ctx context.Context, r *request, _ *none) (*listOf[parl
 		list[i] = *list[i].For(r.Who.Role())
 	}
 	return &listOf[parley.Trunk]{list}, err
+}
+
+func (a *API) listPresets(context.Context, *request, *none) (*listOf[preset.Preset], error) {
+	return &listOf[preset.Preset]{preset.All()}, nil
 }
 
 func (a *API) getTrunk(ctx context.Context, r *request, in *byID) (*data[*parley.Trunk], error) {
@@ -75,11 +82,11 @@ func (a *API) updateTrunk(ctx context.Context, r *request, in *byID) (*keptTrunk
 	return a.keptTrunk(ctx, "SIP trunk updated successfully", t)
 }
 
-// lay lays a request's body over a trunk.
+// lay lays a request's body over a trunk, with what the preset that it names fills in.
 func (a *API) lay(r *request, whole bool) number.Lay {
 	return func(t *parley.TrunkInput) (parley.Fields, bool) {
 		_, sent := r.Body["sip_password"]
-		return form.Bind(r.Body, t, whole), sent
+		return form.Bind(preset.Fill(r.Body, &t.Trunk), t, whole), sent
 	}
 }
 

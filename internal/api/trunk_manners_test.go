@@ -170,3 +170,46 @@ func TestTrunkRanges(t *testing.T) {
 		}
 	})
 }
+
+// TestTrunkPreset: a preset fills in what its documents want, and what the user says goes first, now and before.
+func TestTrunkPreset(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		list := h.get(trunksAt+"/presets", status(200)).json()["data"].([]any)
+		ids := map[string]bool{}
+		for _, p := range list {
+			ids[p.(map[string]any)["id"].(string)] = true
+		}
+		if len(list) != 25 || !ids["twilio"] || !ids["fritzbox"] {
+			t.Errorf("%d presets: %v", len(list), ids)
+		}
+		body := map[string]any{"phone_number": "+4930901820", "sip_username": "1234567t0", "sip_password": "x", "preset": "sipgate", "from_user": "4711"}
+		made := h.post(trunksAt, body, status(201)).json()["data"].(map[string]any)
+		for field, want := range map[string]any{"sip_address": "sipconnect.sipgate.de", "register": true, "identity_header": "ppi", "privacy": "id",
+			"sip_calling_format": "e164", "from_user": "4711", "preset": "sipgate", "country_code": "DE"} {
+			if made[field] != want {
+				t.Errorf("%s is %v, want %v", field, made[field], want)
+			}
+		}
+		at := fmt.Sprintf("%s/%d", trunksAt, id(made))
+		if again := h.put(at, made, status(200)).json()["data"].(map[string]any); again["from_user"] != "4711" || again["privacy"] != "id" {
+			t.Errorf("sent back: %v", again)
+		}
+		h.put(at, map[string]any{"privacy": "anonymous", "sip_address": "sip.example.com"}, status(200))
+		changed := h.put(at, map[string]any{"preset": "exotel"}, status(200)).json()["data"].(map[string]any)
+		for field, want := range map[string]any{"sip_address": "sip.example.com", "register": false, "identity_header": "pai", "transport": "tcp",
+			"sip_calling_format": "+e164", "from_user": "4711", "preset": "exotel"} {
+			if changed[field] != want {
+				t.Errorf("with another preset %s is %v, want %v", field, changed[field], want)
+			}
+		}
+		if none := h.put(at, map[string]any{"preset": nil}, status(200)).json()["data"].(map[string]any); none["preset"] != nil || none["transport"] != "tcp" {
+			t.Errorf("without a preset: %v", none)
+		}
+		// What was enough without a preset is enough with one.
+		for _, name := range []string{"telnyx", "teams", "fritzbox"} {
+			made := h.post(trunksAt, map[string]any{"phone_number": "+493012345678", "sip_address": "10.0.0.1", "preset": name}, status(201)).json()["data"].(map[string]any)
+			h.delete(fmt.Sprintf("%s/%d", trunksAt, id(made)), status(200))
+		}
+		h.post(trunksAt, map[string]any{"phone_number": "+493012345678", "preset": "fritzbox"}, status(422)).fails("sip_address")
+	})
+}

@@ -6,12 +6,17 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"parley/internal/ai"
 	"parley/internal/audio"
 	"parley/internal/crash"
 	"parley/internal/parley"
+	"parley/internal/preset"
 	"parley/internal/store"
 )
 
@@ -169,6 +174,9 @@ func (x *trial) run(ctx context.Context, r Route) error {
 		if errors.As(err, &known) {
 			x.out.SIP = append(x.out.SIP, known.Ladder()...)
 		}
+		if means := preset.Means(x.trunk, refusedWith(x.out.SIP)); means != "" {
+			x.note("preset", parley.FindingNote, "%s", means)
+		}
 		return nil
 	}
 	defer leg.Hangup()
@@ -197,6 +205,21 @@ func (x *trial) over(err error) {
 	x.call.End(err, parley.Now())
 	x.out.Status, x.out.EndedReason, x.out.EndedDetail = x.call.Status, x.call.EndedReason, x.call.EndedDetail
 }
+
+// refusedWith is the last status with which an INVITE was refused, 0 for none.
+func refusedWith(messages []parley.SIPMessage) int {
+	for _, m := range slices.Backward(messages) {
+		line, rest, _ := strings.Cut(m.Text, "\n")
+		words := strings.Fields(line)
+		if m.Direction == "in" && len(words) > 1 && strings.HasPrefix(words[0], "SIP/") && inviteAnswer.MatchString(rest) {
+			status, _ := strconv.Atoi(words[1])
+			return status
+		}
+	}
+	return 0
+}
+
+var inviteAnswer = regexp.MustCompile(`(?mi)^CSeq\s*:.*\bINVITE\b`)
 
 // failure is why nobody answered.
 func (x *trial) failure() string {

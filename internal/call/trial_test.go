@@ -60,6 +60,12 @@ func TestTry(t *testing.T) {
 			!strings.Contains(busy.Findings[0].Text, "busy") {
 			t.Errorf("busy: %+v, %v", busy.TestCall, busy.error)
 		}
+		h.far.set(func() { h.far.err = turnedAway{errors.Join(refusedBy(403))} })
+		refused := <-try("+12025550123")
+		if n := len(refused.Findings); refused.error != nil || n != 2 || refused.Findings[1].Topic != "preset" ||
+			!strings.Contains(refused.Findings[1].Text, "identity_header") {
+			t.Errorf("refused: %+v, %v", refused.TestCall, refused.error)
+		}
 		if now, _, _ := h.money(); now != after {
 			t.Errorf("an unanswered one cost %s", after-now)
 		}
@@ -88,4 +94,17 @@ func TestTry(t *testing.T) {
 			t.Error("another user's trunk")
 		}
 	})
+}
+
+// turnedAway is a call that was challenged, and then refused; what came last belongs to another request.
+type turnedAway struct{ error }
+
+func (u turnedAway) Unwrap() error { return u.error }
+func (turnedAway) Ladder() (list []parley.SIPMessage) {
+	for _, m := range []string{"out INVITE sip:a@b SIP/2.0\r\nCSeq: 1 INVITE", "in SIP/2.0 407 Proxy Authentication Required\r\nCSeq: 1 INVITE",
+		"out INVITE sip:a@b SIP/2.0\r\nCSeq: 2 INVITE", "in SIP/2.0 403 Forbidden\r\nVia: x\r\ncseq : 2 invite", "in SIP/2.0 488 No\r\nCSeq: 3 OPTIONS"} {
+		direction, text, _ := strings.Cut(m, " ")
+		list = append(list, parley.SIPMessage{Direction: direction, Text: text + "\r\n\r\n"})
+	}
+	return list
 }

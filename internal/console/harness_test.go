@@ -244,7 +244,7 @@ func (r *reply) doc() *goquery.Document {
 func (r *reply) form(action string) url.Values {
 	r.t.Helper()
 	v := url.Values{}
-	form := r.doc().Find(`form[action="` + action + `"]`)
+	form := r.doc().Find(`form[method=post][action="` + action + `"]`)
 	if form.Length() != 1 {
 		r.t.Fatalf("%d forms go to %s:\n%.2000s", form.Length(), action, r.body)
 	}

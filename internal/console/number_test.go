@@ -358,3 +358,55 @@ func TestNumberRoute(t *testing.T) {
 	}
 	h.signedIn(t, h.user(t)).post(at, form).is(http.StatusNotFound)
 }
+
+// TestTrunkPresets: the form offers the carriers that are known, is filled in with what one wants, and shows its guide.
+func TestTrunkPresets(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	v := h.signedIn(t, u)
+	if page := v.get("/trunks/new"); page.doc().Find("#choose-preset option").Length() != 26 || page.doc().Find("[data-guide]").Length() != 0 {
+		t.Error("not all presets are offered, or a guide is shown before one is chosen")
+	}
+	page := v.get("/trunks/new?preset=sipgate").says("P-Preferred-Identity").says("Not looked up")
+	if page.doc().Find("[data-guide] a[href^='https://help.sipgate.de/']").Length() != 2 {
+		t.Error("the guide has not its sources")
+	}
+	form := page.form("/trunks/new")
+	for field, want := range map[string]string{"sip_address": "sipconnect.sipgate.de", "identity_header": "ppi", "privacy": "id", "preset": "sipgate"} {
+		if got := form.Get(field); got != want {
+			t.Errorf("%s is filled in with %q", field, got)
+		}
+	}
+	form.Set("phone_number", "+4930901820")
+	form.Set("sip_username", "1234567t0")
+	form.Set("from_user", "4711")
+	form.Set("sip_password", "s3cret")
+	form["register"] = []string{"0", "1"}
+	at := v.post("/trunks/new", form).is(http.StatusSeeOther).header.Get("Location")
+	one, _, _ := strings.Cut(at, "?")
+	stored := func() *parley.Trunk {
+		t.Helper()
+		list, err := h.DB.Trunks(t.Context(), u.ID)
+		if err != nil || len(list) != 1 {
+			t.Fatal(list, err)
+		}
+		return &list[0]
+	}
+	if got := stored(); got.Preset == nil || *got.Preset != "sipgate" || got.FromUser != "4711" || got.Privacy != "id" || !got.Register {
+		t.Errorf("%+v", got)
+	}
+	// Another one is only offered: nothing changes before it is saved.
+	form = v.get(one + "?preset=exotel").says("Exotel prefers TLS").form(one)
+	if got := stored(); *got.Preset != "sipgate" || form.Get("transport") != "tcp" || form.Get("from_user") != "4711" || form.Get("privacy") != "anonymous" {
+		t.Errorf("%s; %v", *got.Preset, form)
+	}
+	v.post(one, form).moved(one + "?done=saved")
+	if got := stored(); *got.Preset != "exotel" || got.Transport != "tcp" || got.Privacy != "anonymous" {
+		t.Errorf("%+v", got)
+	}
+	form = v.get(one + "?preset=").form(one)
+	v.post(one, form).moved(one + "?done=saved")
+	if got := stored(); got.Preset != nil || got.Transport != "tcp" {
+		t.Errorf("%+v", got)
+	}
+}

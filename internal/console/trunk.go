@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"parley/internal/form"
 	"parley/internal/number"
 	"parley/internal/parley"
+	"parley/internal/preset"
 )
 
 func (c *Console) trunkList(r *request) (*answer, error) {
@@ -72,7 +74,28 @@ func (t *trunkForm) path(more string) string {
 func (c *Console) trunkNew(r *request) (*answer, error) {
 	t := &parley.TrunkInput{}
 	form.Defaults(t)
-	return show("New SIP trunk", trunkEditor(c.newTrunk(treeOf(t), nil))), nil
+	return show("New SIP trunk", trunkEditor(c.newTrunk(offered(r, treeOf(t), &t.Trunk), nil))), nil
+}
+
+// offered is a trunk's form with the settings of the preset that was chosen, not yet saved.
+func offered(r *request, tree map[string]any, t *parley.Trunk) map[string]any {
+	if q := r.URL.Query(); q.Has("preset") {
+		chosen := q.Get("preset")
+		maps.Copy(tree, preset.Offer(map[string]any{"preset": chosen}, t))
+	}
+	return tree
+}
+
+// preset is what is known of whose trunk it is, nil for nothing.
+func (t *trunkForm) preset() *preset.Preset { return preset.Of(t.text("preset")) }
+
+// presets are the carriers and systems to choose from.
+func presets() []option {
+	list := enum("=Another, or none of them")
+	for _, p := range preset.All() {
+		list = append(list, option{value: p.ID, label: p.Name, group: map[string]string{"carrier": "Carriers", "system": "Telephone systems"}[p.Kind]})
+	}
+	return list
 }
 
 // ownedAlready puts the refusal of a number that is on this server already beside its field.
@@ -131,7 +154,7 @@ func (c *Console) trunkEdit(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := c.editTrunk(t, treeOf(t.For(r.who.Role())), nil)
+	f := c.editTrunk(t, offered(r, treeOf(t.For(r.who.Role())), t), nil)
 	f.warnings, err = c.Numbers.Warn(r.Context(), t)
 	return show(t.Name, trunkEditor(f)), err
 }
@@ -217,7 +240,7 @@ func triedText(t *parley.TestCall) string {
 
 // topics are what findings are about, in words.
 var topics = map[string]string{"dns": "Address", "options": "Answer", "tls": "Certificate", "registration": "Registration", "nat": "NAT", "codecs": "Codecs",
-	"encryption": "Encryption", "call": "Call", "sound": "Sound"}
+	"encryption": "Encryption", "call": "Call", "sound": "Sound", "preset": "Setting"}
 
 func (c *Console) trunkDelete(r *request) (*answer, error) {
 	if err := c.Numbers.DeleteTrunk(r.Context(), r.UserID(), r.id("id")); err != nil {

@@ -2,7 +2,7 @@ package parley
 
 // TrunkFinding is one thing that a check of a trunk found out.
 type TrunkFinding struct {
-	Topic string       `json:"topic" enum:"dns,options,tls,registration,nat,codecs,encryption,call,sound"`
+	Topic string       `json:"topic" enum:"dns,options,tls,registration,nat,codecs,encryption,call,sound,preset"`
 	State FindingState `json:"state" enum:"ok,note,fail"`
 	Text  string       `json:"text" doc:"What was found, and how to fix it if something is wrong."`
 }

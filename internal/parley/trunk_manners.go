@@ -19,7 +19,7 @@ type TrunkManners struct {
 	InboundHosts     []string `bun:"inbound_hosts,type:json" json:"inbound_hosts" maxItems:"20" maxLength:"253" doc:"Names whose addresses calls come from, beside allowed_inbound_ips; they are looked up again every minute."`
 	RTPSource        *string  `bun:"rtp_source" json:"rtp_source" enum:"signalled,any" doc:"Where sound may come from: signalled, the addresses that the signalling names; any, any address, where no other comes. null: as this server does it (PARLEY_RTP_SOURCE)."`
 	Options          bool     `json:"options" default:"true" doc:"false: the trunk is never sent OPTIONS, so its check tells less."`
-	Preset           *string  `json:"preset" enum:"1und1,3cx,airtel,asterisk,avaya,bandwidth,cisco,easybell,exotel,freepbx,freeswitch,fritzbox,fusionpbx,mitel,ovh,plivo,sipgate,swisscom,teams,telekom,telnyx,twilio,voipms,vonage,zadarma" doc:"Whose trunk it is: kept and shown, it changes nothing else."`
+	Preset           *string  `json:"preset" enum:"1und1,3cx,airtel,asterisk,avaya,bandwidth,cisco,easybell,exotel,freepbx,freeswitch,fritzbox,fusionpbx,mitel,ovh,plivo,sipgate,swisscom,teams,telekom,telnyx,twilio,voipms,vonage,zadarma" doc:"Whose trunk it is. Naming another one fills in the settings that its documents want, where neither this request nor an earlier one says otherwise (GET /user/phone-numbers/sip-trunks/presets)."`
 }
 
 // check adds what the fields' own rules can't see.
