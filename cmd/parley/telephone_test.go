@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -71,6 +72,13 @@ func TestTrunkOfLine(t *testing.T) {
 		got.Allowed[0].Contains(netip.MustParseAddr("10.0.0.6")) {
 		t.Errorf("%+v: %v", got, err)
 	}
+	domain, source := "sbc.example.com", "any"
+	row.TrunkManners = parley.TrunkManners{SIPCallingFormat: "national", Prefix: "0", FromUser: "username", FromDomain: &domain, ContactDomain: &domain,
+		UserPhone: true, IdentityHeader: "ppi", Privacy: "id", CalledNumberFrom: []string{"to"}, RTPSource: &source}
+	if got, err := p.trunk(row); err != nil || !reflect.DeepEqual(got.Manners, sip.Manners{Format: "national", Prefix: "0", FromUser: "username",
+		FromDomain: domain, ContactDomain: domain, UserPhone: true, Identity: "ppi", Privacy: "id", CalledFrom: []string{"to"}, Silent: true, RTPSource: "any"}) {
+		t.Errorf("%+v: %v", got.Manners, err)
+	}
 	row.Rented = true
 	if _, err := p.trunk(row); err != errRented { //nolint:errorlint // it is our own
 		t.Errorf("a trunk whose number somebody rents: %v", err)
@@ -98,12 +106,12 @@ func TestPresetHints(t *testing.T) {
 			t.Errorf("the doctor says\n%s\nwant %q", text.String(), want)
 		}
 	}
-	if got := checkPresets(t.Context(), &Settings{SIPTLSListen: "0.0.0.0:5061"}, db); len(got) != 3 {
+	if got := checkPresets(t.Context(), &Settings{SIPTLSListen: "0.0.0.0:5061"}, db); len(got) != 2 {
 		t.Errorf("with TLS: %+v", got)
 	}
 	line := sip.New(sip.Config{Listen: "off"})
 	p := &telephone{db: db, line: line}
-	if h, _ := p.Check(t.Context(), &in.Trunk); len(h.Findings) != 3 || h.Findings[0].Topic != "preset" || h.Findings[0].State != parley.FindingNote {
+	if h, _ := p.Check(t.Context(), &in.Trunk); len(h.Findings) != 2 || h.Findings[0].Topic != "preset" || h.Findings[0].State != parley.FindingNote {
 		t.Errorf("a check finds %+v", h.Findings)
 	}
 }

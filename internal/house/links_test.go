@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -43,6 +44,10 @@ func TestHouseLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	guides, err := filepath.Glob("docs/*/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	anchors := map[string]map[string]bool{}
 	read := func(page string) string {
 		raw, err := os.ReadFile(page)
@@ -59,7 +64,7 @@ func TestHouseLinks(t *testing.T) {
 		return text
 	}
 	links := 0
-	for _, page := range append(append(top, pages...), examples...) {
+	for _, page := range slices.Concat(top, pages, examples, guides) {
 		for _, m := range link.FindAllStringSubmatch(read(page), -1) {
 			to, at, _ := strings.Cut(m[1], "#")
 			if strings.Contains(to, "://") || strings.HasPrefix(to, "mailto:") {
