@@ -226,19 +226,19 @@ func (x *index) route(req *sipgo.Request, from netip.AddrPort, local bool) (v ro
 	return v
 }
 
-// named is the trunk whose user name was called at home, where its registrar has believed that it has that name; nil where
-// there is none, or more than one: several providers may be at one address.
+// named is the trunk whose user name was called by its provider; nil where another trunk of this server has the name too,
+// wherever it is: anybody may name a trunk like another, and let its domain lead to that one's provider.
 func (x *index) named(called []string, home func(*Trunk) bool) (found *Trunk) {
 	for _, u := range called {
 		for _, other := range x.byName[u] {
-			switch {
-			case !home(other) || other.Number == "":
-			case found != nil && found != other:
+			if found != nil && found != other {
 				return nil
-			default:
-				found = other
 			}
+			found = other
 		}
+	}
+	if found == nil || found.Number == "" || !home(found) {
+		return nil
 	}
 	return found
 }
