@@ -40,7 +40,7 @@ weeks = TestWeekOfThousands|TestWeeksOfCalls|TestSlowRecording|TestRecordingAcro
 # End-to-end tests that wait for a browser, not for speech: several at once, but not beside calls, whose time is real.
 browsers = TestConsole.*|TestInbox|TestFirstChatInConsole|TestTwoFactor.*|TestWidget.*
 
-# What the program says of itself; without git, nothing. Stripped, it is 86 MB instead of 119 (28 MB packed), and panics still name their lines.
+# What the program says of itself; without git, nothing. Stripped, it is 66 MB instead of 91 (24 MB packed), and panics still name their lines.
 build = $(shell git describe --tags --always --dirty 2>/dev/null)
 commit = $(shell git rev-parse HEAD 2>/dev/null)
 date = $(shell git show -s --format=%cI HEAD 2>/dev/null)

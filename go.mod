@@ -20,7 +20,6 @@ require (
 	github.com/jackc/pgx/v5 v5.11.0
 	github.com/minio/minio-go/v7 v7.4.1
 	github.com/nyaruka/phonenumbers v1.8.1
-	github.com/openai/openai-go/v3 v3.95.0
 	github.com/pion/dtls/v3 v3.1.5
 	github.com/pion/ice/v4 v4.4.0
 	github.com/pion/logging v0.2.4

@@ -11,12 +11,11 @@ import (
 // eventBody reads an answer as the stream of events that it should be: what is plain JSON becomes one event, and the last
 // event ends although its server ended no line.
 type eventBody struct {
-	io.Closer
 	body io.Reader
 	r    io.Reader // nil before the first byte
 }
 
-func events(body io.ReadCloser) io.ReadCloser { return &eventBody{Closer: body, body: body} }
+func events(body io.Reader) io.Reader { return &eventBody{body: body} }
 
 // Read implements io.Reader.
 func (b *eventBody) Read(p []byte) (int, error) {

@@ -1,15 +1,14 @@
 package openai
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"time"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 
 	"parley/internal/ai"
 	"parley/internal/provider/rest"
@@ -60,56 +59,62 @@ func (e *embedder) attempt(ctx context.Context, texts []string) ([][]float32, er
 			short[i] = " " // servers refuse an empty one
 		}
 	}
-	var res *http.Response
-	got, err := e.client.embed.New(ctx, sdk.EmbeddingNewParams{Model: e.model,
-		Input:          sdk.EmbeddingNewParamsInputUnion{OfArrayOfStrings: short},
-		EncodingFormat: sdk.EmbeddingNewParamsEncodingFormatFloat}, option.WithResponseInto(&res),
-		option.WithMiddleware(bounded))
+	got, err := e.ask(ctx, vectorRequest{Model: e.model, Input: short, Format: "float"})
 	switch {
 	case errors.Is(context.Cause(ctx), rest.ErrStalled):
 		return nil, &ai.Error{Kind: ai.Stalled, Err: fmt.Errorf("no vectors within %v", embedTime)}
-	case errors.Is(err, rest.ErrEndless):
-		return nil, &ai.Error{Kind: ai.Malformed, Err: rest.ErrEndless}
 	case err != nil:
-		return nil, failure(err, res, false)
-	case len(got.Data) != len(texts):
-		return nil, rest.Malformed("%d vectors for %d texts", len(got.Data), len(texts))
+		return nil, err
+	case len(got) != len(texts):
+		return nil, rest.Malformed("%d vectors for %d texts", len(got), len(texts))
 	}
 	out := make([][]float32, len(texts))
-	for _, d := range got.Data {
-		if d.Index < 0 || d.Index >= int64(len(out)) || out[d.Index] != nil || len(d.Embedding) == 0 ||
-			len(d.Embedding) != len(got.Data[0].Embedding) {
+	for _, d := range got {
+		if d.Index < 0 || int(d.Index) >= len(out) || out[d.Index] != nil || len(d.Embedding) == 0 ||
+			len(d.Embedding) != len(got[0].Embedding) {
 			return nil, rest.Malformed("vector %d of %d, with %d dimensions", d.Index, len(texts), len(d.Embedding))
 		}
-		v := make([]float32, len(d.Embedding))
-		for i, x := range d.Embedding {
-			v[i] = float32(x)
-		}
-		out[d.Index] = v
+		out[d.Index] = d.Embedding
 	}
 	return out, nil
 }
 
-// bounded fails a response that is larger than one with vectors can be.
-func bounded(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-	res, err := next(r)
-	if res != nil && res.Body != nil {
-		res.Body = &boundedBody{res.Body, maxAnswer}
-	}
-	return res, err
+// vectorRequest is the body of POST /embeddings.
+type vectorRequest struct {
+	Model  string   `json:"model"`
+	Input  []string `json:"input"`
+	Format string   `json:"encoding_format"`
 }
 
-type boundedBody struct {
-	io.ReadCloser
-	left int
+type vector struct {
+	Index     number    `json:"index"`
+	Embedding []float32 `json:"embedding"`
 }
 
-func (b *boundedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if b.left -= n; b.left < 0 {
-		return 0, rest.ErrEndless
+// ask makes the request once. The server may be silent as long as the request may take.
+func (e *embedder) ask(ctx context.Context, body vectorRequest) ([]vector, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, &ai.Error{Kind: ai.Malformed, Err: err}
 	}
-	return n, err
+	req, err := http.NewRequest(http.MethodPost, e.client.rest.Base+"/embeddings", bytes.NewReader(raw))
+	if err != nil {
+		return nil, &ai.Error{Kind: ai.Config, Err: err}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	patient := *e.client.rest
+	patient.Stall = embedTime
+	var got struct {
+		Data []vector `json:"data"`
+	}
+	err = patient.Ask(ctx, req, maxAnswer, func(res *http.Response) error {
+		whole, err := io.ReadAll(res.Body)
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(whole, &got)
+	}, func() bool { return false })
+	return got.Data, err
 }
 
 // cut shortens a text to the length that is embedded, between runes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -73,6 +74,27 @@ func TestEmbed(t *testing.T) {
 	}
 }
 
+// Two thousand vectors of 1536 numbers are much more than any reply in words.
+func TestEmbedMany(t *testing.T) {
+	const texts, dimensions = 2000, 1536
+	one := strings.TrimSuffix(strings.Repeat("0.0123456789,", dimensions), ",")
+	e, _ := vectorServer(t, func(_ int64, w http.ResponseWriter) bool {
+		fmt.Fprint(w, `{"data":[`)
+		for i := range texts {
+			if i > 0 {
+				fmt.Fprint(w, ",")
+			}
+			fmt.Fprintf(w, `{"index":%d,"embedding":[%s]}`, i, one)
+		}
+		fmt.Fprint(w, "]}")
+		return true
+	})
+	got, err := e.Embed(t.Context(), make([]string, texts))
+	if err != nil || len(got) != texts || len(got[texts-1]) != dimensions || got[texts-1][0] != 0.0123456789 {
+		t.Fatal(len(got), err)
+	}
+}
+
 func TestEmbedFailures(t *testing.T) {
 	answer := func(text string) func(int64, http.ResponseWriter) bool {
 		return func(_ int64, w http.ResponseWriter) bool {
@@ -106,6 +128,20 @@ func TestEmbedFailures(t *testing.T) {
 			ai.Malformed, 1},
 		{"empty", answer(`{"data":[{"index":0,"embedding":[]},{"index":1,"embedding":[]}]}`), ai.Malformed, 1},
 		{"no JSON", answer(`<html>`), ai.Malformed, 1},
+		{"a page", func(_ int64, w http.ResponseWriter) bool {
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "<html>")
+			return true
+		}, ai.Malformed, 1},
+		{"in base64", answer(`{"data":[{"index":0,"embedding":"AACAPw=="},{"index":1,"embedding":"AACAPw=="}]}`), ai.Malformed, 1},
+		{"endless", func(_ int64, w http.ResponseWriter) bool {
+			w.Header().Set("Content-Type", "application/json")
+			for spaces := strings.Repeat(" ", 1<<20); ; {
+				if _, err := io.WriteString(w, spaces); err != nil {
+					return true
+				}
+			}
+		}, ai.Malformed, 1},
 	} {
 		e, asked := vectorServer(t, c.behave)
 		got, err := e.Embed(t.Context(), []string{"one", "two"})

@@ -2,14 +2,10 @@ package openai
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"strings"
-
-	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"parley/internal/ai"
 	"parley/internal/provider/rest"
@@ -19,23 +15,6 @@ import (
 type badRequest struct{ param, message string }
 
 func (b *badRequest) Error() string { return b.message }
-
-// failure turns an error of the SDK into ours. seen reports whether part of the reply has been passed on.
-func failure(err error, res *http.Response, seen bool) error {
-	if res != nil && res.StatusCode >= 400 {
-		body, _ := io.ReadAll(res.Body) // from memory: the SDK has put it back, and the guard has bounded it
-		return refused(res.StatusCode, res.Header, body)
-	}
-	if e, ok := errors.AsType[*ssestream.StreamError](err); ok {
-		said := parse(e.Event.Data)
-		kind := said.kind(0)
-		if seen && (kind == ai.Overloaded || kind == ai.RateLimited) {
-			kind = ai.Interrupted
-		}
-		return &ai.Error{Kind: kind, Err: fmt.Errorf("in mid-stream: %s", said.Message)}
-	}
-	return rest.Failure(err, seen)
-}
 
 // said is OpenAI's error object. Other servers leave out fields, send numbers as code, or send plain text as error.
 type said struct{ Message, Type, Param, Code string }

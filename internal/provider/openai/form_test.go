@@ -50,6 +50,10 @@ func TestForms(t *testing.T) {
 		"calls without a reason":        {delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"look","arguments":"{\"n\":1}"}}]}`), "", `look {"n":1}`},
 		"functions. before the name":    {delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"functions.look","arguments":"{\"n\":1}"}}]}`) + oneEvent(stop), "", `look {"n":1}`},
 		"text and a call in the same":   {delta(`{"content":"Let me see.","tool_calls":[{"index":0,"id":"a","function":{"name":"look","arguments":"{}"}}]}`) + oneEvent(stop), "Let me see.", `look {}`},
+		"arguments that are an object":  {delta(`{"tool_calls":[{"index":0,"id":7,"function":{"name":"look","arguments":{"n":1}}}]}`) + oneEvent(stop), "", `look {"n":1}`},
+		"an index as text":              {delta(`{"tool_calls":[{"index":"0","id":"a","function":{"name":"look","arguments":"{\"n\""}}]}`) + delta(`{"tool_calls":[{"index":0.0,"function":{"arguments":":1}"}}]}`) + oneEvent(stop), "", `look {"n":1}`},
+		"fields of other types":         {oneEvent(`{"id":7,"choices":[{"delta":{"content":"Hel","tool_calls":"none"}}],"usage":"none"}`) + oneEvent(`{"choices":[{"delta":{"content":"lo","refusal":null}}],"usage":null,"error":null}`) + oneEvent(stop), "Hello", ""},
+		"a refusal":                     {delta(`{"content":null,"refusal":"No."}`) + oneEvent(stop), "No.", ""},
 		"a comment and an empty choice": {": ping\n\n" + oneEvent(`{"choices":[]}`) + delta(`{"content":"Hello"}`) + oneEvent(stop), "Hello", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,6 +88,30 @@ func TestForms(t *testing.T) {
 	if r, err := client.Model(aitest.ModelName).Generate(t.Context(), ai.Request{Messages: []ai.Message{{Role: ai.User, Text: "Hi"}},
 		Tools: []ai.Tool{{Name: "look"}}}, func(ai.Delta) error { return nil }); ai.KindOf(err) != ai.Malformed || len(r.Calls) != 0 {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// Tokens are counted however a server writes them, and what is no answer is told as that.
+func TestOddAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		raw  string
+		use  ai.Usage
+		kind ai.Kind
+	}{
+		"usage":            {delta(`{"content":"Hi"}`) + oneEvent(stop) + oneEvent(`{"choices":[],"usage":{"prompt_tokens":12,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":8}}}`), ai.Usage{In: 12, Out: 3, Cached: 8}, ""},
+		"usage as decimal": {delta(`{"content":"Hi"}`) + oneEvent(`{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":12.0,"completion_tokens":"3","prompt_tokens_details":null}}`), ai.Usage{In: 12, Out: 3}, ""},
+		"endless usage":    {delta(`{"content":"Hi"}`) + oneEvent(`{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":1e99,"completion_tokens":3}}`), ai.Usage{Out: 3}, ""},
+		"a list":           {oneEvent(`[{"choices":[]}]`), ai.Usage{}, ai.Malformed},
+		"a text":           {oneEvent(`"Hello"`), ai.Usage{}, ai.Malformed},
+		"an error as text": {delta(`{"content":"Hi"}`) + oneEvent(`{"error":"gone"}`), ai.Usage{}, ai.Interrupted},
+		"too long":         {oneEvent(`{"error":{"message":"too many tokens","code":"context_length_exceeded"}}`), ai.Usage{}, ai.TooLong},
+	} {
+		s := aitest.NewServer(t)
+		s.Script(aitest.Behaviour{Raw: c.raw})
+		r, err := client(t, s, 0).Generate(t.Context(), ask("x"), ignore)
+		if ai.KindOf(err) != c.kind || r.Usage != c.use {
+			t.Errorf("%s: %+v, %v", name, r.Usage, err)
+		}
 	}
 }
 

@@ -1,6 +1,5 @@
 // Package openai thinks, speaks and listens with OpenAI, or any server that speaks its protocol (Ollama, vLLM, LocalAI,
-// ...). Chat and vectors go through the official SDK; audio doesn't, as the SDK would delay it or hold all of it in
-// memory.
+// ...).
 package openai
 
 import (
@@ -13,9 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 
 	"parley/internal/ai"
 	"parley/internal/provider/rest"
@@ -33,9 +29,7 @@ type Config struct {
 
 // Client is a client of one server. It is safe for concurrent use.
 type Client struct {
-	rest  *rest.Client
-	chat  sdk.ChatCompletionService
-	embed sdk.EmbeddingService
+	rest *rest.Client
 
 	mu      sync.Mutex
 	models  map[string]*model
@@ -51,23 +45,15 @@ func Open(c Config) (*Client, error) {
 }
 
 func open(c Config, transport http.RoundTripper) *Client {
-	hc := &http.Client{Transport: transport, CheckRedirect: ai.Redirect}
-	// The service is made without sdk.NewClient, which would read addresses and headers from the environment.
-	options := []option.RequestOption{
-		option.WithBaseURL(cmp.Or(c.BaseURL, DefaultBaseURL)),
-		option.WithAPIKey(c.APIKey),
-		option.WithHTTPClient(hc),
-		option.WithMaxRetries(0), // ours know what has been said already
-	}
-	w := &rest.Client{Base: strings.TrimRight(cmp.Or(c.BaseURL, DefaultBaseURL), "/"),
-		Stall: cmp.Or(c.Stall, rest.DefaultStall), HTTP: hc, Refused: refused,
+	return &Client{models: map[string]*model{}, hearers: map[string]*recognizer{}, rest: &rest.Client{
+		Base:  strings.TrimRight(cmp.Or(c.BaseURL, DefaultBaseURL), "/"),
+		Stall: cmp.Or(c.Stall, rest.DefaultStall), Refused: refused, Events: events,
+		HTTP: &http.Client{Transport: transport, CheckRedirect: ai.Redirect},
 		Sign: func(h http.Header) {
 			if c.APIKey != "" {
 				h.Set("Authorization", "Bearer "+c.APIKey)
 			}
-		}}
-	return &Client{rest: w, models: map[string]*model{}, hearers: map[string]*recognizer{},
-		chat: sdk.NewChatCompletionService(options...), embed: sdk.NewEmbeddingService(options...)}
+		}}}
 }
 
 // Close closes idle connections.
@@ -105,46 +91,18 @@ func (m *model) Generate(ctx context.Context, req ai.Request, yield func(ai.Delt
 
 // attempt makes the request once and reads the reply. Its error is an *ai.Error, or the reason why we ended it.
 func (m *model) attempt(ctx context.Context, req ai.Request, r *rest.Reading, sent *rest.Sent) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	names := rest.NewNames(req.Tools)
-	guard := rest.NewGuard(m.client.rest.Stall, cancel)
-	defer guard.Stop()
-
-	var res *http.Response
-	stream := m.client.chat.NewStreaming(ctx, m.params(req, names, sent), option.WithResponseInto(&res),
-		option.WithMiddleware(func(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-			res, err := guard.Middleware(req, next)
-			if err == nil && res.StatusCode < 300 {
-				res.Body = events(res.Body)
-			}
-			return res, err
-		}))
-	defer stream.Close()
-	defer cancel(nil) // before Close, which otherwise reads to the end to keep the connection
 	in := newReading(r, req.Tools, names)
 	in.prose.Lone = m.lone.Load()
-	for stream.Next() {
-		if err := in.take(stream.Current()); err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			break // what has arrived already is not wanted any more
-		}
-	}
-	err := stream.Err()
-	if ended := guard.Ended(ctx); ended != nil {
-		return ended
-	}
-	if err == nil {
-		err = in.end(names)
-		if in.prose.Lone != m.lone.Load() { // as this reply began, the next one will
-			m.lone.Store(in.prose.Lone)
-		}
+	if err := m.client.rest.Post(ctx, "/chat/completions", m.params(req, names, sent), in.take, r.Seen); err != nil {
 		return err
 	}
-	return failure(err, res, r.Seen())
+	err := in.end(names)
+	if in.prose.Lone != m.lone.Load() { // as this reply began, the next one will
+		m.lone.Store(in.prose.Lone)
+	}
+	return err
 }

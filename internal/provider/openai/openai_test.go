@@ -513,6 +513,22 @@ func TestPauses(t *testing.T) {
 	}
 }
 
+// A server that loads its model first may be silent for long, but not for ever.
+func TestEmbedWaits(t *testing.T) {
+	for wait, kind := range map[time.Duration]ai.Kind{50 * time.Second: "", 2 * time.Minute: ai.Stalled} {
+		synctest.Test(t, func(t *testing.T) {
+			c := open(Config{BaseURL: "http://vectors.test/v1", Stall: 10 * time.Second}, &pipe{write: func(w io.Writer) {
+				time.Sleep(wait)
+				io.WriteString(w, `{"data":[{"index":0,"embedding":[1]}]}`)
+			}})
+			if _, err := c.Embedder("m").Embed(t.Context(), []string{"x"}); ai.KindOf(err) != kind {
+				t.Errorf("after %v: %v", wait, err)
+			}
+			time.Sleep(time.Hour)
+		})
+	}
+}
+
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

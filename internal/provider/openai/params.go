@@ -6,38 +6,87 @@ import (
 	"slices"
 	"strconv"
 
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/shared"
-
 	"parley/internal/ai"
 	"parley/internal/provider/rest"
 )
 
+// request is the body of POST /chat/completions.
+type request struct {
+	Model         string         `json:"model"`
+	Stream        bool           `json:"stream"`
+	StreamOptions *streamOptions `json:"stream_options,omitempty"`
+	Messages      []chatMessage  `json:"messages"`
+	Tools         []function     `json:"tools,omitempty"`
+	ToolChoice    string         `json:"tool_choice,omitempty"`
+	Temperature   *float64       `json:"temperature,omitempty"`
+	MaxTokens     int            `json:"max_tokens,omitempty"`
+	MaxCompletion int            `json:"max_completion_tokens,omitempty"`
+	Format        *format        `json:"response_format,omitempty"`
+	Effort        string         `json:"reasoning_effort,omitempty"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+type format struct {
+	Type   string `json:"type"`
+	Schema struct {
+		Name   string          `json:"name"`
+		Strict bool            `json:"strict"`
+		Schema json.RawMessage `json:"schema"`
+	} `json:"json_schema"`
+}
+
+// chatMessage is one message of a conversation. Only one that has calls may have no content.
+type chatMessage struct {
+	Role    string  `json:"role"`
+	Content *string `json:"content,omitempty"`
+	CallID  string  `json:"tool_call_id,omitempty"`
+	Calls   []call  `json:"tool_calls,omitempty"`
+}
+
+type call struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+type function struct {
+	Type     string `json:"type"`
+	Function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+	} `json:"function"`
+}
+
 // params builds the request, without the fields that the model refuses.
-func (m *model) params(req ai.Request, names rest.Names, sent *rest.Sent) sdk.ChatCompletionNewParams {
-	p := sdk.ChatCompletionNewParams{Model: m.code}
+func (m *model) params(req ai.Request, names rest.Names, sent *rest.Sent) request {
+	p := request{Model: m.code, Stream: true}
 	if sent.Send("temperature", req.Temperature != nil) {
-		p.Temperature = sdk.Float(*req.Temperature)
+		p.Temperature = req.Temperature
 	}
 	if sent.Send("max_tokens", req.MaxTokens > 0 && !newer(m.code)) {
-		p.MaxTokens = sdk.Int(int64(req.MaxTokens))
+		p.MaxTokens = req.MaxTokens
 	} else if sent.Send("max_completion_tokens", req.MaxTokens > 0) { // OpenAI's newer models take this one only
-		p.MaxCompletionTokens = sdk.Int(int64(req.MaxTokens))
+		p.MaxCompletion = req.MaxTokens
 	}
 	if sent.Send("stream_options", true) {
-		p.StreamOptions.IncludeUsage = sdk.Bool(true)
+		p.StreamOptions = &streamOptions{IncludeUsage: true}
 	}
 	system := req.System
 	if sent.Send("response_format", req.Schema != nil) {
-		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
-			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
-				Name: req.Schema.Name, Strict: sdk.Bool(true), Schema: req.Schema.JSON,
-			}}
+		p.Format = &format{Type: "json_schema"}
+		p.Format.Schema.Name, p.Format.Schema.Strict, p.Format.Schema.Schema = req.Schema.Name, true, req.Schema.JSON
 	} else if req.Schema != nil {
 		system += "\n\nAnswer with one JSON object and nothing else: no words around it, no code fence. It follows this JSON Schema:\n" + string(req.Schema.JSON)
 	}
 	if sent.Send("reasoning_effort", newer(m.code)) {
-		p.ReasoningEffort = shared.ReasoningEffortNone
+		p.Effort = "none"
 	}
 	tools, messages := req.Tools, req.Messages
 	if len(tools) > 0 && !sent.Send(toolsPart, true) {
@@ -47,15 +96,15 @@ func (m *model) params(req ai.Request, names rest.Names, sent *rest.Sent) sdk.Ch
 		tools, messages = nil, withoutCalls(wiredCalls(messages, names))
 	}
 	for _, t := range tools {
-		p.Tools = append(p.Tools, sdk.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-			Name: names.Wire(t.Name), Description: sdk.String(t.Description), Parameters: parameters(t.Schema),
-		}))
+		f := function{Type: "function"}
+		f.Function.Name, f.Function.Description, f.Function.Parameters = names.Wire(t.Name), t.Description, parameters(t.Schema)
+		p.Tools = append(p.Tools, f)
 	}
 	if sent.Send("tool_choice", req.NoCalls && len(tools) > 0) {
-		p.ToolChoice.OfAuto = sdk.String("none")
+		p.ToolChoice = "none"
 	}
 	if system != "" && sent.Send(systemPart, true) {
-		p.Messages = append(p.Messages, sdk.SystemMessage(system))
+		p.Messages = append(p.Messages, chatMessage{Role: "system", Content: &system})
 	} else if system != "" {
 		messages = withSystem(system, messages)
 	}
@@ -105,38 +154,34 @@ func newer(code string) bool {
 	return major > 5 || major == 5 && minor > 0
 }
 
-func message(m ai.Message, names rest.Names) sdk.ChatCompletionMessageParamUnion {
-	switch m.Role {
-	case ai.User:
-		return sdk.UserMessage(m.Text)
-	case ai.ToolRole:
-		return sdk.ToolMessage(m.Text, m.CallID)
-	}
-	if len(m.Calls) == 0 {
-		return sdk.AssistantMessage(m.Text)
-	}
-	var out sdk.ChatCompletionAssistantMessageParam
-	if m.Text != "" {
-		out.Content.OfString = sdk.String(m.Text)
+func message(m ai.Message, names rest.Names) chatMessage {
+	out := chatMessage{Role: string(m.Role), Content: &m.Text}
+	switch {
+	case m.Role == ai.ToolRole:
+		out.CallID = m.CallID
+		return out
+	case m.Role == ai.User:
+		return out
+	case len(m.Calls) > 0 && m.Text == "":
+		out.Content = nil
 	}
 	for _, c := range m.Calls {
 		args := c.Arguments
 		if !json.Valid([]byte(args)) {
 			args = "{}" // servers that parse it would refuse the whole conversation; the result tells what was wrong
 		}
-		out.ToolCalls = append(out.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
-			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
-				ID: c.ID, Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{Name: names.Wire(c.Name),
-					Arguments: args},
-			}})
+		made := call{ID: c.ID, Type: "function"}
+		made.Function.Name, made.Function.Arguments = names.Wire(c.Name), args
+		out.Calls = append(out.Calls, made)
 	}
-	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &out}
+	return out
 }
 
-func parameters(schema json.RawMessage) shared.FunctionParameters {
-	var p shared.FunctionParameters
-	if json.Unmarshal(schema, &p) != nil || p == nil {
-		p = shared.FunctionParameters{"type": "object", "properties": map[string]any{}}
+// parameters is the schema of a function's arguments, which servers want to be an object.
+func parameters(schema json.RawMessage) json.RawMessage {
+	var o map[string]json.RawMessage
+	if json.Unmarshal(schema, &o) != nil || o == nil {
+		return json.RawMessage(`{"type":"object","properties":{}}`)
 	}
-	return p
+	return schema
 }

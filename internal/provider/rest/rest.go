@@ -33,6 +33,8 @@ type Client struct {
 	Sign func(h http.Header)
 	// Refused says what an error response means: an *ai.Error.
 	Refused func(status int, h http.Header, body []byte) error
+	// Events reads an answer as a stream of events, whatever type its server gives it; nil where only a stream is taken.
+	Events func(body io.Reader) io.Reader
 }
 
 // Base is the base URL without a trailing slash, or an error that gives a valid example.
@@ -68,8 +70,8 @@ func Refuse(err error) error {
 	return Refusal{err}
 }
 
-// Ask makes a request and passes its answer to take. sound is how many bytes of audio may come, 0 if the answer is
-// text; begun reports whether take has already passed on any of it. The error is an *ai.Error, or what ended the
+// Ask makes a request and passes its answer to take. sound is how many bytes of audio or numbers may come, 0 if the answer
+// is text; begun reports whether take has already passed on any of it. The error is an *ai.Error, or what ended the
 // request from our side.
 func (c *Client) Ask(ctx context.Context, req *http.Request, sound int, take func(res *http.Response) error,
 	begun func() bool) error {
@@ -135,6 +137,9 @@ func (c *Client) Post(ctx context.Context, path string, body any, take func(name
 	}
 	req.Header.Set("Content-Type", "application/json")
 	return c.Ask(ctx, req, 0, func(res *http.Response) error {
+		if c.Events != nil {
+			return events(ctx, c.Events(res.Body), take)
+		}
 		if kind := res.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
 			return Malformed("the server sent %q in place of a stream of events", kind)
 		}
