@@ -206,7 +206,7 @@ func confirmed(t *terminal) error {
 }
 
 type importCmd struct {
-	From string `required:"" env:"-" enum:"bland,elevenlabs,retell,vapi" help:"Whose export it is: bland, elevenlabs, retell or vapi."`
+	From string `required:"" env:"-" enum:"bland,dograh,elevenlabs,retell,vapi" help:"Whose export it is: bland, dograh, elevenlabs, retell or vapi."`
 	File string `arg:"" help:"The export (JSON); - for standard input."`
 	Dir  string `arg:"" help:"Directory for the files. Files that are there stay."`
 }

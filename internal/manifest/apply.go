@@ -42,7 +42,8 @@ func (r *resolver) id(f ref, text string, body map[string]any) (int64, error) {
 }
 
 // resolve is a body as the API takes it. left says that what names a thing that is yet to be made was left out.
-func (r *resolver) resolve(k *Kind, body map[string]any, fail func(field string, err error)) (out map[string]any, left bool) {
+func (r *resolver) resolve(t *Thing, body map[string]any, fail func(field string, err error)) (out map[string]any, left bool) {
+	k, around := t.Kind, t.around(body)
 	out = copied(body).(map[string]any)
 	for _, f := range k.refs {
 		for i, at := range places(out, f.in) {
@@ -57,7 +58,7 @@ func (r *resolver) resolve(k *Kind, body map[string]any, fail func(field string,
 				if !ok {
 					return v // it is an id, or nothing
 				}
-				n, err := r.id(f, text, body)
+				n, err := r.id(f, text, around)
 				if err != nil {
 					fail(field, err)
 				}
@@ -102,7 +103,7 @@ func (s *Server) resolvable(p *Plan, c *Change) (wrong []*Mistake) {
 		return nil
 	}
 	r := &resolver{s, p.now, map[string]int64{}}
-	r.resolve(c.Thing.Kind, c.body, func(field string, err error) {
+	r.resolve(c.Thing, c.body, func(field string, err error) {
 		wrong = append(wrong, &Mistake{c.Thing.Path, c.Thing.line(field), err.Error()})
 	})
 	return wrong
@@ -115,17 +116,19 @@ func (s *Server) Apply(ctx context.Context, p *Plan, say func(c *Change)) error 
 	if err := a.release(ctx); err != nil {
 		return err
 	}
-	for _, c := range p.Changes {
-		if c.Op != Create && c.Op != Update {
-			continue
+	for _, drafts := range []bool{false, true} { // they differ from the assistants as these are in the end
+		for _, c := range p.Changes {
+			if c.Op != Create && c.Op != Update || c.Thing.Kind.part != drafts {
+				continue
+			}
+			if err := a.make(ctx, c); err != nil {
+				return a.told(c.Thing, err)
+			}
+			say(c)
 		}
-		if err := a.make(ctx, c); err != nil {
-			return a.told(c.Thing, err)
+		if err := a.finish(ctx); err != nil {
+			return err
 		}
-		say(c)
-	}
-	if err := a.finish(ctx); err != nil {
-		return err
 	}
 	for _, c := range p.Changes {
 		if c.Op != Delete {
@@ -189,6 +192,8 @@ func (t *Thing) path() string {
 		return fmt.Sprintf("/user/assistants/%d/tests/%d", t.Of.ID, t.ID)
 	case numberDir:
 		return fmt.Sprintf("/user/phone-numbers/%d", t.ID)
+	case draftDir:
+		return fmt.Sprintf("/user/assistants/%d/draft", t.Of.ID)
 	}
 	return fmt.Sprintf("%s/%d", t.Kind.path, t.ID)
 }
@@ -203,9 +208,11 @@ func (a *applier) make(ctx context.Context, c *Change) error {
 		return a.makeTest(ctx, c)
 	case numberDir:
 		return a.setNumber(ctx, c)
+	case draftDir:
+		return a.makeDraft(ctx, c)
 	}
 	var failed error
-	body, left := a.resolve(t.Kind, c.body, func(field string, err error) { failed = fmt.Errorf("%s: %w", field, err) })
+	body, left := a.resolve(t, c.body, func(field string, err error) { failed = fmt.Errorf("%s: %w", field, err) })
 	if failed != nil {
 		return failed
 	}
@@ -224,21 +231,29 @@ func (a *applier) make(ctx context.Context, c *Change) error {
 		delete(body, "filter")
 		body["query"] = query.Encode()
 	}
+	var kept struct {
+		Data struct {
+			ID            int64
+			PhoneNumberID int64 `json:"phone_number_id"`
+		}
+	}
 	id := int64(0)
 	if c.Now == nil {
-		var made struct{ Data struct{ ID int64 } }
-		if err := a.ask(ctx, "POST", t.Kind.path, body, &made); err != nil {
+		if err := a.ask(ctx, "POST", t.Kind.path, body, &kept); err != nil {
 			return err
 		}
-		id = made.Data.ID
+		id = kept.Data.ID
 		a.made[t.Path] = id
 	} else {
 		id = c.Now.ID
 		if change := c.changed(body); len(change) > 0 {
-			if err := a.ask(ctx, "PUT", c.Now.path(), change, nil); err != nil {
+			if err := a.ask(ctx, "PUT", c.Now.path(), change, &kept); err != nil {
 				return err
 			}
 		}
+	}
+	if t.Kind.Dir == trunkDir {
+		return a.renumber(ctx, t, kept.Data.PhoneNumberID)
 	}
 	for _, d := range c.docs {
 		if err := a.document(ctx, t, id, d); err != nil {
@@ -275,7 +290,7 @@ func (a *applier) finish(ctx context.Context) error {
 		if c.Now != nil {
 			id = c.Now.ID
 		}
-		body, _ := a.resolve(c.Thing.Kind, c.body, func(string, error) {})
+		body, _ := a.resolve(c.Thing, c.body, func(string, error) {})
 		if err := a.ask(ctx, "PUT", fmt.Sprintf("%s/%d", c.Thing.Kind.path, id), map[string]any{"tools": body["tools"]}, nil); err != nil {
 			return a.told(c.Thing, err)
 		}
@@ -289,16 +304,17 @@ func (a *applier) makeTest(ctx context.Context, c *Change) error {
 	if c.Now != nil {
 		return a.ask(ctx, "PUT", c.Now.path(), script, nil)
 	}
-	of := a.made[c.Thing.Of.Path]
-	if now := a.p.matched[c.Thing.Of]; now != nil {
-		of = now.ID
-	}
-	return a.ask(ctx, "POST", fmt.Sprintf("/user/assistants/%d/tests", of), script, nil)
+	return a.ask(ctx, "POST", fmt.Sprintf("/user/assistants/%d/tests", a.assistant(c)), script, nil)
 }
 
 func (a *applier) setNumber(ctx context.Context, c *Change) error {
 	var failed error
-	body, _ := a.resolve(c.Thing.Kind, c.body, func(field string, err error) { failed = fmt.Errorf("%s: %w", field, err) })
+	if c.Now == nil {
+		if c, failed = a.madeNumber(c); failed != nil {
+			return failed
+		}
+	}
+	body, _ := a.resolve(c.Thing, c.body, func(field string, err error) { failed = fmt.Errorf("%s: %w", field, err) })
 	if failed != nil {
 		return failed
 	}

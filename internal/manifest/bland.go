@@ -90,5 +90,5 @@ func (p part) blandTool(d *draft) {
 	p.drop("the arguments are posted as a JSON object: {{input.name}} is not replaced", "body", "query")
 	input.drop("it stands in the parameters' descriptions", "example")
 	p.drop("say so in the system_prompt", "speech")
-	d.use(f.tool(p, name, body, input, p.in("headers")))
+	d.use(f.tool(p, name, body, f.schema(input), p.in("headers")))
 }

@@ -45,7 +45,7 @@ func Load(dir fs.FS) (*Account, error) {
 			wrong = append(wrong, m)
 		}
 	}
-	assistants := map[string]*Thing{}
+	assistants := map[string]*Thing{} // by the names of their files
 	for _, k := range Kinds {
 		names, err := k.names(dir)
 		if err != nil {
@@ -82,10 +82,22 @@ func Load(dir fs.FS) (*Account, error) {
 			if k.Dir == knowledgeDir {
 				fail(t.readDocuments(dir)...)
 			}
+			if k.Dir == draftDir {
+				stem := strings.TrimSuffix(path.Base(name), fileExtension)
+				if t.Of = assistants[stem]; t.Of == nil {
+					fail(&Mistake{name, 0, fmt.Sprintf("there is no file assistants/%s.yaml: a draft's file is called as that of its assistant", stem)})
+					continue
+				}
+				t.Name = t.Of.Name
+				if !t.settle() {
+					continue
+				}
+			}
 			a.Things = append(a.Things, t)
 		}
 	}
 	a.sort()
+	a.linkNumbers()
 	return a, errors.Join(wrong...)
 }
 

@@ -185,5 +185,5 @@ func (p part) elevenTool(d *draft) string {
 			}
 		}
 	}
-	return f.tool(p, name, body, whole, headers)
+	return f.tool(p, name, body, f.schema(whole), headers)
 }

@@ -13,6 +13,10 @@ func Secrets(a *Account) map[string]string {
 			hidden := t.secret[place]
 			for _, name := range references(hidden) { // the text around it is that of the value
 				before, after, _ := strings.Cut(hidden, "${"+name+"}")
+				if text == unread {
+					all[name] = "the password"
+					continue
+				}
 				value := strings.TrimPrefix(text, strings.ReplaceAll(before, "$${", "${"))
 				if i := strings.IndexAny(value, "&#"); i >= 0 && after != "" {
 					value = value[:i]

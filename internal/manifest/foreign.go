@@ -35,7 +35,7 @@ func (n Note) String() string {
 // Vendors are the products whose exports Convert reads.
 var Vendors = slices.Sorted(maps.Keys(converters))
 
-var converters = map[string]func(*foreign){"bland": fromBland, "vapi": fromVapi, "retell": fromRetell, "elevenlabs": fromElevenLabs}
+var converters = map[string]func(*foreign){"bland": fromBland, "dograh": fromDograh, "vapi": fromVapi, "retell": fromRetell, "elevenlabs": fromElevenLabs}
 
 // Convert makes the files of an account of another product's export, and tells of each of its fields what became of it.
 func Convert(vendor string, export []byte) (*Account, []Note, error) {
@@ -353,7 +353,7 @@ func (f *foreign) add(dir string, tree map[string]any, from map[string]string) {
 		r := &reader{lines: map[string]int{}}
 		own := copied(tree).(map[string]any)
 		kept := k.takeRefs(own, r)
-		body, fields := bound(own, k.typ)
+		body, fields := bound(own, k.typ, true)
 		for _, w := range fields {
 			wrong = append(wrong, &Mistake{File: k.ownName(w.Name), Text: strings.Join(w.Messages, " ")})
 		}
@@ -380,7 +380,7 @@ func (f *foreign) add(dir string, tree map[string]any, from map[string]string) {
 }
 
 // tool makes a tool of the account and returns its name.
-func (f *foreign) tool(p part, name string, body map[string]any, params, headers part) string {
+func (f *foreign) tool(p part, name string, body map[string]any, params []any, headers part) string {
 	own := strings.Trim(regexp.MustCompile(`[^a-z]+`).ReplaceAllString(strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(name, "${1}_$2")), "_"), "_")
 	if own == "" {
 		own = "tool"
@@ -396,7 +396,7 @@ func (f *foreign) tool(p part, name string, body map[string]any, params, headers
 		body["description"] = short
 		f.note(Changed, p.at, "the description of %s is cut to 255 characters: put the rest into the prompt", own)
 	}
-	body["schema"] = f.schema(params)
+	body["schema"] = params
 	body["headers"] = f.headers(own, headers)
 	if own != name {
 		f.note(Changed, p.at, "the tool %s is called %s here: change its name in the prompt", name, own)
@@ -413,26 +413,30 @@ func (f *foreign) schema(p part) []any {
 	props := p.in("properties")
 	required := p.texts("required")
 	for _, name := range slices.Sorted(maps.Keys(props.tree)) {
-		one := props.in(name)
-		types := map[string]string{"string": "string", "number": "number", "integer": "number", "boolean": "boolean"}
-		typ, ok := types[one.text("type")]
-		if !ok {
-			f.read[one.at] = true
-			f.note(LeftOut, one.at, "parameters of tools are texts, numbers and booleans")
-			continue
-		}
-		what := one.text("description")
-		if values := one.texts("enum"); len(values) > 0 {
-			what = strings.TrimSpace(fmt.Sprintf("%s One of: %s.", what, strings.Trim(fmt.Sprint(values), "[]")))
-			f.note(Changed, one.at+".enum", "the values stand in the description")
-		}
-		if len([]rune(what)) < 3 {
-			what = "The " + name + "."
-		}
-		list = append(list, map[string]any{"name": name, "type": typ, "description": cutTo(what, 255), "required": slices.Contains(required, any(name))})
+		list = f.param(list, props.in(name), name, slices.Contains(required, any(name)))
 	}
 	p.value("type")
 	return list
+}
+
+// param adds a parameter of a tool to a list.
+func (f *foreign) param(list []any, one part, name string, required bool) []any {
+	types := map[string]string{"string": "string", "number": "number", "integer": "number", "boolean": "boolean"}
+	typ, ok := types[one.text("type")]
+	if !ok {
+		f.read[one.at] = true
+		f.note(LeftOut, one.at, "parameters of tools are texts, numbers and booleans")
+		return list
+	}
+	what := one.text("description")
+	if values := one.texts("enum"); len(values) > 0 {
+		what = strings.TrimSpace(fmt.Sprintf("%s One of: %s.", what, strings.Trim(fmt.Sprint(values), "[]")))
+		f.note(Changed, one.at+".enum", "the values stand in the description")
+	}
+	if len([]rune(what)) < 3 {
+		what = "The " + name + "."
+	}
+	return append(list, map[string]any{"name": name, "type": typ, "description": cutTo(what, 255), "required": required})
 }
 
 // headers are headers with references in place of their values.

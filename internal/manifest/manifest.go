@@ -25,6 +25,7 @@ type Kind struct {
 	// fields that the server fills in when they are empty: they are left to it then
 	usual []string
 	whole bool // a file has all fields, those with their defaults too
+	part  bool // a file has some fields: those that it lacks are as they are in the thing that it is of
 }
 
 // ref is a field that holds ids of other things, or of what the server offers.
@@ -55,8 +56,10 @@ const (
 	labelDir      = "labels"
 	toolDir       = "tools"
 	knowledgeDir  = "knowledgebases"
+	trunkDir      = "trunks"
 	numberDir     = "numbers"
 	assistantDir  = "assistants"
+	draftDir      = "drafts"
 	testDir       = "tests"
 	campaignDir   = "campaigns"
 	alertDir      = "alerts"
@@ -65,6 +68,28 @@ const (
 	fileExtension = ".yaml"
 )
 
+// assistantRefs are those of an assistant and its draft.
+var assistantRefs = []ref{
+	{id: "phone_number_id", name: "phone_number", of: numberDir},
+	{id: "language_id", name: "language", of: languages, needs: true},
+	{id: "secondary_language_ids", name: "secondary_languages", of: languages, many: true},
+	{id: "voice_id", name: "voice", of: voices, needs: true},
+	{id: "llm_model_id", name: "llm_model", of: llms},
+	{id: "multimodal_model_id", name: "multimodal_model", of: multimodals},
+	{id: "synthesizer_provider_id", name: "synthesizer_provider", of: synthesizers},
+	{id: "transcriber_provider_id", name: "transcriber_provider", of: transcribers},
+	{id: "fallback_llm_model_ids", name: "fallback_llm_models", of: llms, many: true},
+	{id: "fallback_multimodal_model_ids", name: "fallback_multimodal_models", of: multimodals, many: true},
+	{id: "fallback_voice_ids", name: "fallback_voices", of: voices, many: true},
+	{id: "fallback_transcriber_provider_ids", name: "fallback_transcriber_providers", of: transcribers, many: true},
+	{id: "knowledgebase_id", name: "knowledgebase", of: knowledgeDir},
+	{id: "tool_ids", name: "mid_call_tools", of: toolDir, many: true},
+	{id: "folder_id", name: "folder", of: folderDir},
+	{id: "label_ids", name: "labels", of: labelDir, many: true, set: true},
+	{in: "tools", id: "assistant_id", name: "assistant", of: assistantDir},
+	{in: "tools", id: "outbound_phone_id", name: "outbound_phone", of: numberDir},
+}
+
 // Kinds are all kinds, in the order in which things are made: those that others refer to come first.
 var Kinds = []*Kind{
 	{Dir: accountDir, Word: "account", typ: reflect.TypeFor[accountFields](), whole: true},
@@ -72,28 +97,12 @@ var Kinds = []*Kind{
 	{Dir: labelDir, Word: "label", typ: reflect.TypeFor[parley.Group](), path: "/user/labels"},
 	{Dir: toolDir, Word: "tool", typ: reflect.TypeFor[parley.Tool](), path: "/user/tools"},
 	{Dir: knowledgeDir, Word: "knowledgebase", typ: reflect.TypeFor[knowledgeFields](), path: "/user/knowledgebases"},
-	{Dir: assistantDir, Word: "assistant", typ: reflect.TypeFor[parley.Assistant](), path: "/user/assistants", refs: []ref{
-		{id: "phone_number_id", name: "phone_number", of: numberDir},
-		{id: "language_id", name: "language", of: languages, needs: true},
-		{id: "secondary_language_ids", name: "secondary_languages", of: languages, many: true},
-		{id: "voice_id", name: "voice", of: voices, needs: true},
-		{id: "llm_model_id", name: "llm_model", of: llms},
-		{id: "multimodal_model_id", name: "multimodal_model", of: multimodals},
-		{id: "synthesizer_provider_id", name: "synthesizer_provider", of: synthesizers},
-		{id: "transcriber_provider_id", name: "transcriber_provider", of: transcribers},
-		{id: "fallback_llm_model_ids", name: "fallback_llm_models", of: llms, many: true},
-		{id: "fallback_multimodal_model_ids", name: "fallback_multimodal_models", of: multimodals, many: true},
-		{id: "fallback_voice_ids", name: "fallback_voices", of: voices, many: true},
-		{id: "fallback_transcriber_provider_ids", name: "fallback_transcriber_providers", of: transcribers, many: true},
-		{id: "knowledgebase_id", name: "knowledgebase", of: knowledgeDir},
-		{id: "tool_ids", name: "mid_call_tools", of: toolDir, many: true},
-		{id: "folder_id", name: "folder", of: folderDir},
-		{id: "label_ids", name: "labels", of: labelDir, many: true, set: true},
-		{in: "tools", id: "assistant_id", name: "assistant", of: assistantDir},
-		{in: "tools", id: "outbound_phone_id", name: "outbound_phone", of: numberDir},
-	}},
+	{Dir: trunkDir, Word: "trunk", typ: reflect.TypeFor[parley.TrunkInput](), path: "/user/phone-numbers/sip-trunks",
+		usual: []string{"name", "country_code"}},
+	{Dir: assistantDir, Word: "assistant", typ: reflect.TypeFor[parley.Assistant](), path: "/user/assistants", refs: assistantRefs},
 	{Dir: testDir, Word: "test"},
 	{Dir: numberDir, Word: "number", typ: reflect.TypeFor[numberFields](), refs: []ref{
+		{id: "trunk_id", name: "trunk", of: trunkDir},
 		{in: "route", id: "otherwise_assistant_id", name: "otherwise_assistant", of: assistantDir},
 	}, usual: []string{"route.timezone"}},
 	{Dir: campaignDir, Word: "campaign", typ: reflect.TypeFor[parley.Campaign](), path: "/user/campaigns", refs: []ref{
@@ -108,6 +117,7 @@ var Kinds = []*Kind{
 		{in: "filter", id: "campaign_id", name: "campaign", of: campaignDir},
 		{in: "filter", id: "phone_number_id", name: "own_number", of: numberDir},
 	}},
+	{Dir: draftDir, Word: "draft", typ: reflect.TypeFor[parley.Assistant](), refs: assistantRefs, part: true},
 }
 
 // kindOf is the kind whose files are in a folder.
@@ -127,6 +137,7 @@ type accountFields struct {
 // numberFields are what is set of a number. Numbers are rented, or come with a trunk: a file makes none.
 type numberFields struct {
 	PhoneNumber string              `json:"phone_number" required:"true" maxLength:"32"`
+	TrunkID     *int64              `json:"trunk_id"`
 	Nickname    *string             `json:"nickname" maxLength:"50"`
 	Route       *parley.NumberRoute `json:"route"`
 }
@@ -167,7 +178,7 @@ type Thing struct {
 	// of a thing of the server's, secrets are what they are.
 	Body   map[string]any
 	Script string            // a test's alone, in place of Body
-	Of     *Thing            // whose test it is
+	Of     *Thing            // the assistant whose test or draft it is; the trunk that has the number
 	Files  map[string][]byte // of a knowledgebase: the contents of its documents by their paths
 	lines  map[string]int
 	secret map[string]string // of the server's: the references by the places of the secrets

@@ -52,7 +52,7 @@ func ReadAssistant(text []byte) (body map[string]any, concealed []string, err er
 		}
 		return nil, nil, errors.Join(all...)
 	}
-	body, _ = t.revealed(nil, func(string) (string, bool) { return "", true })
+	body, _ = t.revealed(func(string) (string, bool) { return "", true })
 	t.Kind.eachSecret(t.Body, func(place, text string) string {
 		if len(references(text)) > 0 {
 			concealed = append(concealed, place)

@@ -64,6 +64,7 @@ type Plan struct {
 	files   *Account
 	now     *Account
 	matched map[*Thing]*Thing // of the files to the server's
+	coming  map[string]bool   // the numbers that the files' trunks have
 }
 
 // Env reads an environment variable.
@@ -72,8 +73,16 @@ type Env func(name string) (string, bool)
 // NewPlan compares files with an account. What is on the server alone is deleted with prune, and stays without. The error
 // tells every mistake of the files.
 func (s *Server) NewPlan(files, now *Account, prune bool, env Env) (*Plan, error) {
-	p := &Plan{files: files, now: now, matched: map[*Thing]*Thing{}}
-	p.match()
+	p := &Plan{files: files, now: now, matched: map[*Thing]*Thing{}, coming: map[string]bool{}}
+	trunks := p.files.of(trunkDir)
+	for _, t := range trunks {
+		for _, number := range numbersOf(t.Body) {
+			p.coming[number] = true
+		}
+	}
+	p.match(trunks)
+	p.matchTrunks()
+	p.match(slices.DeleteFunc(slices.Clone(files.Things), func(t *Thing) bool { return slices.Contains(trunks, t) }))
 	var wrong []error
 	for _, t := range files.Things {
 		c, mistakes := p.compare(t, env)
@@ -91,30 +100,35 @@ func (s *Server) NewPlan(files, now *Account, prune bool, env Env) (*Plan, error
 	return p, errors.Join(wrong...)
 }
 
-// match finds the server's thing of each file: by its name, and among things of one name by their order.
-func (p *Plan) match() {
+// match finds the server's thing of each of some files: by its name, and among things of one name by their order.
+func (p *Plan) match(things []*Thing) {
 	type key struct {
 		dir, name string
 		of        *Thing
 	}
-	keyOf := func(t *Thing, of *Thing) key { return key{t.Kind.Dir, t.Name, of} }
+	keyOf := func(t *Thing, of *Thing) key {
+		if t.Kind.Dir == numberDir {
+			of = nil // it may have gone from trunk to trunk
+		}
+		return key{t.Kind.Dir, t.Name, of}
+	}
 	there := map[key][]*Thing{}
 	for _, t := range p.now.Things {
 		there[keyOf(t, t.Of)] = append(there[keyOf(t, t.Of)], t)
 	}
-	for _, t := range p.files.Things { // assistants come before their tests
+	for _, t := range things { // assistants come before their tests
 		var of *Thing
-		if t.Of != nil {
+		if t.Of != nil && t.Kind.Dir != numberDir {
 			if of = p.matched[t.Of]; of == nil {
 				continue
 			}
 		}
 		k := keyOf(t, of)
 		list := there[k]
-		if len(list) == 0 {
+		if len(list) == 0 || !slices.ContainsFunc(list, func(o *Thing) bool { return p.ofTrunk(t, o) }) {
 			continue
 		}
-		i := max(0, slices.IndexFunc(list, func(o *Thing) bool { return t.Script != "" && o.Script == t.Script }))
+		i := max(0, slices.IndexFunc(list, func(o *Thing) bool { return (t.Script == "" || o.Script == t.Script) && p.ofTrunk(t, o) }))
 		p.matched[t], there[k] = list[i], slices.Delete(slices.Clone(list), i, i+1)
 	}
 }
@@ -125,9 +139,10 @@ func (p *Plan) compare(t *Thing, env Env) (*Change, []*Mistake) {
 	c := &Change{Op: Update, Thing: t, Now: now}
 	if now == nil {
 		c.Op = Create
-		if t.Kind.Dir == numberDir {
-			return nil, []*Mistake{{t.Path, t.line("phone_number"),
-				"the account has no number " + t.Name + ": rent it, or add its trunk, and push again; or delete this file"}}
+	}
+	if t.Kind.Dir == numberDir {
+		if m := p.checkNumber(t, now); m != nil {
+			return nil, []*Mistake{m}
 		}
 	}
 	if t.Kind.Dir == testDir {
@@ -139,7 +154,11 @@ func (p *Plan) compare(t *Thing, env Env) (*Change, []*Mistake) {
 		}
 		return c, nil
 	}
-	body, wrong := t.revealed(now, env)
+	live := p.matched[t.Of]
+	if t.Kind.Dir == numberDir {
+		live = nil
+	}
+	body, wrong := t.revealed(env, live, now)
 	wrong = append(wrong, p.translate(t, body)...)
 	if len(wrong) > 0 {
 		return nil, wrong
@@ -154,13 +173,16 @@ func (p *Plan) compare(t *Thing, env Env) (*Change, []*Mistake) {
 	file, shown := copied(t.Body).(map[string]any), now.written(t) // without secrets
 	p.translate(t, file)
 	for _, f := range t.Kind.named(t.Kind.typ, "") {
-		if same(body[f.name], now.Body[f.name]) || t.Kind.usually(f.name, body[f.name]) || f.name == "documents" && t.Kind.Dir == knowledgeDir {
+		if !t.Kind.differs(body, now.Body, f.name) || t.Kind.usually(f.name, body[f.name]) || f.name == "documents" && t.Kind.Dir == knowledgeDir {
+			continue
+		}
+		if f.name == "trunk" && t.Kind.Dir == numberDir { // the trunk's file says so
 			continue
 		}
 		if f.name == "route" && sameRoute(body[f.name], now.Body[f.name]) {
 			continue
 		}
-		c.Fields = append(c.Fields, FieldChange{f.name, shown[f.name], file[f.name], same(shown[f.name], file[f.name])})
+		c.Fields = append(c.Fields, FieldChange{f.name, t.Kind.shownOf(shown, f.name), t.Kind.shownOf(file, f.name), same(shown[f.name], file[f.name]) && body[f.name] != nil})
 	}
 	for i, d := range c.docs {
 		if d.Op != Keep && (d.Op != Create || i == 0 || !c.docs[i-1].replace) {
@@ -228,6 +250,9 @@ func (p *Plan) translate(t *Thing, body map[string]any) (wrong []*Mistake) {
 			}
 			if other := find(text, there); other != nil {
 				return refText(other, there)
+			}
+			if f.of == numberDir && p.coming[text] {
+				return newRef + numberPath(text)
 			}
 			why := "there is no file of a " + k.Word + " of that name, and the account has none"
 			if several(text, files) || several(text, there) {
@@ -348,13 +373,13 @@ func (p *Plan) rest(prune bool) {
 	}
 	for _, t := range slices.Backward(p.now.Things) {
 		op := Keep
-		if prune {
+		if prune && p.prunes(t.Kind) {
 			op = Delete
 		}
 		switch {
 		case used[t] || t.Kind.Dir == accountDir:
 			continue
-		case t.Of != nil && !used[t.Of]: // it goes and stays with its assistant
+		case t.Of != nil && !used[t.Of]: // it goes and stays with its assistant, or trunk
 			continue
 		case t.Kind.Dir == numberDir:
 			if !hasSettings(t) {
@@ -364,6 +389,12 @@ func (p *Plan) rest(prune bool) {
 		}
 		p.Changes = append(p.Changes, &Change{Op: op, Now: t})
 	}
+}
+
+// prunes says whether things of a kind are deleted that have no file. Files from before trunks and drafts had any hold none:
+// they delete none.
+func (p *Plan) prunes(k *Kind) bool {
+	return k.Dir != trunkDir && k.Dir != draftDir || len(p.files.of(k.Dir)) > 0
 }
 
 // hasSettings says whether anything is set of a number.
@@ -434,6 +465,8 @@ const around = 2
 
 func (f FieldChange) write(b *strings.Builder) {
 	switch old, oldText := f.Old.(string); {
+	case f.Secret && f.Name == trunkPassword:
+		fmt.Fprintf(b, "    %s: it is written again, as the server tells nobody the one that it has\n", f.Name)
 	case f.Secret:
 		fmt.Fprintf(b, "    %s: a secret changes\n", f.Name)
 	case strings.HasPrefix(f.Name, "document "):

@@ -49,6 +49,25 @@ func (r *random) do(method, path string, body any) int64 {
 
 func (r *random) send(method, path, kind string, body []byte) int64 {
 	r.Helper()
+	raw := r.answer(method, path, kind, body)
+	var made struct {
+		Data struct {
+			ID            int64 `json:"id"`
+			PhoneNumberID int64 `json:"phone_number_id"`
+		}
+	}
+	_ = json.Unmarshal(raw, &made)
+	if made.Data.PhoneNumberID != 0 && strings.HasSuffix(path, "sip-trunks") {
+		return made.Data.PhoneNumberID
+	}
+	return made.Data.ID
+}
+
+func (r *random) get(path string) []byte { r.Helper(); return r.answer("GET", path, "", nil) }
+
+// answer sends a request, which must be answered with success.
+func (r *random) answer(method, path, kind string, body []byte) []byte {
+	r.Helper()
 	req, err := http.NewRequestWithContext(r.Context(), method, r.client.URL+"/api"+path, bytes.NewReader(body))
 	if err != nil {
 		r.Fatal(err)
@@ -67,17 +86,7 @@ func (r *random) send(method, path, kind string, body []byte) int64 {
 	if res.StatusCode >= 300 {
 		r.Fatalf("%s %s: %d %s\n%s", method, path, res.StatusCode, raw, body)
 	}
-	var made struct {
-		Data struct {
-			ID            int64 `json:"id"`
-			PhoneNumberID int64 `json:"phone_number_id"`
-		}
-	}
-	_ = json.Unmarshal(raw, &made)
-	if made.Data.PhoneNumberID != 0 && strings.HasSuffix(path, "sip-trunks") {
-		return made.Data.PhoneNumberID
-	}
-	return made.Data.ID
+	return raw
 }
 
 func pick[T any](r *random, list ...T) T { return list[r.IntN(len(list))] }
@@ -156,7 +165,10 @@ func (r *random) fill(n int) {
 	for i := range r.IntN(n + 1) {
 		numbers = append(numbers, r.prefix+strconv.Itoa(10+i))
 	}
-	r.trunks(numbers)
+	for i, number := range numbers {
+		r.trunk(i, number)
+	}
+	r.readNumbers()
 	groups := r.Perm(len(names))
 	for i := range r.IntN(n + 1) {
 		body := object{"name": names[groups[i]]}
@@ -175,6 +187,9 @@ func (r *random) fill(n int) {
 	}
 	r.transfers()
 	for _, id := range r.ids {
+		if r.some(2) {
+			r.draft(id)
+		}
 		for range r.IntN(3) {
 			r.do("POST", fmt.Sprintf("/user/assistants/%d/tests", id), object{"script": r.script()})
 		}
@@ -275,14 +290,25 @@ func (r *random) knowledge() {
 func (r *random) text(most int) func() any { return func() any { return r.words(most) } }
 
 func (r *random) assistant() {
+	b, kind := r.anAssistant()
+	r.numbered(b, kind)
+	id := r.do("POST", "/user/assistants", b)
+	r.ids = append(r.ids, id)
+	if kind == "outbound" {
+		r.outbound = append(r.outbound, id)
+	}
+}
+
+// anAssistant are random fields, without a number.
+func (r *random) anAssistant() (b object, kind string) {
 	cat := r.server.cat
 	mode := pick(r, "pipeline", "pipeline", "multimodal", "dualplex")
 	all := cat.Voices(mode, 0)
 	voice := all[r.IntN(len(all))]
 	language := voice.LanguageID
-	kind := pick(r, "inbound", "outbound")
+	kind = pick(r, "inbound", "outbound")
 	llms := cat.ModelsOf(parley.LLM)
-	b := object{"name": r.name(), "type": kind, "mode": mode, "voice_id": voice.ID, "language_id": language, "system_prompt": r.words(2000),
+	b = object{"name": r.name(), "type": kind, "mode": mode, "voice_id": voice.ID, "language_id": language, "system_prompt": r.words(2000),
 		"timezone": pick(r, "UTC", "Europe/Berlin", "America/New_York"), "llm_model_id": llms[r.IntN(len(llms))].ID}
 	for _, f := range []string{"record", "enable_noise_cancellation", "background_speech_cancellation", "wait_for_customer", "post_call_evaluation",
 		"send_webhook_only_on_completed", "include_recording_in_webhook", "prompt_current_time", "end_call_on_voicemail"} {
@@ -352,12 +378,8 @@ func (r *random) assistant() {
 		return few(r, ids, 3)
 	})
 	r.maybe(b, "secondary_language_ids", func() any { return few(r, further, 2) })
-	r.owned(b, kind)
-	id := r.do("POST", "/user/assistants", b)
-	r.ids = append(r.ids, id)
-	if kind == "outbound" {
-		r.outbound = append(r.outbound, id)
-	}
+	r.owned(b)
+	return b, kind
 }
 
 // secret2 is the value of a variable that only a tool's header makes a secret: it may be written.
@@ -375,7 +397,7 @@ func (r *random) pipeline(b object, language int64) {
 }
 
 // owned sets what names things of the account.
-func (r *random) owned(b object, kind string) {
+func (r *random) owned(b object) {
 	if len(r.bases) > 0 {
 		r.maybe(b, "knowledgebase_id", func() any { return pick(r, r.bases...) })
 	}
@@ -384,6 +406,10 @@ func (r *random) owned(b object, kind string) {
 		r.maybe(b, "label_ids", func() any { return few(r, r.labels, 3) })
 	}
 	r.maybe(b, "tool_ids", func() any { return few(r, r.tools, 4) })
+}
+
+// numbered gives an assistant a number, which only one inbound assistant may have.
+func (r *random) numbered(b object, kind string) {
 	if len(r.numberIDs) > 0 && r.some(2) {
 		if id := pick(r, r.numberIDs...); kind == "outbound" || !r.taken[id] {
 			b["phone_number_id"] = id

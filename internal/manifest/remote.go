@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -122,7 +123,7 @@ func (s *Server) Read(ctx context.Context, before *Account) (*Account, error) {
 	}{
 		{folderDir, "/user/folders?per_page=100", s.pages}, {labelDir, "/user/labels?per_page=100", s.pages},
 		{toolDir, "/user/tools", s.rows}, {knowledgeDir, "/user/knowledgebases", s.data},
-		{numberDir, "/user/phone-numbers/all", s.data}, {assistantDir, "/user/assistants", s.rows},
+		{trunkDir, "/user/phone-numbers/sip-trunks", s.data}, {numberDir, "/user/phone-numbers/all", s.data}, {assistantDir, "/user/assistants", s.rows},
 		{campaignDir, "/user/campaigns", s.rows}, {alertDir, "/user/alerts", s.rows}, {filterDir, "/user/filters", s.data},
 	}
 	for _, l := range lists {
@@ -144,8 +145,9 @@ func (s *Server) Read(ctx context.Context, before *Account) (*Account, error) {
 	account := &Thing{Kind: kindOf(accountDir), Path: accountFile, Name: "account"}
 	account.Body = treeOf(&accountFields{endpoint.URL}, account.Kind.typ)
 	a.Things = append(a.Things, account)
+	a.linkRows(all[trunkDir])
 	a.nameFiles(before)
-	for _, dir := range []string{folderDir, labelDir, toolDir, assistantDir, campaignDir, alertDir, filterDir} {
+	for _, dir := range []string{folderDir, labelDir, toolDir, trunkDir, assistantDir, campaignDir, alertDir, filterDir} {
 		for _, row := range all[dir] {
 			t := a.byID(dir, idOf(row, "id"))
 			if err := s.fill(a, t, row); err != nil {
@@ -157,7 +159,7 @@ func (s *Server) Read(ctx context.Context, before *Account) (*Account, error) {
 		return nil, err
 	}
 	for _, t := range a.of(assistantDir) {
-		if err := s.readTests(ctx, a, t, before); err != nil {
+		if err := errors.Join(s.readTests(ctx, a, t, before), s.readDraft(ctx, a, t)); err != nil {
 			return nil, err
 		}
 	}
@@ -188,6 +190,9 @@ func nameOf(k *Kind, row map[string]any) string {
 		page, _ := row["page"].(string)
 		name = page + ": " + name
 	}
+	if number, ok := row["phone_number"].(string); ok && k.Dir == trunkDir && name == "" {
+		name = number
+	}
 	return name
 }
 
@@ -195,14 +200,21 @@ func nameOf(k *Kind, row map[string]any) string {
 // which they were made, others of the same file in that of their names, so that every server names them alike.
 func (a *Account) nameFiles(before *Account) {
 	slices.SortStableFunc(a.Things, func(x, y *Thing) int { return strings.Compare(x.Name, y.Name) })
-	taken := before.keepFiles(a.Things)
-	for _, t := range a.Things {
+	numbers, others := a.of(numberDir), slices.DeleteFunc(slices.Clone(a.Things), func(t *Thing) bool { return t.Kind.Dir == numberDir })
+	taken := before.keepFiles(others)
+	for _, t := range others {
 		if t.Path == "" {
-			stem := slug(t.Name)
-			if t.Kind.Dir == numberDir {
-				stem = strings.Map(numberRune, t.Name)
-			}
-			t.Path = free(t.Kind.Dir+"/"+stem, taken) + fileExtension
+			t.Path = free(t.Kind.Dir+"/"+slug(t.Name), taken) + fileExtension
+		}
+	}
+	slices.SortStableFunc(numbers, func(x, y *Thing) int { // extensions of one name follow in the order of their trunks' files
+		return cmp.Or(strings.Compare(x.Name, y.Name), comparePaths(x.trunkFile(), y.trunkFile()))
+	})
+	taken = before.keepFiles(numbers)
+	for _, t := range numbers {
+		if t.Path == "" {
+			t.Path = strings.TrimSuffix(numberPath(t.Name), fileExtension)
+			t.Path = free(t.Path, taken) + fileExtension
 		}
 	}
 }
@@ -216,7 +228,7 @@ func (a *Account) keepFiles(things []*Thing) map[string]bool {
 	used := map[*Thing]bool{}
 	for _, t := range things {
 		for _, old := range a.Things {
-			if !used[old] && old.Kind == t.Kind && old.Name == t.Name && t.Path == "" && (t.Of == nil || old.Of != nil && old.Of.Path == t.Of.Path) {
+			if !used[old] && old.Kind == t.Kind && old.Name == t.Name && t.Path == "" && (t.Of == nil || t.Kind.Dir == numberDir && strings.HasPrefix(t.Name, "+") || old.Of != nil && old.Of.Path == t.Of.Path) {
 				t.Path, used[old] = old.Path, true
 				taken[strings.TrimSuffix(t.Path, fileExtension)] = true
 			}
@@ -244,7 +256,10 @@ func (a *Account) byID(dir string, id int64) *Thing {
 
 // fill makes the body of a thing of what the API says of it.
 func (s *Server) fill(a *Account, t *Thing, row map[string]any) error {
-	if list, ok := row["tools"].([]any); ok && t.Kind.Dir == assistantDir {
+	if row["sip_password_set"] == true {
+		row[trunkPassword] = unread
+	}
+	if list, ok := row["tools"].([]any); ok && t.Kind.isAssistant() {
 		row["tools"] = slices.DeleteFunc(slices.Clone(list), func(v any) bool {
 			one, _ := v.(map[string]any)
 			return one["type"] == parley.MidCall // tool_ids has them too
@@ -389,6 +404,9 @@ func (s *Server) readNumbers(ctx context.Context, a *Account, rows []map[string]
 			return err
 		}
 		one := &numberFields{PhoneNumber: t.Name}
+		if t.Of != nil {
+			one.TrunkID = &t.Of.ID
+		}
 		if text, ok := row["nickname"].(string); ok {
 			one.Nickname = &text
 		}

@@ -184,7 +184,7 @@ func (d *draft) retellTool(p part) {
 			f.note(LeftOut, query.path(key), "write it into the endpoint, as ?%s=…", key)
 			f.read[query.path(key)] = true
 		}
-		d.use(f.tool(p, name, body, p.in("parameters"), p.in("headers")))
+		d.use(f.tool(p, name, body, f.schema(p.in("parameters")), p.in("headers")))
 		if p.value("args_at_root") != true && method != "GET" {
 			f.note(Changed, p.path("url"), "Retell sends the call and the arguments in args, Parley the arguments as a JSON object: adjust your server")
 		}

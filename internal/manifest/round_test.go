@@ -244,7 +244,6 @@ func TestRoundTrip(t *testing.T) {
 			source, target := from.account(t), to.account(t)
 			made := newRandom(t, from, source, r, fmt.Sprintf("+4930%05d", i))
 			made.fill(1 + r.IntN(4))
-			newRandom(t, to, target, nil, "").trunks(made.numbers)
 			a, files := pull(t, source)
 			secrets := manifest.Secrets(a)
 			for name, f := range files {

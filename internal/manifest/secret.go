@@ -25,7 +25,10 @@ func escaped(s string) string { return strings.ReplaceAll(s, "${", "$${") }
 // place. The others of a body are no secrets, and what looks like a reference in them is none.
 func (k *Kind) eachSecret(body map[string]any, f func(place, text string) string) {
 	fields := map[string][]string{accountDir: {"webhook_url"}, toolDir: {"endpoint"},
-		assistantDir: {"webhook_url", "inbound_webhook_url", "conversation_ended_webhook_url"}}[k.Dir]
+		trunkDir: {trunkPassword}}[k.Dir]
+	if k.isAssistant() {
+		fields = []string{"webhook_url", "inbound_webhook_url", "conversation_ended_webhook_url"}
+	}
 	for _, name := range fields {
 		if text, ok := body[name].(string); ok {
 			body[name] = f(name, text)
@@ -42,10 +45,14 @@ func (k *Kind) eachSecret(body map[string]any, f func(place, text string) string
 			h["value"] = f(place, text)
 		}
 	}
-	if vars, ok := body["variables"].(map[string]any); ok && k.Dir == assistantDir {
-		for _, name := range slices.Sorted(maps.Keys(vars)) {
-			if text, ok := vars[name].(string); ok {
-				vars[name] = f("variables."+name, text)
+	for name, of := range map[string]bool{"variables": k.isAssistant(), "sip_headers": k.Dir == trunkDir} {
+		texts, ok := body[name].(map[string]any)
+		if !ok || !of {
+			continue
+		}
+		for _, key := range slices.Sorted(maps.Keys(texts)) {
+			if text, ok := texts[key].(string); ok {
+				texts[key] = f(name+"."+key, text)
 			}
 		}
 	}
@@ -81,12 +88,16 @@ func (a *Account) conceal() {
 // conceal finds the secrets of a thing. used are variables that hold some; taken are the names of references.
 func (t *Thing) conceal(used, taken map[string]bool) {
 	t.secret = map[string]string{}
+	live, written := t.live()
 	name := func(place string) string {
 		stem := strings.TrimSuffix(fileOf(t), fileExtension)
 		if t.Kind.Dir != accountDir {
 			stem = t.Kind.Word + "_" + stem
 		}
-		one := envName(stem + "_" + strings.TrimPrefix(strings.TrimPrefix(place, "headers."), "variables."))
+		for _, list := range []string{"headers.", "variables.", "sip_headers."} {
+			place = strings.TrimPrefix(place, list)
+		}
+		one := envName(stem + "_" + place)
 		for n, base := 2, one; taken[one]; n++ {
 			one = base + "_" + strconv.Itoa(n)
 		}
@@ -97,6 +108,14 @@ func (t *Thing) conceal(used, taken map[string]bool) {
 		hidden := escaped(text)
 		switch kind, key, _ := strings.Cut(place, "."); {
 		case text == "":
+		case live[place] == text:
+			hidden = written[place]
+		case kind == trunkPassword:
+			hidden = name(place)
+		case kind == "sip_headers":
+			if !open(text) {
+				hidden = name(place)
+			}
 		case kind == "headers":
 			if key, _, _ := strings.Cut(key, "."); !harmless[key] && !open(text) {
 				hidden = name(place)
@@ -116,7 +135,7 @@ func (t *Thing) conceal(used, taken map[string]bool) {
 // usedInHeaders are the variables that the headers of an assistant's tools use: keys and passwords stand there.
 func (a *Account) usedInHeaders(t *Thing) map[string]bool {
 	used := map[string]bool{}
-	list, _ := t.Body["mid_call_tools"].([]any)
+	list, _ := t.around(t.Body)["mid_call_tools"].([]any)
 	for _, text := range list {
 		name, _ := text.(string)
 		tool := find(name, a.of(toolDir))
@@ -222,11 +241,14 @@ func matches(text, value string) bool {
 }
 
 // revealed is the body of a file with the secrets in place of the references: those of the environment, and else what the
-// server has there; now is nil for a thing that it lacks.
-func (t *Thing) revealed(now *Thing, env func(string) (string, bool)) (map[string]any, []*Mistake) {
+// server has there, in the last of now, which may be nil.
+func (t *Thing) revealed(env func(string) (string, bool), now ...*Thing) (map[string]any, []*Mistake) {
 	var wrong []*Mistake
 	kept := map[string]string{}
-	if now != nil {
+	for _, now := range now {
+		if now == nil {
+			continue
+		}
 		now.Kind.eachSecret(now.Body, func(place, text string) string {
 			kept[place] = text
 			return text

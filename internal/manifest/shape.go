@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -127,11 +128,12 @@ func plain(v any, t reflect.Type) any {
 	return v
 }
 
-// bound reads a tree by the rules of a type, and returns it whole: what it lacks has its default.
-func bound(tree map[string]any, t reflect.Type) (map[string]any, parley.Fields) {
+// bound reads a tree by the rules of a type, and returns it whole: what it lacks has its default. With whole, what must be
+// there must be.
+func bound(tree map[string]any, t reflect.Type, whole bool) (map[string]any, parley.Fields) {
 	v := reflect.New(t)
 	form.Defaults(v.Interface())
-	wrong := form.Bind(tree, v.Interface(), true)
+	wrong := form.Bind(tree, v.Interface(), whole)
 	return treeOf(v.Interface(), t), wrong
 }
 
@@ -179,7 +181,7 @@ func places(tree map[string]any, in string) (list []map[string]any) {
 func (k *Kind) named(t reflect.Type, in string) []field {
 	list := make([]field, 0, 80)
 	for _, f := range fieldsOf(t) {
-		if f.readOnly {
+		if f.readOnly || k.part && in == "" && t == k.typ && !slices.Contains(parley.SettingNames, f.name) {
 			continue
 		}
 		for _, r := range k.refs {

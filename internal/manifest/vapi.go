@@ -54,7 +54,7 @@ func (p part) vapiAssistant() {
 			f.note(LeftOut, model.path("toolIds"), "the tool %s is not in the export: put the answer of GET /tool beside it, as {\"assistants\": […], \"tools\": […]}", text)
 			continue
 		}
-		d.vapiUse(text, name, model)
+		d.useListed(name, model.path("toolIds"))
 	}
 	voice := p.in("voice")
 	if voice.tree != nil {
@@ -156,17 +156,20 @@ func (d *draft) vapiPlans(p part) {
 	}
 }
 
-// vapiUse gives an assistant a tool of the export's list: one of the account, or a built-in one.
-func (d *draft) vapiUse(id, name string, model part) {
-	if kind, ok := strings.CutPrefix(name, "built-in "); ok {
+// builtInTool begins how a built-in tool stands among the names of tools: its fields follow.
+const builtInTool = "built-in "
+
+// useListed gives an assistant a tool of the export's list: one of the account, or a built-in one.
+func (d *draft) useListed(name, at string) {
+	if kind, ok := strings.CutPrefix(name, builtInTool); ok {
 		var tool map[string]any
 		if json.Unmarshal([]byte(kind), &tool) == nil {
-			d.builtIn(part{d.f, model.path("toolIds"), nil}, tool)
+			d.builtIn(part{d.f, at, nil}, tool)
 		}
 		return
 	}
 	d.use(name)
-	d.f.note(Taken, model.path("toolIds"), "the tool %s", name)
+	d.f.note(Taken, at, "the tool %s", name)
 }
 
 // vapiTool makes a tool, and gives it to an assistant; without one it is kept under its id.
@@ -178,7 +181,7 @@ func (p part) vapiTool(d *draft) {
 		if d != nil {
 			d.builtIn(p, tool)
 		} else {
-			f.tools[id] = "built-in " + jsonText(tool)
+			f.tools[id] = builtInTool + jsonText(tool)
 		}
 	}
 	made := func(name string) {
@@ -213,7 +216,7 @@ func (p part) vapiTool(d *draft) {
 		}
 		body := map[string]any{"endpoint": p.text("url"), "method": method, "description": p.text("description")}
 		p.timeout(body, "timeoutSeconds", 1)
-		made(f.tool(p, name, body, p.in("body"), p.constants("headers")))
+		made(f.tool(p, name, body, f.schema(p.in("body")), p.constants("headers")))
 	case "function", "": // functions of old have no type
 		if function.tree == nil {
 			function = p
@@ -229,7 +232,7 @@ func (p part) vapiTool(d *draft) {
 			return
 		}
 		server.timeout(body, "timeoutSeconds", 1)
-		made(f.tool(p, function.text("name"), body, function.in("parameters"), server.in("headers")))
+		made(f.tool(p, function.text("name"), body, f.schema(function.in("parameters")), server.in("headers")))
 		f.note(Changed, server.path("url"), "Vapi sends its own envelope of tool calls, Parley the arguments as a JSON object: adjust your server")
 	default:
 		f.read[p.at] = true

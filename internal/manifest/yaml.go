@@ -46,7 +46,7 @@ func (k *Kind) object(tree map[string]any, t reflect.Type, in string, usual map[
 	n := &yaml.Node{Kind: yaml.MappingNode}
 	for _, f := range k.named(t, in) {
 		v, there := tree[f.name]
-		if !there || !k.whole && (empty(v) && empty(usual[f.name]) || !f.required && same(v, usual[f.name])) {
+		if !there || !k.whole && !(k.part && in == "") && (empty(v) && empty(usual[f.name]) || !f.required && same(v, usual[f.name])) {
 			continue
 		}
 		n.Content = append(n.Content, scalar(f.name), k.node(v, f.typ, f.name, usual[f.name]))
@@ -287,6 +287,7 @@ func (r *reader) line(name string) int {
 // body is the whole body of a thing that a file describes.
 func (k *Kind) body(tree map[string]any, r *reader) (map[string]any, []*Mistake) {
 	k.known(tree, k.typ, "", "", r)
+	given := maps.Clone(tree)
 	kept := k.takeRefs(tree, r)
 	if k.Dir == numberDir {
 		if route, ok := tree["route"].(map[string]any); ok {
@@ -297,7 +298,7 @@ func (k *Kind) body(tree map[string]any, r *reader) (map[string]any, []*Mistake)
 			tree["route"] = whole
 		}
 	}
-	body, wrong := bound(tree, k.typ)
+	body, wrong := bound(tree, k.typ, !k.part)
 	for _, w := range wrong {
 		name := k.ownName(w.Name)
 		r.fail(r.line(name), "%s", strings.ReplaceAll(strings.Join(w.Messages, " "), w.Name, name))
@@ -306,6 +307,9 @@ func (k *Kind) body(tree map[string]any, r *reader) (map[string]any, []*Mistake)
 		return nil, r.wrong
 	}
 	k.putRefs(body, kept)
+	if k.part {
+		maps.DeleteFunc(body, func(name string, _ any) bool { _, there := given[name]; return !there })
+	}
 	return body, nil
 }
 
@@ -401,17 +405,16 @@ type taking struct {
 func (k *Kind) takeRefs(tree map[string]any, r *reader) (kept []taking) {
 	for _, f := range k.refs {
 		for i, at := range places(tree, f.in) {
-			v, there := at[f.name]
+			v := at[f.name]
 			delete(at, f.name)
 			name := f.name
 			if f.in != "" {
 				name = f.in + "." + strconv.Itoa(i) + "." + f.name
 			}
 			if v == nil || v == "" {
-				if f.needs {
+				if f.needs && !k.part {
 					r.fail(r.line(name), "%s is required", name)
 				}
-				_ = there
 				continue
 			}
 			kept = append(kept, taking{f, i, v})
@@ -435,7 +438,7 @@ func (k *Kind) takeRefs(tree map[string]any, r *reader) (kept []taking) {
 		}
 	}
 	for _, f := range k.refs { // what must be there, for the rules
-		if f.needs && f.in == "" && tree[f.id] == nil {
+		if f.needs && !k.part && f.in == "" && tree[f.id] == nil {
 			tree[f.id] = number(1)
 		}
 	}

@@ -89,7 +89,7 @@ func (t *TrunkInput) Lay(change func()) {
 
 // FromStore fills in what is stored in another form, or follows from other fields.
 func (t *Trunk) FromStore() {
-	t.OutboundProxy = (*ProxyAddress)(t.Proxy)
+	t.OutboundProxy, t.PasswordSet = (*ProxyAddress)(t.Proxy), len(t.Sealed) > 0
 	t.Complete()
 }
 

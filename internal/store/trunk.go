@@ -119,6 +119,7 @@ func (q Query) SealPassword(t *parley.Trunk, password string) {
 	if t.Sealed = nil; password != "" {
 		t.Sealed = q.box.seal(trunkSecret, []byte(password))
 	}
+	t.PasswordSet = password != ""
 }
 
 // CreateTrunk stores a new trunk, and its number as an owned number of type sip. The error is a Conflict where the
