@@ -27,7 +27,7 @@ func TestTrunkLife(t *testing.T) {
 		want := []string{"allowed_inbound_ips", "called_number_from", "codecs", "contact_domain", "country_code", "created_at", "from_domain",
 			"from_user", "hide_caller_id", "id", "identity_header", "inbound_authorization_type", "inbound_hosts", "name", "nickname", "numbers",
 			"options", "outbound_proxy", "phone_number", "phone_number_id", "prefix", "preset", "privacy", "register", "registered", "rtp_source",
-			"sip_address", "sip_calling_format", "sip_headers", "sip_trunk_type", "sip_username", "srtp", "tls_ca", "transport", "updated_at",
+			"secret_set", "sip_address", "sip_calling_format", "sip_headers", "sip_trunk_type", "sip_username", "srtp", "tls_ca", "transport", "updated_at",
 			"user_phone"}
 		if made["message"] != "SIP trunk created successfully" || !slices.Equal(keys(trunk), want) {
 			t.Errorf("made %v", made)

@@ -256,7 +256,7 @@ func (a *Account) byID(dir string, id int64) *Thing {
 
 // fill makes the body of a thing of what the API says of it.
 func (s *Server) fill(a *Account, t *Thing, row map[string]any) error {
-	if row["sip_password_set"] == true {
+	if row["secret_set"] == true {
 		row[trunkPassword] = unread
 	}
 	if list, ok := row["tools"].([]any); ok && t.Kind.isAssistant() {

@@ -35,7 +35,7 @@ type Trunk struct {
 	Codecs                   []string      `bun:"codecs,type:json" json:"codecs" enum:"G722,PCMU,PCMA,opus" maxItems:"4" uniqueItems:"true" doc:"The codecs that calls over the trunk use, the preferred one first; empty: G722, PCMU and PCMA in outgoing calls, and as the trunk prefers in incoming ones, opus too."`
 	Register                 bool          `json:"register" default:"false" doc:"Register with the trunk, to receive its calls."`
 	Registered               bool          `bun:"-" json:"registered" readOnly:"true"`
-	PasswordSet              bool          `bun:"-" json:"sip_password_set" readOnly:"true" doc:"Whether there is a sip_password."`
+	PasswordSet              bool          `bun:"-" json:"secret_set" readOnly:"true" doc:"Whether there is a sip_password."`
 	InboundAuthorizationType string        `json:"inbound_authorization_type" default:"auth" enum:"auth,ip" doc:"auth: the trunk authenticates with the password; ip: its address is enough."`
 	AllowedInboundIPs        []string      `bun:"allowed_inbound_ips,type:json" json:"allowed_inbound_ips" maxItems:"100" maxLength:"64" doc:"Addresses or networks (CIDR) of /24 or more bits, IPv6 /48 (PARLEY_TRUNK_NETWORKS); required with ip."`
 	OutboundProxy            *ProxyAddress `bun:"-" json:"outbound_proxy" maxLength:"255" doc:"host[:port]; false for none. true is taken too and changes nothing: calls leave from this server's address anyway."`
