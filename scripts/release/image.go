@@ -152,7 +152,8 @@ func (r *release) baseLayer(root string) ([]byte, error) {
 		_, err = io.Copy(tape, f)
 		return errors.Join(err, f.Close())
 	})
-	return out.Bytes(), errors.Join(err, tape.Close())
+	err = errors.Join(err, tape.Close()) // it writes the end, which the bytes must have
+	return out.Bytes(), err
 }
 
 // programLayer packs the program, its papers and the directory of its data.
@@ -175,7 +176,8 @@ func (r *release) programLayer(program string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return out.Bytes(), errors.Join(err, tape.Close())
+	err = errors.Join(err, tape.Close()) // it writes the end, which the bytes must have
+	return out.Bytes(), err
 }
 
 // imageOf is the image for one architecture, of the layers from below.

@@ -239,3 +239,33 @@ func TestKubernetes(t *testing.T) {
 		}
 	}
 }
+
+// A layer is a whole archive, with its end: readers that are stricter than Go's refuse one without.
+func TestLayersAreWhole(t *testing.T) {
+	t.Chdir("../..")
+	r := &release{date: commitDate}
+	program, root := filepath.Join(t.TempDir(), "parley"), t.TempDir()
+	for _, name := range []string{program, filepath.Join(root, "file")} {
+		if err := os.WriteFile(name, []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	above, err := r.programLayer(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	below, err := r.baseLayer(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, layer := range map[string][]byte{"program": above, "base": below} {
+		if len(layer)%512 != 0 || !bytes.HasSuffix(layer, make([]byte, 1024)) {
+			t.Errorf("%s: %d bytes, without the two empty blocks at the end", name, len(layer))
+		}
+		cmd := exec.Command("tar", "-t")
+		cmd.Stdin = bytes.NewReader(layer)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v %s", name, err, out)
+		}
+	}
+}
