@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"strconv"
 	"strings"
@@ -246,7 +247,14 @@ func (a *applier) make(ctx context.Context, c *Change) error {
 		a.made[t.Path] = id
 	} else {
 		id = c.Now.ID
-		if change := c.changed(body); len(change) > 0 {
+		change := c.changed(body)
+		if change["preset"] != nil && t.Kind.Dir == trunkDir { // it would fill in what is not said
+			said := maps.Clone(body)
+			delete(said, trunkPassword)
+			maps.Copy(said, change)
+			change = said
+		}
+		if len(change) > 0 {
 			if err := a.ask(ctx, "PUT", c.Now.path(), change, &kept); err != nil {
 				return err
 			}

@@ -79,6 +79,17 @@ func TestTrunk(t *testing.T) {
 	if trunk, password := house.only(t, s); trunk.Name != "House" || password != "0ther" {
 		t.Error(trunk.Name, password)
 	}
+	// a preset that comes later fills in nothing: the file says everything
+	files["trunks/office.yaml"].Data = append(files["trunks/office.yaml"].Data, "preset: sipgate\n"...)
+	if err := push(t, s, files, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	if trunk, password := house.only(t, s); *trunk.Preset != "sipgate" || trunk.Privacy != "anonymous" || password != "0ther" {
+		t.Error(*trunk.Preset, trunk.Privacy, password)
+	}
+	if got := shown(t, s, files, true); !strings.HasPrefix(got, "No changes") {
+		t.Error(got)
+	}
 }
 
 // A number goes from one trunk to another with its settings, and a trunk that has no file is deleted only where others have
