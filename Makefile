@@ -75,8 +75,8 @@ race:
 		$(gotest) parley/internal/audio -- -vet=off -race -timeout $(TIMEOUT) -run '^($(shared))$$' || failed=1; \
 		[ $$failed = 0 ] || { echo "make race: FAILED"; exit 1; }
 
-# The end-to-end tests mostly wait: what runs without the race detector runs beside them, when they need no processor. The package is
-# tried after them: its calls are real, and making a bare system takes a processor.
+# The end-to-end tests mostly wait: what runs without the race detector runs beside them, when they need no processor, and may wait for
+# as long as they take. The package is tried after them: its calls are real, and making a bare system takes a processor.
 rest:
 	@log=$$(mktemp); nice -n 19 $(MAKE) --no-print-directory plain >$$log 2>&1 & plain=$$!; \
 		$(MAKE) --no-print-directory e2e; e2e=$$?; wait $$plain; plain=$$?; cat $$log; rm -f $$log; \
@@ -85,7 +85,7 @@ rest:
 
 plain:
 	@failed=0; $(gotest) './internal/call ./internal/voice ./internal/campaign' -- -vet=off -timeout $(TIMEOUT) -run '^($(weeks))$$' || failed=1; \
-		$(gotest) '$(faces) $(pure)' -- -vet=off -timeout $(TIMEOUT) || failed=1; \
+		$(gotest) '$(faces) $(pure)' -- -vet=off -timeout 30m || failed=1; \
 		(cd scripts/release && go vet . && go test -vet=off .) || failed=1; \
 		[ $$failed = 0 ] || { echo "make plain: FAILED"; exit 1; }
 
