@@ -187,53 +187,70 @@ func customer() ([]int16, error) {
 	return pcm, nil
 }
 
-// calls measures n calls at once, on a program of their own.
+// cost is what a program takes for the turns of calls.
+type cost struct {
+	used  time.Duration // processor of the program, for each second of a call
+	idle  time.Duration // processor of the program without a call, a second
+	ours  time.Duration // processor of telephones and vendor, a second
+	share float64       // of the time, that customers speak
+	size  float64       // bytes, a call
+}
+
+// turns lets n calls take turns for turnTime, on a program of their own, and leaves them on the line.
+func (b *bench) turns(n int, v *vendor, speech []int16, env ...string) (p *program, set *telephones, l cost, err error) {
+	p, at, assistant, err := b.telephone(v, env...)
+	if err != nil {
+		return nil, nil, l, err
+	}
+	set = &telephones{at: at, assistant: assistant, speech: speech}
+	if set.phone, err = phone.Listen(); err != nil {
+		return nil, nil, l, err
+	}
+	set.phone.Options = phone.Options{Types: []int{0}, Forget: true}
+	b.undo = append(b.undo, func() { set.phone.Close() })
+	short := shortReply
+	v.reply.Store(&short)
+	if err := set.warm(); err != nil {
+		return nil, nil, l, err
+	}
+	before, err := memory(p.pid)
+	if err != nil {
+		return nil, nil, l, err
+	}
+	idle := cpuTime(p.pid)
+	time.Sleep(idleTime)
+	l.idle = time.Duration(float64(cpuTime(p.pid)-idle) / idleTime.Seconds())
+	if err := set.ramp(n); err != nil {
+		return nil, nil, l, err
+	}
+	cpu, ours, began := cpuTime(p.pid), cpuTime(os.Getpid()), time.Now()
+	if err := set.all(func(c *caller) error { return c.turns(began.Add(turnTime)) }); err != nil {
+		return nil, nil, l, err
+	}
+	took := time.Since(began).Seconds()
+	l.used = time.Duration((float64(cpuTime(p.pid)-cpu)/took - float64(l.idle)) / float64(n))
+	l.ours = time.Duration(float64(cpuTime(os.Getpid())-ours) / took)
+	for _, c := range set.callers {
+		l.share += c.spoke.Seconds() / took / float64(n)
+	}
+	after, err := memory(p.pid)
+	l.size = float64(after-before) / float64(n)
+	return p, set, l, err
+}
+
+// calls measures n calls at once.
 func (b *bench) calls(n int, v *vendor, speech []int16) error {
 	floor, trip, err := echoFloor(n, 10*time.Second)
 	if err != nil {
 		return err
 	}
-	p, at, assistant, err := b.telephone(v)
+	p, set, l, err := b.turns(n, v, speech)
 	if err != nil {
 		return err
 	}
 	defer p.end()
-	set := &telephones{at: at, assistant: assistant, speech: speech}
-	if set.phone, err = phone.Listen(); err != nil {
-		return err
-	}
-	set.phone.Options = phone.Options{Types: []int{0}, Forget: true}
 	defer set.phone.Close()
-	short, long := shortReply, longReply
-	v.reply.Store(&short)
-	if err := set.warm(); err != nil {
-		return err
-	}
-	before, err := memory(p.pid)
-	if err != nil {
-		return err
-	}
-	idle := cpuTime(p.pid)
-	time.Sleep(idleTime)
-	idle = time.Duration(float64(cpuTime(p.pid)-idle) / idleTime.Seconds())
-	if err := set.ramp(n); err != nil {
-		return err
-	}
-	cpu, ours, began := cpuTime(p.pid), cpuTime(os.Getpid()), time.Now()
-	if err := set.all(func(c *caller) error { return c.turns(began.Add(turnTime)) }); err != nil {
-		return err
-	}
-	took := time.Since(began).Seconds()
-	used := time.Duration((float64(cpuTime(p.pid)-cpu)/took - float64(idle)) / float64(n))
-	ours = time.Duration(float64(cpuTime(os.Getpid())-ours) / took)
-	share := 0.0
-	for _, c := range set.callers {
-		share += c.spoke.Seconds() / took / float64(n)
-	}
-	after, err := memory(p.pid)
-	if err != nil {
-		return err
-	}
+	long := longReply
 	v.reply.Store(&long)
 	ends := time.Now().Add(bargeTime)
 	if err := set.all(func(c *caller) error { return c.interruptions(ends) }); err != nil {
@@ -257,11 +274,11 @@ func (b *bench) calls(n int, v *vendor, speech []int16) error {
 	}
 	size := "" // of one call, against what the heap does by itself, there is nothing to be seen
 	if n > 1 {
-		size = fmt.Sprintf("   %.0f KB a call", float64(after-before)/float64(n))
+		size = fmt.Sprintf("   %.0f KB a call", l.size)
 	}
-	fmt.Printf("  %3d calls: %.1f of the floor's CPU: %v a call-second (floor %v; customers speak %.0f %% of the time)%s   idle %v, telephones and vendor %v a second\n", n, float64(used)/float64(floor),
-		used.Round(10*time.Microsecond), floor.Round(10*time.Microsecond), 100*share, size,
-		idle.Round(time.Millisecond), ours.Round(time.Millisecond))
+	fmt.Printf("  %3d calls: %.1f of the floor's CPU: %v a call-second (floor %v; customers speak %.0f %% of the time)%s   idle %v, telephones and vendor %v a second\n", n, float64(l.used)/float64(floor),
+		l.used.Round(10*time.Microsecond), floor.Round(10*time.Microsecond), 100*l.share, size,
+		l.idle.Round(time.Millisecond), l.ours.Round(time.Millisecond))
 	show := func(what string, d []time.Duration, more string) {
 		fmt.Printf("             %-28s p50 %v, p95 %v, p99 %v (%d)%s\n", what,
 			quantile(d, .5).Round(100*time.Microsecond), quantile(d, .95).Round(100*time.Microsecond),
