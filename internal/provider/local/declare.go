@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,8 +152,10 @@ func (p Programs) listens(ctx context.Context) parley.Finding {
 		return found("note", "not there: nobody listens without a provider. %v", errors.Unwrap(err))
 	}
 	if err := sphinx.Check(ctx); err != nil {
-		return found("FAIL", "%v (it needs the packages pocketsphinx, pocketsphinx-en-us and python3)",
-			errors.Unwrap(err))
+		if ctx.Err() != nil {
+			return found("FAIL", "not loaded in time: the machine is very busy. Run parley doctor again when it is not (%v)", err)
+		}
+		return found("FAIL", "%v (it needs the packages pocketsphinx, pocketsphinx-en-us and python3)", cmp.Or(errors.Unwrap(err), err))
 	}
 	return found("ok", "understands English, some %d at once on %d cores", DecodersPerCore*runtime.NumCPU(),
 		runtime.NumCPU())
