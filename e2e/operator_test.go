@@ -113,6 +113,22 @@ func TestOperator(t *testing.T) {
 	if _, ok := p.operate(t, "backup", file); ok {
 		t.Error("a backup wrote over a file")
 	}
+	must("restore", "--check", file)
+	if _, ok := p.operate(t, "restore", file); ok {
+		t.Error("a copy was restored under a running server")
+	}
+	must("user", "create", "--email", "late@example.com", "--password", "a good password")
+	p.stop(t)
+	if out := must("restore", file); !strings.Contains(out, "is restored: 3 accounts, 0 calls") || !strings.Contains(out, "parley.db.before-") {
+		t.Errorf("restore:\n%s", out)
+	}
+	p.restart(t)
+	if out := must("user", "list"); !strings.Contains(out, "poor@example.com") || strings.Contains(out, "late@example.com") {
+		t.Errorf("accounts after the copy was restored:\n%s", out)
+	}
+	if status := p.call(t, "GET", "/user/me", nil, nil); status != 200 {
+		t.Errorf("the first key after that: %d", status)
+	}
 }
 
 // A trunk is checked while a server runs: the command reports one that answers, and fails for one that doesn't.

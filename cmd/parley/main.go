@@ -36,6 +36,7 @@ type commands struct {
 	Ready     readyCmd    `cmd:"" help:"Ask the server of these settings, on this machine, whether it is ready."`
 	Migrate   migrateCmd  `cmd:"" help:"Bring the database's schema up to date."`
 	Backup    backupCmd   `cmd:"" help:"Write a consistent copy of the embedded database to a file."`
+	Restore   restoreCmd  `cmd:"" help:"Put a copy of the embedded database in its place, while no server runs."`
 	VersionOf versionCmd  `cmd:"" name:"version" help:"Print the version, commit and date of this build."`
 	Test      testCmd     `cmd:"" help:"Test assistants with simulated callers: parley test PATH…"`
 	Pull      pullCmd     `cmd:"" help:"Write an account's assistants, tools, knowledge and settings to files."`

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/mail"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -327,6 +329,62 @@ func (c *backupCmd) Run(s *Settings, t *terminal) error {
 			strings.TrimSuffix(s.Data, "/"))
 	}
 	return nil
+}
+
+type restoreCmd struct {
+	File  string `arg:"" help:"Copy that parley backup wrote."`
+	Check bool   `env:"-" help:"Only examine the copy: whether it is complete, and fits this program and its secret key."`
+}
+
+func (c *restoreCmd) Run(s *Settings, t *terminal) error {
+	if s.Database != "" {
+		return errors.New("this database is PostgreSQL: restore it with pg_restore")
+	}
+	if key := filepath.Join(s.Data, "secret.key"); s.SecretKey == "" { // a new one would be made, and open nothing
+		if _, err := os.Stat(key); err != nil {
+			return fmt.Errorf("the secrets in the copy need its key: put the secret.key that belongs to it to %s, or set PARLEY_SECRET_KEY", key)
+		}
+	}
+	o, err := s.dbOptions()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(t.Notes, "examining %s …\n", c.File)
+	var found store.Copy
+	former, done := "", "is complete"
+	if c.Check {
+		found, err = store.Examine(t, o, c.File)
+	} else {
+		done = "is restored"
+		found, former, err = store.Restore(t, o, c.File)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(t.Out, "%s %s: %s, %s\n", c.File, done, counted(found.Accounts, "account"), counted(found.Calls, "call"))
+	if found.Older {
+		fmt.Fprintln(t.Out, "an older version of Parley made it: the next start brings its schema up to date")
+	}
+	if found.Running > 0 {
+		fmt.Fprintf(t.Out, "%s will go on when the server starts, and may call people again who were called since the copy was made\n",
+			counted(found.Running, "running campaign"))
+	}
+	if c.Check {
+		return nil
+	}
+	if former != "" {
+		fmt.Fprintf(t.Out, "the former database is kept as %s\n", former)
+	}
+	fmt.Fprintln(t.Out, "recordings and uploads are not in it: put blobs back too, then start the server")
+	return nil
+}
+
+// counted is a number with its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 type pricesCmd struct{}

@@ -109,10 +109,8 @@ func openSQLite(ctx context.Context, o Options) (*DB, error) {
 		f.Close()
 	}
 	open := func(pragmas string, conns int) (*bun.DB, error) {
-		dsn := "file:" + (&url.URL{Path: o.Path}).EscapedPath() +
-			"?_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
-			"&_pragma=cache_size(-16000)&_pragma=temp_store(MEMORY)&_txlock=immediate" + pragmas
-		pool, err := sql.Open("sqlite", dsn)
+		pool, err := sql.Open("sqlite", address(o.Path, "_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)&_pragma=journal_mode(WAL)"+
+			"&_pragma=synchronous(FULL)&_pragma=cache_size(-16000)&_pragma=temp_store(MEMORY)&_txlock=immediate"+pragmas))
 		if err != nil {
 			return nil, err
 		}
@@ -136,6 +134,11 @@ func openSQLite(ctx context.Context, o Options) (*DB, error) {
 	}
 	os.Chmod(o.Path, 0o600) // it holds people's words; a failure leaves the directory's 0700
 	return newDB(read, write, nil, o)
+}
+
+// address is a file's, as the driver takes it.
+func address(path, options string) string {
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + options
 }
 
 // unwritable is the error of a database file that can't be made or written.
@@ -212,20 +215,6 @@ func (q Query) skipLocked() string {
 }
 
 // Backup writes a consistent copy of a SQLite database to a file that does not exist yet, also while a server runs on
-// it.
-func (db *DB) Backup(ctx context.Context, path string) error {
-	if !db.SQLite() {
-		return errors.New("this database is PostgreSQL: back it up with pg_dump")
-	}
-	if _, err := os.Stat(path); err == nil {
-		return fmt.Errorf("%s exists already: name a file that does not", path)
-	}
-	if _, err := db.write.ExecContext(ctx, "VACUUM INTO ?", path); err != nil {
-		return fmt.Errorf("back up to %s: %w", path, err)
-	}
-	return os.Chmod(path, 0o600)
-}
-
 // notFound turns "no rows" into the product's word; text is what the contract says, such as "Assistant not found".
 func notFound(err error, text string) error {
 	if errors.Is(err, sql.ErrNoRows) {
