@@ -131,10 +131,13 @@ func TestRestoreRefuses(t *testing.T) {
 		key  string
 		want string
 	}{
-		"text":         {raw: []byte(strings.Repeat("not a database ", 1000)), want: "not a SQLite database"},
-		"empty":        {want: "not one of Parley's"},
-		"half":         {raw: good[:len(good)/2], want: "damaged"},
-		"garbled":      {raw: garbled, want: "damaged"},
+		"text":    {raw: []byte(strings.Repeat("not a database ", 1000)), want: "not a SQLite database"},
+		"empty":   {want: "not one of Parley's"},
+		"half":    {raw: good[:len(good)/2], want: "damaged"},
+		"garbled": {raw: garbled, want: "damaged"},
+		// only a check of the whole file finds that two tables share a page
+		"crossed": {raw: changed(`PRAGMA writable_schema = 1; UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master
+			WHERE name = 'alerts') WHERE name = 'audit'`), want: "damaged"},
 		"another's":    {raw: changed("DROP TABLE calls"), want: "not one of Parley's"},
 		"newer":        {raw: changed("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, 1)"), want: "newer version"},
 		"another key":  {raw: good, key: "ffffffffffffffffffffffffffffffff", want: "put the secret.key that belongs to it"},
