@@ -45,30 +45,6 @@ func (m *Machine) weigh(words, sound float32) {
 	}
 }
 
-// sound is what the sound of what was said since the reply began tells: that of the utterance that is most likely to have
-// words.
-func (m *Machine) sound() (words float32) {
-	first := true
-	for i := range m.turn {
-		if s := &m.turn[i]; !s.queued && !s.keypad && (first || s.words > words) {
-			words, first = s.words, false
-		}
-	}
-	if !m.certain() {
-		return min(words, 0) // it may be an echo, which has words, too
-	}
-	return words
-}
-
-// hums reports whether a text is what the recognizer made of a hum, by the sound of it. Hums are short: a longer sound must
-// be one for certain.
-func (m *Machine) hums(g gist, words float32, lasted time.Duration) bool {
-	if g.halting || g.halts || g.words > 2 {
-		return false
-	}
-	return words < humBrief && lasted < wordsTime || words < humSaid && lasted < briefTime || words < humSure && lasted < m.sure()
-}
-
 // unclear reports whether an utterance of which nothing was understood surely had words: it was said over a reply, is
 // certainly speech, and lasts. Somebody who says that is not ignored, but asked to say it again.
 func (m *Machine) unclear(s *segment) bool {

@@ -3,7 +3,6 @@ package turn
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"parley/internal/lang"
 	"parley/internal/parley"
@@ -263,118 +262,6 @@ func (m *Machine) commit(r *reply) {
 	m.hush(r)
 }
 
-// overlap handles what the customer says during a reply.
-func (m *Machine) overlap() {
-	r := m.reply
-	fresh := 0
-	for i := range m.turn {
-		if s := &m.turn[i]; !s.queued {
-			fresh++
-		}
-	}
-	if fresh == 0 {
-		m.resume(r)
-		return
-	}
-	text := m.fresh.of(m.turn, true)
-	longest, pending, closed := m.sum()
-	gist := m.gists.of(text, pending > 0, m.findGist)
-	words := m.sound()
-	small := gist.isSmall(r) && !gist.misheard(words) || !m.tentative(r) && (m.hums(gist, words, longest) ||
-		longest < briefTime && (gist.hollow && words < wordSaid || gist.words <= 2 && words < wordSaid && m.wavered()))
-	// A text that may still change counts if there is more speech behind it than a mere backchannel takes: nothing is
-	// lost meanwhile, as the assistant is silent already.
-	told := text != "" && !small && (pending == 0 || longest >= m.sure())
-	sounds := text == "" && m.sounds(r, longest, pending)
-	// "Wait" is enough however short it is; but not where much is asked of an interruption, nor is a "no" to the question.
-	enough := longest >= m.manner.Confirm ||
-		(gist.halting && m.certain() || words > wordSaid && longest >= wordLeast) && m.manner.Confirm <= usualConfirm &&
-			!(gist.consents && r.asking())
-	switch {
-	case (told || sounds) && m.tentative(r):
-		m.rejoin(r)
-		return
-	case (sounds || text == "" && m.misses()) && m.cuttable(r):
-		m.stop(false)
-		return
-	case told && m.cuttable(r) && enough && gist.words >= m.manner.MinWords:
-		m.stop(false)
-		return
-	}
-	if m.open {
-		switch s := &m.turn[m.latest()]; {
-		case !r.held:
-		case m.now-s.from >= judgeTime:
-			m.shut() // what is said so far must be decided on
-			r.deaf = true
-		case r.deaf && (pending == 1 || m.now-closed >= holdTime):
-			m.resume(r) // it was: a noise that goes on; or nobody knows yet
-		case s.eased || m.tentative(r):
-		case (small || text == "") && s.words < humOn && longest >= humTime,
-			m.now-s.last >= lullTime && (small || text == "" && longest < briefTime):
-			s.eased = true // most who say so little only listen; who goes on speaking silences it again
-			m.resume(r)
-		}
-		return
-	}
-	opening := m.opening(r)
-	decided := text != "" && small || text == "" && opening
-	if pending > 0 && !decided && m.now-closed < holdTime && (longest >= m.manner.Confirm || m.tentative(r)) {
-		return
-	}
-	m.resume(r)
-	if pending > 0 {
-		return // a text that comes late may still cut it off
-	}
-	// A yes or a no to the question being asked, however short; but not the word with which people pick up a call.
-	greets := r.purpose == Greeting && (opening || gist.greeting && !gist.backchannel)
-	answers := r.asking() && !greets &&
-		(gist.isSmall(r) || gist.finished == lang.Finished)
-	m.turn = slices.DeleteFunc(m.turn, func(s segment) bool {
-		if s.queued || s.keypad {
-			return false
-		}
-		gone := s.text == "" && !s.lost && !s.unclear || !answers && (small || s.last-s.from+frameTime < m.manner.Confirm)
-		if gone {
-			m.forget(&s)
-		}
-		return gone
-	})
-	for i := range m.turn {
-		m.turn[i].queued = true
-	}
-}
-
-// sure is how much speech is certainly neither a cough nor an "mm-hm", whatever the ear makes of it so far.
-func (m *Machine) sure() time.Duration { return max(m.manner.Confirm, sureTime) }
-
-// certain reports whether any of what was said since the reply began was certainly speech.
-func (m *Machine) certain() bool {
-	return slices.ContainsFunc(m.turn, func(s segment) bool { return !s.queued && s.sure })
-}
-
-// misses reports whether the recognizer has understood nothing of what surely had words.
-func (m *Machine) misses() bool {
-	return slices.ContainsFunc(m.turn, func(s segment) bool { return !s.queued && s.unclear })
-}
-
-// wavered reports whether the ear took something for a backchannel and has since changed its mind.
-func (m *Machine) wavered() bool {
-	return slices.ContainsFunc(m.turn, func(s segment) bool {
-		return !s.queued && s.nod != "" &&
-			!strings.HasPrefix(s.text, s.nod)
-	})
-}
-
-// opening reports whether speech over the initial message, before its text is known, is taken for the word with which
-// people pick up a call. Waiting for the text would leave them in a silence in which they say it again.
-func (m *Machine) opening(r *reply) bool {
-	first := slices.IndexFunc(m.turn, func(s segment) bool { return !s.queued })
-	s := &m.turn[first]
-	return m.manner.Outbound && r.purpose == Greeting && s.from < openingTime &&
-		m.turn[len(m.turn)-1].last-s.from < m.sure()
-}
-
 // tentative reports whether nothing of the reply was heard yet, so that the customer may go on as if it weren't there.
 func (m *Machine) tentative(r *reply) bool { return !r.sounded && !r.firm && r.purpose != Greeting }
 
@@ -383,30 +270,9 @@ func (m *Machine) cuttable(r *reply) bool {
 	return m.manner.Interruptible && !r.firm && !m.tentative(r)
 }
 
-// sum summarizes what was said since the reply began: the longest utterance, how many texts are still awaited, and when
-// the newest utterance ended.
-func (m *Machine) sum() (longest time.Duration, pending int, closed time.Duration) {
-	for i := range m.turn {
-		s := &m.turn[i]
-		if s.queued {
-			continue
-		}
-		longest, closed = max(longest, s.last-s.from+frameTime), max(closed, s.closed)
-		if !s.final {
-			pending++
-		}
-	}
-	return longest, pending, closed
-}
-
 // asking reports whether a question is being asked: the end of the reply.
 func (r *reply) asking() bool {
 	return r.sounded && r.question && !r.thinking && r.spoken-r.played <= 1
-}
-
-// isSmall reports whether it is too little to cut a reply off.
-func (g gist) isSmall(r *reply) bool {
-	return g.backchannel || r.purpose == Greeting && g.greeting || r.leave != "" && g.goodbye
 }
 
 // rejoin gives up a reply of which nothing was heard: its turn goes on.

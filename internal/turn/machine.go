@@ -7,8 +7,9 @@
 // playout at once, and then either cuts the reply off or lets it go on.
 //
 // event.go has the events and actions, manner.go turns an assistant's fields into behaviour, listen.go has the
-// customer's side, found.go handles ears that find turns, speak.go has the assistant's side, keys.go the keypad, and
-// amd.go finds out whether a person or a machine took the call, and answerer.go what kind of machine, and gets past it.
+// customer's side, overlap.go decides what interrupts a reply, found.go handles ears that find turns, speak.go has the
+// assistant's side, keys.go the keypad, and amd.go finds out whether a person or a machine took the call, and answerer.go
+// what kind of machine, and gets past it.
 package turn
 
 import (

@@ -8,18 +8,7 @@ import (
 	"parley/internal/parley"
 )
 
-// What becomes of a reply while the customer speaks over it.
-const (
-	undecided    = "undecided"           // nothing changes yet
-	goesOn       = "goes on"             // the reply is heard, and may still be cut off by what was said
-	goesOnUnder  = "goes on under it"    // likewise, until the customer says more
-	mustDecide   = "must be decided"     // the utterance is ended, so that it can be decided on
-	cutOff       = "cut off"             // it is cut off
-	rejoined     = "rejoined"            // nothing of it was heard, and it is given up: the turn goes on
-	later        = "later"               // it goes on; what was said waits for its end, and trifles are dropped
-	answersLater = "later, as an answer" // likewise, but whatever has words waits, as it answers the reply's question
-	ms           = time.Millisecond
-)
+const ms = time.Millisecond
 
 // overlapped is a moment in which the customer speaks, or has spoken, over a reply.
 type overlapped struct {
@@ -40,7 +29,7 @@ type overlapped struct {
 	sound    float32       // how likely it has words by its sound, as a logit
 	with     func(m *Machine, s *segment)
 
-	want string
+	want outcome
 	left int // so many utterances wait for the reply's end
 }
 
@@ -72,27 +61,27 @@ var overlaps = []overlapped{
 	{about: "stop, where two words are asked for", says: "stop", lasts: 200 * ms, want: later, whole: Manner{MinWords: 2}},
 
 	// Words of listening don't, neither by their text nor by their sound.
-	{about: "a word of listening", says: "okay", lasts: 400 * ms, want: later},
-	{about: "long words of listening", says: "yeah okay", lasts: 1200 * ms, want: later},
+	{about: "a word of listening", says: "okay", lasts: 400 * ms, want: dismissed},
+	{about: "long words of listening", says: "yeah okay", lasts: 1200 * ms, want: dismissed},
 	{about: "oh, by a sound that has words", says: "oh", lasts: 400 * ms, sound: 5, want: cutOff},
-	{about: "oh, by a sound that may have words", says: "oh", lasts: 400 * ms, sound: 3.9, want: later},
-	{about: "oh, by an echo that has words", says: "oh", lasts: 400 * ms, sound: 5, want: later,
+	{about: "oh, by a sound that may have words", says: "oh", lasts: 400 * ms, sound: 3.9, want: dismissed},
+	{about: "oh, by an echo that has words", says: "oh", lasts: 400 * ms, sound: 5, want: dismissed,
 		with: func(_ *Machine, s *segment) { s.sure = false }},
-	{about: "yeah, by a sound that has words", says: "yeah", lasts: 400 * ms, sound: 5, want: later},
-	{about: "a word, by a sound that is a hum", says: "cat", lasts: 540 * ms, sound: -1.1, want: later},
+	{about: "yeah, by a sound that has words", says: "yeah", lasts: 400 * ms, sound: 5, want: dismissed},
+	{about: "a word, by a sound that is a hum", says: "cat", lasts: 540 * ms, sound: -1.1, want: dismissed},
 	{about: "a word, by a sound that is no hum", says: "cat", lasts: 540 * ms, sound: -0.9, want: cutOff},
 	{about: "a word, by a longer hum", says: "cat", lasts: 560 * ms, sound: -2.4, want: cutOff},
-	{about: "a word, by a longer hum that is surer", says: "cat", lasts: 680 * ms, sound: -2.6, want: later},
+	{about: "a word, by a longer hum that is surer", says: "cat", lasts: 680 * ms, sound: -2.6, want: dismissed},
 	{about: "a word, by a long hum", says: "cat", lasts: 700 * ms, sound: -3.9, want: cutOff},
-	{about: "a word, by a long hum that is certain", says: "cat", lasts: 880 * ms, sound: -4.1, want: later},
+	{about: "a word, by a long hum that is certain", says: "cat", lasts: 880 * ms, sound: -4.1, want: dismissed},
 	{about: "a word, by a hum as long as speech", says: "cat", lasts: 900 * ms, sound: -9, want: cutOff},
 	{about: "three words, by a hum", says: "the grey cat", lasts: 500 * ms, sound: -9, want: cutOff},
 	{about: "stop, by a hum", says: "stop", lasts: 400 * ms, sound: -9, want: cutOff},
 	{about: "it begins with stop, by a hum", says: "wait please", lasts: 400 * ms, sound: -9, want: cutOff},
-	{about: "hollow words", says: "the", lasts: 600 * ms, want: later},
+	{about: "hollow words", says: "the", lasts: 600 * ms, want: dismissed},
 	{about: "hollow words, by a sound that has words", says: "the", lasts: 600 * ms, sound: 2.6, want: cutOff},
 	{about: "long hollow words", says: "the", lasts: 700 * ms, want: cutOff},
-	{about: "what was taken for a nod and is a short word", says: "shah", lasts: 400 * ms, want: later, with: nods("sure")},
+	{about: "what was taken for a nod and is a short word", says: "shah", lasts: 400 * ms, want: dismissed, with: nods("sure")},
 	{about: "what was taken for a nod and has words", says: "shah", lasts: 400 * ms, sound: 3, want: cutOff, with: nods("sure")},
 	{about: "what was taken for a nod and is three words", says: "she was late", lasts: 400 * ms, want: cutOff, with: nods("sure")},
 	{about: "what was taken for a nod and goes on", says: "sure thing", lasts: 400 * ms, want: cutOff, with: nods("sure")},
@@ -105,25 +94,25 @@ var overlaps = []overlapped{
 	{about: "a short answer to a question", asks: true, says: "yes please", lasts: 280 * ms, want: answersLater, left: 1},
 	{about: "something short that may go on, to a question", asks: true, says: "Boston", lasts: 280 * ms, want: later},
 	{about: "a long answer to a question", asks: true, says: "yes please", lasts: 600 * ms, want: cutOff},
-	{about: "yes, in the middle of what asks a question", asks: true, says: "yes", lasts: 200 * ms, want: later,
+	{about: "yes, in the middle of what asks a question", asks: true, says: "yes", lasts: 200 * ms, want: dismissed,
 		with: func(m *Machine, _ *segment) { m.reply.spoken = 3 }},
-	{about: "yes, to a question that is still thought about", asks: true, says: "yes", lasts: 200 * ms, want: later,
+	{about: "yes, to a question that is still thought about", asks: true, says: "yes", lasts: 200 * ms, want: dismissed,
 		with: func(m *Machine, _ *segment) { m.reply.thinking = true }},
 
 	// The word with which people pick up a call is none.
-	{about: "hello, over the initial message", greets: true, says: "hello", lasts: 500 * ms, want: later},
+	{about: "hello, over the initial message", greets: true, says: "hello", lasts: 500 * ms, want: dismissed},
 	{about: "hello, over an answer", says: "hello", lasts: 500 * ms, want: cutOff},
-	{about: "hello, over an initial message that asks", greets: true, asks: true, says: "hello", lasts: 500 * ms, want: later},
+	{about: "hello, over an initial message that asks", greets: true, asks: true, says: "hello", lasts: 500 * ms, want: dismissed},
 	{about: "yes, over an initial message that asks", greets: true, asks: true, says: "yes", lasts: 200 * ms, want: answersLater, left: 1},
 	{about: "somebody picks up, and says yes to the initial message", greets: true, asks: true, says: "yes", lasts: 200 * ms,
-		want: later, with: picksUp},
+		want: dismissed, with: picksUp},
 	{about: "somebody picks up: nobody waits for the text", greets: true, awaited: true, lasts: 400 * ms, want: goesOn, with: picksUp},
 	{about: "somebody picks up and says much", greets: true, awaited: true, lasts: 920 * ms, want: undecided, with: picksUp},
 	{about: "somebody is called and says something later", greets: true, awaited: true, lasts: 400 * ms, want: undecided,
 		whole: Manner{Outbound: true}},
 
 	// Thanks and goodbyes don't cut a goodbye off.
-	{about: "bye, over a goodbye", parts: true, says: "thank you, bye", lasts: 600 * ms, want: later},
+	{about: "bye, over a goodbye", parts: true, says: "thank you, bye", lasts: 600 * ms, want: dismissed},
 	{about: "bye, over an answer", says: "thank you, bye", lasts: 600 * ms, want: cutOff},
 
 	// A reply that can't be cut off goes on; words are answered after it.
@@ -138,7 +127,7 @@ var overlaps = []overlapped{
 	{about: "words before anything is heard, where nobody may interrupt", unheard: true, says: "on Friday", lasts: 100 * ms,
 		want: rejoined, with: func(m *Machine, _ *segment) { m.manner.Interruptible = false }},
 	{about: "hollow words before anything is heard", unheard: true, says: "the", lasts: 100 * ms, sound: -9, want: rejoined},
-	{about: "words of listening before anything is heard", unheard: true, says: "okay", lasts: 400 * ms, want: later},
+	{about: "words of listening before anything is heard", unheard: true, says: "okay", lasts: 400 * ms, want: dismissed},
 	{about: "before anything is heard, words that may change", unheard: true, says: "and", awaited: true, lasts: 100 * ms, want: undecided},
 	{about: "before anything is heard, in a pause", unheard: true, lasts: 200 * ms, pause: 160 * ms, speaking: true, want: undecided},
 	{about: "words over an initial message that nobody has heard", greets: true, unheard: true, says: "stop it please",
@@ -244,14 +233,13 @@ func (o *overlapped) machine() *Machine {
 	return m
 }
 
-// fate is what a machine has made of a reply, by what it did. Of what waits it can't be seen whether it was taken for an
-// answer.
-func fate(m *Machine, before []segment) string {
+// fate is what a machine has made of a reply, by what it did.
+func fate(m *Machine, before []segment) outcome {
 	has := func(kind ActionKind) bool {
 		return slices.ContainsFunc(m.out, func(a Action) bool { return a.Kind == kind })
 	}
-	was := func(s segment) bool { return slices.ContainsFunc(before, func(o segment) bool { return o == s }) }
-	switch waits := func(s segment) bool { return s.queued }; {
+	was := func(s segment) bool { return slices.Contains(before, s) }
+	switch {
 	case m.reply == nil && m.out[len(m.out)-1].Join:
 		return rejoined
 	case m.reply == nil:
@@ -260,7 +248,9 @@ func fate(m *Machine, before []segment) string {
 		return mustDecide
 	case slices.ContainsFunc(m.turn, func(s segment) bool { return s.eased && !was(s) }):
 		return goesOnUnder
-	case len(m.turn) < len(before) || slices.ContainsFunc(m.turn, waits):
+	case len(m.turn) < len(before):
+		return dismissed
+	case slices.ContainsFunc(m.turn, func(s segment) bool { return s.queued }):
 		return later
 	case has(Resume):
 		return goesOn
@@ -268,23 +258,30 @@ func fate(m *Machine, before []segment) string {
 	return undecided
 }
 
+// TestOverlap: the facts of each moment lead to what is wanted, and the machine does it.
 func TestOverlap(t *testing.T) {
 	for _, o := range overlaps {
 		m := o.machine()
 		before := slices.Clone(m.turn)
-		m.overlap()
-		want := o.want
-		if want == answersLater {
-			want = later
+		facts := m.facts(m.reply)
+		if got := facts.outcome(); got != o.want {
+			t.Errorf("%s: %s, want %s", o.about, got, o.want)
 		}
-		got, left := fate(m, before), 0
+		m.overlap()
+		seen, left := o.want, 0
+		switch { // of what waits it can't be seen why
+		case o.left > 0:
+			seen = later
+		case seen == later:
+			seen = dismissed
+		}
 		for i := range m.turn {
 			if m.turn[i].queued {
 				left++
 			}
 		}
-		if got != want || left != o.left {
-			t.Errorf("%s: %s, %d utterances wait; want %s, %d", o.about, got, left, o.want, o.left)
+		if got := fate(m, before); got != seen || left != o.left {
+			t.Errorf("%s: the machine did %s, and %d utterances wait; want %s, %d", o.about, got, left, seen, o.left)
 		}
 	}
 }

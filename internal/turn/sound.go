@@ -2,7 +2,6 @@ package turn
 
 import (
 	"slices"
-	"time"
 )
 
 // What differs when replies are made from the sound of the customer's speech, whose text comes later or not at all.
@@ -52,18 +51,6 @@ func (m *Machine) spoke(s *segment) bool {
 		return s.text != "" || size >= lostFloor
 	}
 	return m.greeted && (s.text != "" || size >= soundTime)
-}
-
-// sounds reports whether speech over a reply counts before its text is known: when it has ended, and is too long for a
-// noise or a backchannel.
-func (m *Machine) sounds(r *reply, longest time.Duration, pending int) bool {
-	if !m.manner.Sound || m.open || pending == 0 || m.now-m.last < m.manner.Endpoint {
-		return false
-	}
-	if m.tentative(r) {
-		return longest >= soundTime
-	}
-	return longest >= max(m.sure(), time.Duration(m.manner.MinWords)*wordTime)
 }
 
 // late takes the text of an utterance that is already being answered: if nothing was said at all, the answer is given
