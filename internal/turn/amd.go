@@ -248,7 +248,7 @@ func (m *Machine) meet() {
 func (m *Machine) breakOff() {
 	switch r := m.reply; {
 	case r == nil:
-	case r.sounded:
+	case r.phase == audible:
 		m.stop(false)
 	default:
 		m.rejoin(r)

@@ -21,16 +21,16 @@ func (m *Machine) found(e Event) {
 		m.went = m.now
 	case Resumed:
 		m.went = m.now
-		if r != nil && r.early {
+		if r != nil && r.phase == prepared {
 			m.rejoin(r) // nothing of it was heard
 		}
 	case Eager:
-		if r == nil || m.tentative(r) {
+		if r == nil || r.tentative() {
 			m.hasten(e.N, false)
 		}
 	case Ended:
 		m.hasten(e.N, true)
-		if r != nil && r.early {
+		if r != nil && r.phase == prepared {
 			for i := range r.taken {
 				r.taken[i].ended = true
 			}
@@ -74,7 +74,7 @@ func (m *Machine) corrected(n int, text string) {
 		differs(&m.turn[i])
 	}
 	r := m.reply
-	if r == nil || !r.early {
+	if r == nil || r.phase != prepared {
 		return
 	}
 	for i := range r.taken {

@@ -29,7 +29,7 @@ func (m *Machine) digit(key byte) {
 	s.final = key == '#' || len(s.text) > 2*MaxKeys
 	switch r := m.reply; {
 	case r == nil:
-	case m.tentative(r):
+	case r.tentative():
 		m.rejoin(r)
 	case m.cuttable(r):
 		m.stop(false)

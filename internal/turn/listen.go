@@ -46,31 +46,24 @@ func (m *Machine) holds(r *reply) bool {
 	switch {
 	case r.held || r.deaf || r.firm || m.mailbox.on || m.far.on:
 		return false
-	case !r.sounded && r.purpose != Greeting:
+	case r.phase != audible && r.purpose != Greeting:
 		return true // the customer goes on with what it answers
 	}
 	return m.manner.Interruptible
 }
 
-func (m *Machine) hold(r *reply) {
-	r.held = true
-	m.hush(r)
-}
+func (m *Machine) hold(r *reply)   { m.become(r, r.phase, true) }
+func (m *Machine) resume(r *reply) { m.become(r, r.phase, false) }
 
-func (m *Machine) resume(r *reply) {
-	r.held = false
-	m.hush(r)
-}
-
-// hush pauses or resumes the playout.
-func (m *Machine) hush(r *reply) {
-	if quiet := r.held || r.early; quiet != r.quiet {
-		r.quiet = quiet
-		if quiet {
-			m.act(Action{Kind: Hold})
-		} else {
-			m.act(Action{Kind: Resume})
-		}
+// become changes what keeps a reply silent, and pauses or resumes the playout where that makes a difference.
+func (m *Machine) become(r *reply, p phase, held bool) {
+	was := r.quiet()
+	r.phase, r.held = p, held
+	switch now := r.quiet(); {
+	case now && !was:
+		m.act(Action{Kind: Hold})
+	case was && !now:
+		m.act(Action{Kind: Resume})
 	}
 }
 
@@ -222,8 +215,10 @@ func (m *Machine) listen() {
 	a := Action{Kind: Think, Reply: r.id, Purpose: Answer, Text: text, From: turn[0].from, Last: lastly.last,
 		Said: m.said(turn), Heard: heard(turn), Digits: m.digits(text)}
 	if m.greeted {
-		r.thinking, r.early, a.Early = true, early, early
-		m.hush(r)
+		r.thinking, a.Early = true, early
+		if early {
+			m.become(r, prepared, false)
+		}
 		m.act(a)
 		return
 	}
@@ -254,25 +249,22 @@ func (m *Machine) digits(text string) string {
 func (m *Machine) commit(r *reply) {
 	turn, speaking := m.unanswered()
 	unheard := slices.ContainsFunc(turn, func(s segment) bool { return !s.queued })
-	if !r.early || speaking || unheard || !m.isOver(m.all.of(r.taken, false), &r.taken[len(r.taken)-1]) {
+	if r.phase != prepared || speaking || unheard || !m.isOver(m.all.of(r.taken, false), &r.taken[len(r.taken)-1]) {
 		return
 	}
-	r.early, r.at, r.progress = false, m.now, m.now
+	r.at, r.progress = m.now, m.now
 	m.act(Action{Kind: Commit, Reply: r.id})
-	m.hush(r)
+	m.become(r, begun, r.held)
 }
-
-// tentative reports whether nothing of the reply was heard yet, so that the customer may go on as if it weren't there.
-func (m *Machine) tentative(r *reply) bool { return !r.sounded && !r.firm && r.purpose != Greeting }
 
 // cuttable reports whether the customer may cut the reply off.
 func (m *Machine) cuttable(r *reply) bool {
-	return m.manner.Interruptible && !r.firm && !m.tentative(r)
+	return m.manner.Interruptible && !r.firm && !r.tentative()
 }
 
 // asking reports whether a question is being asked: the end of the reply.
 func (r *reply) asking() bool {
-	return r.sounded && r.question && !r.thinking && r.spoken-r.played <= 1
+	return r.phase == audible && r.question && !r.thinking && r.spoken-r.played <= 1
 }
 
 // rejoin gives up a reply of which nothing was heard: its turn goes on.

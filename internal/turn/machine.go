@@ -94,32 +94,54 @@ type segment struct {
 	queued  bool // said during a reply that it didn't cut off: answered after it
 }
 
+// phase is how far a reply has come on its way to the customer's ear.
+type phase uint8
+
+// The phases, in their order. A reply begins in one of the first two.
+const (
+	prepared phase = iota // before the end of the turn that it answers: it waits for that, or is given up
+	begun                 // nothing of it was heard yet
+	audible               // its first sound has left
+)
+
 // reply is what the assistant is about to say, or is saying.
 type reply struct {
-	id       int
-	purpose  Purpose
-	taken    []segment // what it answers
-	at       time.Duration
-	progress time.Duration // when the model last did something
+	id      int
+	purpose Purpose
+	phase   phase
+	taken   []segment // what it answers
+	at      time.Duration
+	preface bool // it begins with the initial message
+
+	// The model.
 	thinking bool
-	preface  bool // it begins with the initial message
-	sounded  bool
-	early    bool // it was begun before the turn's end: it waits for that, or is given up
-	held     bool // what the customer says is to be decided on
-	quiet    bool // the playout was told to be silent, for either
-	deaf     bool // there is a noise that was judged to be no interruption
-	firm     bool // can't be cut off
-	await    bool
-	covered  int // sentences that bridged a wait
-	spoken   int // parts that were given to the playout
-	played   int
-	silent   time.Duration // when the last part ended
-	question bool          // the last sentence asks something
-	asks     lang.Form     // what it asks for
 	tools    int           // running
-	leave    parley.EndedReason
-	hand     *Manner
+	progress time.Duration // when it last did something
+
+	// The playout.
+	spoken  int // parts that were given to it
+	played  int
+	covered int           // sentences that bridged a wait
+	silent  time.Duration // when the last part ended
+	await   bool          // a tool waits until everything was played
+
+	// The customer.
+	held     bool      // what they say is to be decided on: the reply is silent
+	deaf     bool      // there is a noise that was judged to be no interruption
+	firm     bool      // they can't cut it off
+	question bool      // the last sentence asks them something
+	asks     lang.Form // what it asks for
+
+	// When it has been played,
+	leave parley.EndedReason // the call ends, or
+	hand  *Manner            // another assistant goes on.
 }
+
+// quiet reports whether the playout is silent although there may be something to play.
+func (r *reply) quiet() bool { return r.held || r.phase == prepared }
+
+// tentative reports whether nothing of the reply was heard yet, so that the customer may go on as if it weren't there.
+func (r *reply) tentative() bool { return r.phase != audible && !r.firm && r.purpose != Greeting }
 
 // drained reports whether everything that was said has been played.
 func (r *reply) drained() bool { return r.played >= r.spoken }
@@ -452,7 +474,7 @@ func (m *Machine) longEnough(text string, lastly *segment, quiet time.Duration) 
 func (m *Machine) speaks(language string) {
 	m.manner.Language = language
 	m.gists, m.overs, m.ruled, m.told = memo[gist]{}, memo[float64]{}, "", memo[lang.Progress]{}
-	if r := m.reply; r != nil && r.early {
+	if r := m.reply; r != nil && r.phase == prepared {
 		m.rejoin(r)
 	}
 }

@@ -80,7 +80,7 @@ func (w *world) send(e Event) {
 	}
 	armed := w.armed
 	actions := w.m.Step(e)
-	if r := w.m.reply; e.Kind == Resumed && r != nil && r.early {
+	if r := w.m.reply; e.Kind == Resumed && r != nil && r.phase == prepared {
 		w.failf("they go on, and reply %d is still thought of", r.id)
 	}
 	w.obey(actions)

@@ -203,7 +203,7 @@ func (m *Machine) overlap() {
 // facts gathers what is known of what the customer says during a reply.
 func (m *Machine) facts(r *reply) (o overlap) {
 	o = overlap{
-		confirm: m.manner.Confirm, minWords: m.manner.MinWords, unheard: m.tentative(r), cuttable: m.cuttable(r),
+		confirm: m.manner.Confirm, minWords: m.manner.MinWords, unheard: r.tentative(), cuttable: m.cuttable(r),
 		silenced: r.held, deaf: r.deaf, greeting: r.purpose == Greeting, goodbye: r.leave != "", asking: r.asking(), nothing: true,
 	}
 	var closed, began time.Duration

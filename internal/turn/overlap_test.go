@@ -214,7 +214,10 @@ func (o *overlapped) machine() *Machine {
 	}
 	m := New(manner)
 	m.now = time.Minute
-	m.reply = &reply{id: 1, sounded: !o.unheard, firm: o.firm, held: !o.heard, quiet: !o.heard, deaf: o.deaf, question: o.asks, spoken: 1}
+	m.reply = &reply{id: 1, phase: audible, firm: o.firm, held: !o.heard, deaf: o.deaf, question: o.asks, spoken: 1}
+	if o.unheard {
+		m.reply.phase = begun
+	}
 	if o.greets {
 		m.reply.purpose = Greeting
 	}

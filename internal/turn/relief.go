@@ -50,7 +50,7 @@ func (m *Machine) takeDown() {
 
 // overrule stops a reply because somebody else begins to speak.
 func (m *Machine) overrule() {
-	if r := m.reply; r != nil && (m.cuttable(r) || m.tentative(r)) {
+	if r := m.reply; r != nil && (m.cuttable(r) || r.tentative()) {
 		m.stop(false)
 	}
 }

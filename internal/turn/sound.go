@@ -68,7 +68,7 @@ func (m *Machine) late(n int, text string, final bool) {
 		s.text, s.final = text, final
 	}
 	nothing := !slices.ContainsFunc(r.taken, func(s segment) bool { return !s.final || s.text != "" })
-	if nothing && m.tentative(r) {
+	if nothing && r.tentative() {
 		for i := range r.taken {
 			m.forget(&r.taken[i])
 		}

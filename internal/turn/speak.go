@@ -16,7 +16,7 @@ func (m *Machine) begin(w Purpose, taken []segment) *reply {
 	for i := range taken {
 		taken[i].queued = false
 	}
-	m.reply = &reply{id: m.ids, purpose: w, taken: taken, at: m.now, progress: m.now, silent: m.now,
+	m.reply = &reply{id: m.ids, purpose: w, phase: begun, taken: taken, at: m.now, progress: m.now, silent: m.now,
 		deaf: m.drones && (m.open || m.now-m.last <= 2*frameTime)}
 	return m.reply
 }
@@ -60,7 +60,9 @@ func (m *Machine) ofReply(e Event) {
 		}
 		m.thought(r, e.Failed)
 	case Sounded:
-		r.sounded = true
+		if r.phase == begun { // what is prepared is silent
+			r.phase = audible
+		}
 	case Played:
 		r.played = min(r.played+1, r.spoken)
 		r.silent = m.now
@@ -141,14 +143,14 @@ func (m *Machine) drive() {
 			m.collected(false)
 		}
 	}
-	if !r.thinking && !r.early && r.drained() {
+	if !r.thinking && r.phase != prepared && r.drained() {
 		m.finish(r)
 	}
 }
 
 // cover bridges a wait with a sentence.
 func (m *Machine) cover(r *reply) {
-	if !r.thinking || r.quiet || m.open || !r.drained() || r.await || m.collect.on || r.firm {
+	if !r.thinking || r.quiet() || m.open || !r.drained() || r.await || m.collect.on || r.firm {
 		return
 	}
 	switch {
@@ -175,7 +177,7 @@ func (m *Machine) stop(join bool) {
 		m.awaits(r.asks)
 	}
 	m.act(Action{Kind: Cut, Reply: r.id, Join: join, Over: m.over})
-	if r.preface && !r.sounded {
+	if r.preface && r.phase != audible {
 		m.greeted = false
 	}
 	m.quietAt = m.now
