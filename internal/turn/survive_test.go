@@ -1,6 +1,8 @@
 package turn
 
 import (
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,6 +134,40 @@ func TestGreetingIsNotLost(t *testing.T) {
 	w.pass(5 * time.Second)
 	if n := w.says(Greeting); n != 2 {
 		w.failf("nothing was heard of the greeting, and it was said %d times", n)
+	}
+}
+
+// A customer who talks with a person in the assistant's place is neither heard nor answered, whatever was under way: nobody is
+// there who could do it.
+func TestTakenOver(t *testing.T) {
+	for seed := range 300 {
+		r := rand.New(rand.NewPCG(uint64(seed), 2))
+		w := newWorld(t, manners(byte(r.Uint32())))
+		play := func(steps int) {
+			for range steps {
+				op := "vvv...tfhbeSspddWcFGO1#gnraBQj"[r.IntN(30)]
+				for range 1 + r.IntN(20) {
+					if w.ended > 0 || strings.IndexByte("v.", op) < 0 {
+						break
+					}
+					w.op(op)
+				}
+				if w.ended == 0 {
+					w.op(op)
+				}
+			}
+		}
+		if play(1 + r.IntN(60)); w.ended > 0 {
+			continue
+		}
+		w.m.Step(Event{Kind: TakenOver, At: w.at})
+		from := len(w.log)
+		play(60)
+		for _, o := range w.log[from:] {
+			if o.acts && o.action.Kind != HangUp {
+				w.failf("they talk with somebody else, and action %d follows", o.action.Kind)
+			}
+		}
 	}
 }
 

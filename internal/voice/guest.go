@@ -148,7 +148,9 @@ func (r *run) said(g *Guest, p phrase, text string) {
 	if r.over || r.cast == nil {
 		return
 	}
-	r.cast.told(e.message())
+	if r.cast.keeper != nil {
+		r.cast.told(e.message())
+	}
 	if p.mode == parley.LegTalk {
 		r.step(turn.Event{Kind: turn.Bid})
 	}

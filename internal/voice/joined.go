@@ -13,7 +13,7 @@ func (r *run) connect(line Line) {
 	r.inbox.ask(func() {
 		member, r.joined = r.seat(line), true
 		r.pressing(line, true)
-		r.enter(&cast{r.Persona, person{}})
+		r.enter(&cast{Persona: r.Persona})
 		r.do(r.m.Start(r.clock.now()))
 		r.leave()
 	})

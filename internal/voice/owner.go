@@ -64,7 +64,9 @@ func (r *run) hear(f *frame) {
 		r.out.judged()
 	}
 	signal := f.signal
-	r.cast.hear(f, r.open)
+	if r.cast.listener != nil {
+		r.cast.hear(f, r.open)
+	}
 	if r.open {
 		r.free <- f
 	} else {
@@ -202,7 +204,9 @@ func (r *run) act(a turn.Action) {
 			r.collected = nil
 		}
 	case turn.Forget:
-		r.cast.forget(a.N)
+		if r.cast.keeper != nil {
+			r.cast.forget(a.N)
+		}
 	case turn.Note:
 		r.book.customer(a)
 		r.book.settle()
@@ -226,7 +230,9 @@ func (r *run) act(a turn.Action) {
 			}
 		})
 	case turn.Nod:
-		r.cast.nod()
+		if r.cast.nodder != nil {
+			r.cast.nod()
+		}
 	case turn.IgnoreTones:
 		r.peer.plain.Store(true)
 	case turn.Enter:
@@ -256,7 +262,9 @@ func (r *run) endReply(a turn.Action) {
 	w.thought = w.thought || a.Over // then only what was not heard to its end counts as cut off
 	r.out.clear()
 	r.missed = r.missed || w.think != nil && w.think.early
-	r.cast.stop(w)
+	if r.cast.speaker != nil {
+		r.cast.stop(w)
+	}
 	if a.Join && w.anchor >= 0 {
 		r.book.join()
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"parley/internal/ai"
 	"parley/internal/audio"
 	"parley/internal/parley"
 	"parley/internal/turn"
@@ -25,24 +24,6 @@ type Line interface {
 	// Close hangs up, and waits until nobody is called any more.
 	Close()
 }
-
-// person is the driver of a call in which somebody else talks with the customer: the bridge carries the sound, and
-// nothing is understood, thought or said here.
-type person struct{}
-
-func (person) enter(int, bool)      {}
-func (person) hear(*frame, bool)    {}
-func (person) utterance([]*frame)   {}
-func (person) endUtterance()        {}
-func (person) forget(int)           {}
-func (person) nod()                 {}
-func (person) think(*answer, bool)  {}
-func (person) commit(*answer)       {}
-func (person) giveUp(*answer)       {}
-func (person) speak(*answer, *part) {}
-func (person) told(ai.Message)      {}
-func (person) stop(*answer)         {}
-func (person) close()               {}
 
 // party is one side of a bridge. The keys that it presses reach the other side.
 type party struct {
@@ -152,7 +133,7 @@ func (r *run) leave() {
 	r.peer.away.Store(true)
 	quiet := *r.cast.Assistant
 	quiet.AmbientSound, quiet.EnableNoiseCancellation, quiet.BackgroundSpeechCancellation = "off", false, false
-	r.enter(&cast{Persona{Assistant: &quiet, Language: r.cast.Language}, person{}})
+	r.enter(&cast{Persona: Persona{Assistant: &quiet, Language: r.cast.Language}})
 }
 
 // part hangs up on those who were in the call besides the customer.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"parley/internal/ai"
 	"parley/internal/lang"
 )
 
@@ -43,7 +42,7 @@ func (d *pipeline) enter(n int, first bool) {
 	}
 }
 
-// hear implements driver.
+// hear implements listener.
 func (d *pipeline) hear(f *frame, talking bool) {
 	if d.ear.all {
 		d.ear.hold(f)
@@ -53,7 +52,7 @@ func (d *pipeline) hear(f *frame, talking bool) {
 	}
 }
 
-// utterance implements driver.
+// utterance implements listener.
 func (d *pipeline) utterance(before []*frame) {
 	if d.ear.all {
 		return // it has heard it
@@ -63,16 +62,10 @@ func (d *pipeline) utterance(before []*frame) {
 	}
 }
 
-// endUtterance implements driver.
+// endUtterance implements listener.
 func (d *pipeline) endUtterance() { d.ear.End() }
 
-// forget implements driver: the model reads what was said, so it needs no word of this.
-func (*pipeline) forget(int) {}
-
-// told implements driver, likewise.
-func (*pipeline) told(ai.Message) {}
-
-// stop implements driver.
+// stop implements speaker.
 func (d *pipeline) stop(a *answer) {
 	if a.speech != nil {
 		a.speech.cancel(context.Canceled)
@@ -118,7 +111,7 @@ func (d *pipeline) make(all []string) {
 // listening is the word of listening in the language that is spoken.
 func (d *pipeline) listening() string { return lang.Of(d.mouth.Language).Phrases.Listening }
 
-// nod implements driver. Audio that is not there yet would come into the next words.
+// nod implements nodder. Audio that is not there yet would come into the next words.
 func (d *pipeline) nod() {
 	word := d.listening()
 	if key, ok := d.key(d.spoken(word)); ok {

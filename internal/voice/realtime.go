@@ -84,7 +84,7 @@ func (d *realtime) enter(int, bool) {
 	}
 }
 
-// hear implements driver. A new session takes over in a pause.
+// hear implements listener. A new session takes over in a pause.
 func (d *realtime) hear(f *frame, talking bool) {
 	if talking && d.speaking != nil {
 		d.speaking.sound.put(f.pcm)
@@ -100,7 +100,7 @@ func (d *realtime) hear(f *frame, talking bool) {
 // unanswered reports whether the customer has said something for which no reply is over yet.
 func (d *realtime) unanswered() bool { return len(d.said) > 0 }
 
-// utterance implements driver.
+// utterance implements listener.
 func (d *realtime) utterance(before []*frame) {
 	s := &sounding{n: d.r.utterances - 1}
 	d.speaking = s
@@ -117,7 +117,7 @@ func (d *realtime) utterance(before []*frame) {
 	}
 }
 
-// endUtterance implements driver.
+// endUtterance implements listener.
 func (d *realtime) endUtterance() {
 	s := d.speaking
 	if s == nil {
@@ -129,7 +129,7 @@ func (d *realtime) endUtterance() {
 	}
 }
 
-// forget implements driver.
+// forget implements keeper.
 func (d *realtime) forget(n int) {
 	d.drop(func(s *sounding) bool { return s.n == n })
 	if d.link != nil {
@@ -163,7 +163,7 @@ func (d *realtime) heard(n int, e ai.RealtimeEvent) {
 	d.r.understood(0, t)
 }
 
-// think implements driver.
+// think implements thinker.
 func (d *realtime) think(a *answer, early bool) {
 	r := d.r
 	t := &thinking{committed: make(chan struct{}), early: early}
@@ -233,10 +233,7 @@ func (d *realtime) keys(texts []string, a *answer) {
 	d.pressed = told
 }
 
-// nod implements driver: nobody asks for it, as the words come too late to tell a pause from an end.
-func (*realtime) nod() {}
-
-// told implements driver. A session that opens later reads it in the book.
+// told implements keeper. A session that opens later reads it in the book.
 func (d *realtime) told(m ai.Message) {
 	if d.link != nil {
 		d.n++
@@ -244,7 +241,7 @@ func (d *realtime) told(m ai.Message) {
 	}
 }
 
-// commit implements driver.
+// commit implements thinker.
 func (d *realtime) commit(a *answer) {
 	if a.think != nil && a.think.early {
 		a.think.early = false
@@ -252,7 +249,7 @@ func (d *realtime) commit(a *answer) {
 	}
 }
 
-// giveUp implements driver.
+// giveUp implements thinker.
 func (d *realtime) giveUp(a *answer) {
 	if a.think == nil {
 		return
@@ -270,7 +267,7 @@ func (d *realtime) giveUp(a *answer) {
 	}
 }
 
-// speak implements driver: it has a text said as it is. The model is told about the text, unless it bridges a wait or
+// speak implements speaker: it has a text said as it is. The model is told about the text, unless it bridges a wait or
 // is the model's own.
 func (d *realtime) speak(a *answer, p *part) {
 	if (!d.Writes || p.keep) && !p.aside && strings.TrimSpace(p.text) != "" {
@@ -283,7 +280,7 @@ func (d *realtime) speak(a *answer, p *part) {
 	d.mouth.speak(a, p)
 }
 
-// stop implements driver: it tells the model how much of the reply was heard.
+// stop implements speaker: it tells the model how much of the reply was heard.
 func (d *realtime) stop(a *answer) {
 	if a.speech != nil {
 		a.speech.cancel(context.Canceled)

@@ -127,7 +127,9 @@ func (r *run) enqueue(a *answer, p *part) {
 	p.reply, p.step = a.id, a.step
 	a.parts = append(a.parts, p)
 	if !p.whole {
-		r.cast.speak(a, p)
+		if r.cast.speaker != nil {
+			r.cast.speak(a, p)
+		}
 		return
 	}
 	r.out.add(p) // a recording

@@ -205,10 +205,10 @@ func (r *run) finish() {
 	r.out.clear()
 	r.cancel(r.reason)
 	if r.cast != nil {
-		r.cast.close()
+		r.cast.leave()
 	}
 	if r.next != nil {
-		r.next.close()
+		r.next.leave()
 	}
 }
 

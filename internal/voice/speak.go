@@ -48,7 +48,7 @@ func (m *mouth) spoken(text string) string {
 	return lang.Speakable(text, m.Language, m.style, m.pronounced)
 }
 
-// speak implements driver. The parts of a reply are played in the order in which they come here, wherever their audio
+// speak implements speaker. The parts of a reply are played in the order in which they come here, wherever their audio
 // is from.
 func (m *mouth) speak(a *answer, p *part) {
 	r := m.r

@@ -24,7 +24,7 @@ type thinking struct {
 	span      trace.Span
 }
 
-// think implements driver.
+// think implements thinker.
 func (d *pipeline) think(a *answer, early bool) {
 	r := d.r
 	t := &thinking{committed: make(chan struct{}), early: early}
@@ -45,7 +45,7 @@ func (d *pipeline) think(a *answer, early bool) {
 	})
 }
 
-// commit implements driver: it lets the tools of an early reply run.
+// commit implements thinker: it lets the tools of an early reply run.
 func (d *pipeline) commit(a *answer) {
 	if a.think != nil && a.think.early {
 		a.think.early = false
@@ -53,7 +53,7 @@ func (d *pipeline) commit(a *answer) {
 	}
 }
 
-// giveUp implements driver.
+// giveUp implements thinker.
 func (d *pipeline) giveUp(a *answer) {
 	if a.think == nil {
 		return

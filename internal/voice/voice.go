@@ -15,9 +15,9 @@
 //     copied: the vendors' goroutines add to it, the leg takes from it, the owner decides what is in it and reads how
 //     much of it was heard.
 //   - The clock (clock.go) has the time, in the same way.
-//   - A driver (driver.go) hears, thinks and speaks for a persona; the owner calls it. There are three: the pipeline
-//     (pipeline.go) of recognizer, model and synthesizer; realtime (realtime.go), a single model that hears and
-//     speaks or writes; and person (person.go), of a customer who talks with somebody else.
+//   - A driver (driver.go) hears, thinks and speaks for a persona; the owner calls it. There are two: the pipeline
+//     (pipeline.go) of recognizer, model and synthesizer, and realtime (realtime.go), a single model that hears and
+//     speaks or writes. A customer who talks with a person in the assistant's place (person.go) needs none.
 //   - Vendors and tools have goroutines of their own, which wait for as long as they must. They post their results to
 //     the owner's inbox (inbox.go), which never waits, or ask the owner and wait for the answer; the owner never waits
 //     for them.
