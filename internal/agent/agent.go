@@ -37,6 +37,8 @@ type Turn struct {
 	// again with its result (with done set). A call that it can't store beforehand does not run: the error ends the
 	// turn.
 	Keep func(ctx context.Context, n int, calls []ToolCall, done bool) error
+
+	misfits misfits
 }
 
 // The defaults of a Turn.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,12 +61,16 @@ func (t *Turn) call(ctx context.Context, n int, calls []ai.ToolCall) (records []
 	for _, started := range records {
 		tell(func(s Sink) { s.ToolStarted(started) })
 	}
+	before := t.misfits.now()
 	for i, c := range calls {
 		room <- struct{}{}
 		crash.Go(&wg, func() {
 			defer func() { <-room }()
 			if i < maxCalls {
 				records[i].Result, ends[i] = t.run(ctx, c)
+				if before[c.Name] && misfit(records[i].Result) {
+					records[i].Result = cut(records[i].Result, maxResult-len(hopeless)) + hopeless
+				}
 			} else {
 				records[i].Result = fmt.Sprintf("Error: more than %d calls at once.", maxCalls)
 			}
@@ -77,6 +82,7 @@ func (t *Turn) call(ctx context.Context, n int, calls []ai.ToolCall) (records []
 		}, crash.Log("what a tool came to", "tool", c.Name))
 	}
 	wg.Wait()
+	t.misfits.learn(records)
 	return records, slices.Contains(ends, true), nil
 }
 
@@ -111,6 +117,41 @@ func (t *Turn) run(ctx context.Context, c ai.ToolCall) (result string, ends bool
 	return cut(parley.CleanText(result), maxResult), t.Tools[i].Ends && err == nil
 }
 
+// misfits are the tools whose arguments did not fit in the last step that called them.
+type misfits struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+func (m *misfits) now() map[string]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.names)
+}
+
+// learn takes what came of a step.
+func (m *misfits) learn(records []ToolCall) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.names == nil {
+		m.names = map[string]bool{}
+	}
+	for _, r := range records {
+		m.names[r.Name] = false
+	}
+	for _, r := range records {
+		m.names[r.Name] = m.names[r.Name] || misfit(r.Result)
+	}
+}
+
+// misfit reports whether a result says that the arguments of a call did not fit.
+func misfit(result string) bool {
+	return strings.HasPrefix(result, "The tool was not called: ") || strings.HasPrefix(result, "Error: the argument")
+}
+
+// What a model is told that didn't mend what it was told is wrong.
+const hopeless = " This is the second time: don't call this tool again now, and say that it did not work."
+
 // cut shortens s to at most n bytes, between runes.
 func cut(s string, n int) string {
 	if len(s) <= n {
@@ -143,6 +184,12 @@ type object struct {
 	Required []string `json:"required"`
 }
 
+// plain reports whether a property has one type, which null is not of.
+func (o *object) plain(name string) bool {
+	typ, ok := o.Properties[name].Type.(string)
+	return ok && typ != "null"
+}
+
 // arguments checks the model's arguments against the tool's schema. The error is written for the model.
 func arguments(schema json.RawMessage, raw string) (json.RawMessage, error) {
 	if s := strings.TrimSpace(raw); s == "" || s == "null" {
@@ -160,7 +207,7 @@ func arguments(schema json.RawMessage, raw string) (json.RawMessage, error) {
 	}
 	var wrong []error
 	for _, name := range o.Required {
-		if v, ok := args[name]; !ok || v == nil {
+		if v, ok := args[name]; !ok || v == nil && o.plain(name) {
 			wrong = append(wrong, fmt.Errorf("the argument %s is missing", strconv.Quote(name)))
 		}
 	}

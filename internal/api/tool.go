@@ -32,23 +32,36 @@ func (a *API) listTools(ctx context.Context, r *request, _ *none) ([]parley.Tool
 		if len(list) > 0 {
 			last = list[len(list)-1].ID
 		}
+		for i := range list {
+			list[i] = *tool.Shown(&list[i])
+		}
 		return list, err
 	})
 }
 
 func (a *API) getTool(ctx context.Context, r *request, in *byID) (*parley.Tool, error) {
-	return a.DB.Tool(ctx, r.UserID(), in.ID)
+	t, err := a.DB.Tool(ctx, r.UserID(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return tool.Shown(t), nil
 }
 
 func (a *API) createTool(ctx context.Context, r *request, _ *none) (*messageData[*parley.Tool], error) {
 	t, err := tool.Create(ctx, a.DB, r.UserID(), r.Body)
-	return &messageData[*parley.Tool]{"Tool created successfully", t}, err
+	if err != nil {
+		return nil, err
+	}
+	return &messageData[*parley.Tool]{"Tool created successfully", tool.Shown(t)}, nil
 }
 
 func (a *API) updateTool(ctx context.Context, r *request, in *byID) (*messageData[*parley.Tool], error) {
 	t, err := tool.Change(ctx, a.DB, r.UserID(), in.ID,
 		func(parley.Tool) (map[string]any, error) { return r.Body, nil })
-	return &messageData[*parley.Tool]{"Tool updated successfully", t}, err
+	if err != nil {
+		return nil, err
+	}
+	return &messageData[*parley.Tool]{"Tool updated successfully", tool.Shown(t)}, nil
 }
 
 func (a *API) deleteTool(ctx context.Context, r *request, in *byID) (*notice, error) {

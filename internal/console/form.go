@@ -51,7 +51,10 @@ func object(v url.Values, at string, t reflect.Type) (tree map[string]any, text 
 	return tree, text
 }
 
-var flagType = reflect.TypeFor[parley.Flag]()
+var (
+	flagType   = reflect.TypeFor[parley.Flag]()
+	schemaType = reflect.TypeFor[parley.JSONSchema]()
+)
 
 func value(v url.Values, name string, sf reflect.StructField) (out any, there, written bool) {
 	t := sf.Type
@@ -83,6 +86,10 @@ func value(v url.Values, name string, sf reflect.StructField) (out any, there, w
 	if !there {
 		return nil, false, false
 	}
+	if t == schemaType {
+		tree := typedJSON(texts[len(texts)-1])
+		return tree, true, tree != nil
+	}
 	if t.Kind() == reflect.Slice {
 		list := items(texts, t.Elem().Kind())
 		return list, true, len(list) > 0
@@ -102,6 +109,32 @@ func value(v url.Values, name string, sf reflect.StructField) (out any, there, w
 		return last, true, sf.Tag.Get("enum") == ""
 	}
 	return numeral(last), true, true
+}
+
+// typedJSON is the object that was typed as JSON, nil where nothing was, and else the text, which the rules then refuse.
+func typedJSON(text string) any {
+	if text = strings.TrimSpace(text); text == "" {
+		return nil
+	}
+	var tree map[string]any
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&tree) != nil || tree == nil || d.More() {
+		return text
+	}
+	return tree
+}
+
+// writtenJSON is what typedJSON reads.
+func writtenJSON(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	}
+	raw, _ := json.MarshalIndent(v, "", "  ") // it was JSON
+	return string(raw)
 }
 
 // numeral is a JSON number where text is one, else the text, which the rules then refuse.

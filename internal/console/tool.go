@@ -40,6 +40,8 @@ type toolForm struct {
 	overtook bool
 
 	params []parley.ToolParam // as they are stored
+	own    bool               // it has a JSON Schema, which the parameters can't say
+	notes  []string           // what vendors can't do with it
 	trial  *toolTrial
 
 	users, others []parley.Assistant // those that may use it, and those that may not
@@ -48,6 +50,7 @@ type toolForm struct {
 // toolTrial is what came of trying a tool with arguments that somebody typed.
 type toolTrial struct {
 	arguments map[string]string
+	typed     string // the arguments of a tool with a JSON Schema
 	result    tool.Result
 	sent      *tool.Sent // nil: nothing was sent
 }
@@ -58,6 +61,22 @@ func (t *toolForm) argument(name string) string {
 		return ""
 	}
 	return t.trial.arguments[name]
+}
+
+// typed are the arguments that were typed as JSON the last time.
+func (t *toolForm) typed() string {
+	if t.trial == nil {
+		return "{}"
+	}
+	return t.trial.typed
+}
+
+// boxes are the parameters that have a box of their own to try them.
+func (t *toolForm) boxes() []parley.ToolParam {
+	if t.own {
+		return nil
+	}
+	return t.params
 }
 
 // request is what was sent, as HTTP writes it.
@@ -116,7 +135,8 @@ func (c *Console) toolEdit(r *request) (*answer, error) {
 }
 
 func editTool(t *parley.Tool, tree map[string]any, wrong parley.Fields) *toolForm {
-	return &toolForm{fields: fieldsOf[parley.Tool](tree, wrong), id: t.ID, name: t.Name, seen: t.UpdatedAt, params: t.Schema}
+	return &toolForm{fields: fieldsOf[parley.Tool](tree, wrong), id: t.ID, name: t.Name, seen: t.UpdatedAt, params: t.Schema,
+		own: len(t.JSONSchema) > 0, notes: tool.Shown(t).SchemaNotes}
 }
 
 // toolTry calls a tool as it is saved, with the arguments of the form: an empty box gives none.
@@ -127,8 +147,18 @@ func (c *Console) toolTry(r *request) (*answer, error) {
 	}
 	trial, given := &toolTrial{arguments: map[string]string{}}, map[string]any{}
 	for _, p := range t.Schema {
-		if text := r.PostFormValue("argument." + p.Name); text != "" {
+		if text := r.PostFormValue("argument." + p.Name); text != "" && len(t.JSONSchema) == 0 {
 			trial.arguments[p.Name], given[p.Name] = text, text
+		}
+	}
+	if len(t.JSONSchema) > 0 {
+		trial.typed = r.PostFormValue("arguments")
+		tree, ok := typedJSON(trial.typed).(map[string]any)
+		if given = tree; !ok && strings.TrimSpace(trial.typed) != "" {
+			trial.result = tool.Result{Error: "The arguments are no JSON object, such as {\"number\": 4711}: nothing was sent."}
+			f := editTool(t, masked(t), nil)
+			f.trial = trial
+			return show(t.Name, toolEditor(f)), nil
 		}
 	}
 	trial.result, trial.sent, err = c.Assistants.Try(r.Context(), r.UserID(), t.ID,

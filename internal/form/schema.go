@@ -76,6 +76,8 @@ func (s *Schemas) schema(t reflect.Type, r role) object {
 			"items": object{"type": "string"}}}
 	case rawType:
 		return object{}
+	case reflect.TypeFor[parley.JSONSchema]():
+		return object{"type": []string{"object", "null"}, "additionalProperties": true}
 	}
 	if union, ok := reflect.Zero(t).Interface().(interface{ AnyOf() []reflect.Type }); ok && t.Kind() != reflect.Pointer {
 		list := []any{}

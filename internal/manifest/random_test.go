@@ -247,6 +247,12 @@ func (r *random) tool(i int) {
 		}
 		return list
 	})
+	if r.some(3) {
+		delete(body, "schema")
+		body["json_schema"] = object{"type": "object", "required": []string{"name"}, "properties": object{
+			"name": object{"type": "string", "description": r.words(40), "pattern": "^.*$"},
+			"list": object{"type": "array", "items": object{"type": "integer", "default": 1.50}}}}
+	}
 	r.tools = append(r.tools, r.do("POST", "/user/tools", body))
 }
 

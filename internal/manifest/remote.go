@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"parley/internal/parley"
+	"parley/internal/schema"
 )
 
 // Server is a server's side: the account that is there, and what the server offers.
@@ -284,9 +285,21 @@ func (s *Server) fill(a *Account, t *Thing, row map[string]any) error {
 				name, t.Kind.Word)
 		}
 	}
+	if one, ok := v.Interface().(*parley.Tool); ok {
+		oneSchema(one)
+	}
 	t.Body = treeOf(v.Interface(), t.Kind.typ)
 	s.nameRefs(a, t)
 	return nil
+}
+
+// oneSchema leaves a tool the form of its schema that counts: the API shows both.
+func oneSchema(t *parley.Tool) {
+	if len(t.JSONSchema) == 0 || schema.Same(t.JSONSchema, schema.Of(t.Schema)) {
+		t.JSONSchema = nil
+	} else {
+		t.Schema = []parley.ToolParam{}
+	}
 }
 
 // filterBody is a saved filter with its parameters one by one; ids among them are numbers.

@@ -22,7 +22,9 @@ type Tool struct {
 	Timeout     int          `json:"timeout" default:"10" minimum:"1" maximum:"30" doc:"Seconds."`
 	Headers     []ToolHeader `bun:"-" json:"headers" maxItems:"50" doc:"Sent to the endpoint; kept encrypted."`
 	Sealed      []byte       `bun:"headers" json:"-"` // Headers as they are stored
-	Schema      []ToolParam  `bun:"type:json" json:"schema" maxItems:"50" doc:"The parameters that the AI supplies."`
+	Schema      []ToolParam  `bun:"type:json" json:"schema" maxItems:"50" doc:"The parameters that the AI supplies. Of a tool with a json_schema, as much as this form can say."`
+	JSONSchema  JSONSchema   `bun:"json_schema,type:json,nullzero" json:"json_schema" doc:"The parameters as a JSON Schema (draft 2020-12) of an object, in place of schema: with lists, nested objects, enum, integer, format, default. At most 32 KB. Shown of every tool; of both, the one that is changed counts, json_schema before schema."`
+	SchemaNotes []string     `bun:"-" json:"schema_notes" readOnly:"true" doc:"What vendors can't do with json_schema."`
 	CreatedAt   Time         `json:"created_at" readOnly:"true"`
 	UpdatedAt   Time         `json:"updated_at" readOnly:"true"`
 }

@@ -30,7 +30,7 @@ func endpoint(t *parley.Tool, values map[string]any, vars map[string]string) (*u
 		return nil, nil, errors.New("its endpoint is not an http or https URL")
 	}
 	path, query, _ := strings.Cut(rest[end:], "?")
-	f := filling{params: t.Schema, values: values, vars: vars, used: map[string]bool{}}
+	f := filling{names: names(t, values), values: values, vars: vars, used: map[string]bool{}}
 	if u.RawPath, err = f.path(path); err != nil {
 		return nil, nil, err
 	}
@@ -43,7 +43,7 @@ func endpoint(t *parley.Tool, values map[string]any, vars map[string]string) (*u
 
 // filling fills a template in.
 type filling struct {
-	params []parley.ToolParam
+	names  []string // of the parameters
 	values map[string]any
 	vars   map[string]string
 	used   map[string]bool // the arguments that the template took
@@ -141,7 +141,7 @@ func (f *filling) tokens(template string) []token {
 			continue
 		}
 		j := strings.IndexByte(template, '}')
-		if j > 0 && slices.ContainsFunc(f.params, func(p parley.ToolParam) bool { return p.Name == template[1:j] }) {
+		if j > 0 && slices.Contains(f.names, template[1:j]) {
 			add(argument, j+1, template[1:j])
 		} else {
 			add(literal, 1, template[:1])

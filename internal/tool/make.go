@@ -7,6 +7,7 @@ import (
 
 	"parley/internal/form"
 	"parley/internal/parley"
+	"parley/internal/schema"
 	"parley/internal/store"
 )
 
@@ -49,8 +50,10 @@ func Delete(ctx context.Context, db *store.DB, userID, id int64) error {
 // lay lays a body over a tool. Among the fields that fail is the name where another tool has it: of a tool whose
 // fields are right the database says so.
 func lay(ctx context.Context, q store.Query, userID int64, body map[string]any, t *parley.Tool, whole bool) error {
+	old := *t
 	fields := form.Bind(body, t, whole)
 	t.Check(&fields)
+	settle(body, &old, t, &fields)
 	if len(fields) == 0 || fields.Has("name") {
 		return fields.Err()
 	}
@@ -62,4 +65,35 @@ func lay(ctx context.Context, q store.Query, userID int64, body map[string]any, 
 		fields.AddText("name", "The name has already been taken.")
 	}
 	return fields.Err()
+}
+
+// settle decides which form of the schema counts: that which was changed, json_schema before schema. The other one is
+// made of it. A client that sends back all that it was shown may have changed either.
+func settle(body map[string]any, old, t *parley.Tool, fields *parley.Fields) {
+	if len(t.JSONSchema) == 0 {
+		t.JSONSchema = nil
+	}
+	_, short := body["schema"]
+	changedShort := short && !slices.Equal(t.Schema, old.Schema)
+	switch given := body["json_schema"]; {
+	case given == nil && changedShort:
+		t.JSONSchema = nil
+		return
+	case given != nil && changedShort && len(t.Schema) > 0 && schema.Same(t.JSONSchema, Schema(old)):
+		t.JSONSchema = nil
+		return
+	case t.JSONSchema == nil || fields.Has("json_schema"):
+		return
+	case given == nil: // it stays as it was
+		t.Schema = old.Schema
+		return
+	}
+	if err := schema.Check(t.JSONSchema); err != nil {
+		fields.Add("json_schema", "%s.", err)
+		return
+	}
+	t.Schema = schema.Short(t.JSONSchema)
+	if schema.Same(t.JSONSchema, schema.Of(t.Schema)) {
+		t.JSONSchema = nil // the short form says it all
+	}
 }

@@ -16,7 +16,7 @@ import (
 
 // request is the tool's request with these arguments. It fails with words for the model.
 func request(ctx context.Context, t *parley.Tool, args map[string]any, vars Variables) (*http.Request, error) {
-	values, err := arguments(t.Schema, args)
+	values, err := given(t, args)
 	if err != nil {
 		return nil, err
 	}
@@ -28,10 +28,12 @@ func request(ctx context.Context, t *parley.Tool, args map[string]any, vars Vari
 		query = []string{u.RawQuery}
 		rest  = map[string]any{}
 	)
-	for _, p := range t.Schema {
-		if v, ok := values[p.Name]; ok && !used[p.Name] {
-			query = append(query, url.QueryEscape(p.Name)+"="+url.QueryEscape(plain(v)))
-			rest[p.Name] = v
+	for _, name := range names(t, values) {
+		if v, ok := values[name]; ok && !used[name] {
+			for _, text := range texts(v) {
+				query = append(query, url.QueryEscape(name)+"="+url.QueryEscape(text))
+			}
+			rest[name] = v
 		}
 	}
 	var body io.Reader

@@ -17,6 +17,7 @@ import (
 
 	"parley/internal/egress"
 	"parley/internal/parley"
+	"parley/internal/schema"
 )
 
 const (
@@ -191,26 +192,24 @@ func (r *Runner) exchange(req *http.Request) (Result, error) {
 	return result, nil
 }
 
-// Schema is the JSON Schema of the tool's parameters, in their order, for function calling.
+// Schema is the JSON Schema of the tool's parameters for function calling: its own, or that of its short form, in their
+// order.
 func Schema(t *parley.Tool) json.RawMessage {
-	type property struct {
-		Type        string `json:"type"`
-		Description string `json:"description"`
+	if len(t.JSONSchema) > 0 {
+		return json.RawMessage(t.JSONSchema)
 	}
-	var b strings.Builder
-	required := []string{}
-	b.WriteString(`{"type":"object","properties":{`)
-	for i, p := range t.Schema {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(encode(p.Name) + ":" + encode(property{p.Type, p.Description}))
-		if p.Required {
-			required = append(required, p.Name)
-		}
+	return schema.Of(t.Schema)
+}
+
+// Shown is a tool as answers show it: with both forms of its schema, and what vendors can't do with it.
+func Shown(t *parley.Tool) *parley.Tool {
+	out := *t
+	out.SchemaNotes = []string{}
+	if len(t.JSONSchema) > 0 {
+		out.SchemaNotes = schema.Notes(t.JSONSchema)
 	}
-	b.WriteString(`},"required":` + encode(required) + `}`)
-	return json.RawMessage(b.String())
+	out.JSONSchema = parley.JSONSchema(Schema(t))
+	return &out
 }
 
 // encode is the JSON of strings, numbers, booleans and lists and maps of them, which can't fail.

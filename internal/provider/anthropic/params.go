@@ -7,6 +7,7 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/provider/rest"
+	"parley/internal/schema"
 )
 
 const (
@@ -108,7 +109,7 @@ func (m *model) params(req ai.Request, names rest.Names, how manner, sent *rest.
 		p.Output = &out
 	}
 	for _, t := range req.Tools {
-		p.Tools = append(p.Tools, tool{Name: names.Wire(t.Name), Description: t.Description, Schema: schema(t.Schema)})
+		p.Tools = append(p.Tools, tool{Name: names.Wire(t.Name), Description: t.Description, Schema: schema.ForAnthropic(t.Schema)})
 	}
 	if sent.Send("tool_choice", req.NoCalls && len(req.Tools) > 0) {
 		p.ToolChoice = &kind{"none"}
@@ -189,13 +190,6 @@ func messages(list []ai.Message, names rest.Names, thoughts bool) (out []message
 func object(raw json.RawMessage) bool {
 	var o map[string]json.RawMessage
 	return json.Unmarshal(raw, &o) == nil && o != nil
-}
-
-func schema(raw json.RawMessage) json.RawMessage {
-	if !object(raw) {
-		return json.RawMessage(`{"type":"object","properties":{}}`)
-	}
-	return raw
 }
 
 // seals reports whether a conversation has thoughts from Anthropic in it.

@@ -15,6 +15,7 @@ import (
 	"parley/internal/crash"
 	"parley/internal/provider/rest"
 	"parley/internal/provider/wire"
+	"parley/internal/schema"
 )
 
 // LiveModel is one of the models of the Live API, which hears and speaks over a WebSocket.
@@ -205,7 +206,7 @@ func (s *live) terms(handle string) setupMessage {
 		list = append(list, struct {
 			function
 			Behavior string `json:"behavior"`
-		}{function{s.names.Wire(t.Name), t.Description, parameters(t.Schema)}, "BLOCKING"})
+		}{function{s.names.Wire(t.Name), t.Description, schema.ForGemini(t.Schema)}, "BLOCKING"})
 	}
 	if len(list) > 0 {
 		setup.Tools = []any{map[string]any{"functionDeclarations": list}}

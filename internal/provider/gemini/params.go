@@ -6,6 +6,7 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/provider/rest"
+	"parley/internal/schema"
 )
 
 // thinking is added to a bound where the model thinks, which counts.
@@ -131,7 +132,7 @@ func (m *model) params(req ai.Request, names rest.Names, how manner, sent *rest.
 	if len(req.Tools) > 0 {
 		var d declarations
 		for _, t := range req.Tools {
-			d.Functions = append(d.Functions, function{names.Wire(t.Name), t.Description, parameters(t.Schema)})
+			d.Functions = append(d.Functions, function{names.Wire(t.Name), t.Description, schema.ForGemini(t.Schema)})
 		}
 		p.Tools = []declarations{d}
 		if req.NoCalls {
@@ -140,14 +141,6 @@ func (m *model) params(req ai.Request, names rest.Names, how manner, sent *rest.
 		}
 	}
 	return p
-}
-
-// parameters is the schema of a function's arguments; one without any has none.
-func parameters(schema json.RawMessage) json.RawMessage {
-	if !object(schema) {
-		return nil
-	}
-	return schema
 }
 
 func object(raw json.RawMessage) bool {

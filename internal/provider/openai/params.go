@@ -8,6 +8,7 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/provider/rest"
+	"parley/internal/schema"
 )
 
 // request is the body of POST /chat/completions.
@@ -97,7 +98,7 @@ func (m *model) params(req ai.Request, names rest.Names, sent *rest.Sent) reques
 	}
 	for _, t := range tools {
 		f := function{Type: "function"}
-		f.Function.Name, f.Function.Description, f.Function.Parameters = names.Wire(t.Name), t.Description, parameters(t.Schema)
+		f.Function.Name, f.Function.Description, f.Function.Parameters = names.Wire(t.Name), t.Description, schema.ForOpenAI(t.Schema)
 		p.Tools = append(p.Tools, f)
 	}
 	if sent.Send("tool_choice", req.NoCalls && len(tools) > 0) {
@@ -175,13 +176,4 @@ func message(m ai.Message, names rest.Names) chatMessage {
 		out.Calls = append(out.Calls, made)
 	}
 	return out
-}
-
-// parameters is the schema of a function's arguments, which servers want to be an object.
-func parameters(schema json.RawMessage) json.RawMessage {
-	var o map[string]json.RawMessage
-	if json.Unmarshal(schema, &o) != nil || o == nil {
-		return json.RawMessage(`{"type":"object","properties":{}}`)
-	}
-	return schema
 }

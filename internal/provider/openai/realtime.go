@@ -19,6 +19,7 @@ import (
 	"parley/internal/crash"
 	"parley/internal/provider/rest"
 	"parley/internal/provider/wire"
+	"parley/internal/schema"
 )
 
 // RealtimeModel is one of the server's models that hear and speak, over a WebSocket. hears is the model that
@@ -201,7 +202,7 @@ func (s *session) terms() map[string]any {
 	tools := []any{}
 	for _, t := range s.setup.Tools {
 		tools = append(tools, map[string]any{"type": "function", "name": s.names.Wire(t.Name),
-			"description": t.Description, "parameters": parameters(t.Schema)})
+			"description": t.Description, "parameters": schema.ForOpenAI(t.Schema)})
 	}
 	terms := map[string]any{"type": "realtime", "instructions": s.setup.System, "output_modalities": []string{modality},
 		"audio": sound, "tools": tools, "tool_choice": "auto",
