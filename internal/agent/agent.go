@@ -50,8 +50,9 @@ const (
 // Tool is a tool that the model may call, and what it does.
 type Tool struct {
 	ai.Tool
-	// Run executes the tool. arguments is a JSON object with everything that the schema requires, in the right types.
-	// The model is told the result, at most 64 KiB of it, or that there was an error. Tools of one step run
+	// Run executes the tool. arguments is a JSON object with everything that the schema requires and has no default for,
+	// in the right types. The model is told the result, at most 64 KiB of it, or that there was an error: a Misfit where
+	// the arguments don't fit. Tools of one step run
 	// concurrently. A panic counts as an error.
 	Run func(ctx context.Context, arguments json.RawMessage) (string, error)
 	// Ends says that nothing is left to say once this tool has done its work: it hung up. If it fails the turn goes on.

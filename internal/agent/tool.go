@@ -35,7 +35,7 @@ const (
 // stored: then none ran.
 func (t *Turn) call(ctx context.Context, n int, calls []ai.ToolCall) (records []ToolCall, ended bool, err error) {
 	records = make([]ToolCall, len(calls))
-	ends := make([]bool, len(calls))
+	ends, unfit := make([]bool, len(calls)), make([]bool, len(calls))
 	var (
 		mu   sync.Mutex // the sink takes one thing at a time
 		wg   sync.WaitGroup
@@ -67,8 +67,8 @@ func (t *Turn) call(ctx context.Context, n int, calls []ai.ToolCall) (records []
 		crash.Go(&wg, func() {
 			defer func() { <-room }()
 			if i < maxCalls {
-				records[i].Result, ends[i] = t.run(ctx, c)
-				if before[c.Name] && misfit(records[i].Result) {
+				records[i].Result, unfit[i], ends[i] = t.run(ctx, c)
+				if unfit[i] && before[c.Name] {
 					records[i].Result = cut(records[i].Result, maxResult-len(hopeless)) + hopeless
 				}
 			} else {
@@ -82,26 +82,32 @@ func (t *Turn) call(ctx context.Context, n int, calls []ai.ToolCall) (records []
 		}, crash.Log("what a tool came to", "tool", c.Name))
 	}
 	wg.Wait()
-	t.misfits.learn(records)
+	t.misfits.learn(records, unfit)
 	return records, slices.Contains(ends, true), nil
 }
 
-// run makes one call, and reports whether it ended the turn. Whatever goes wrong becomes what the model is told.
-func (t *Turn) run(ctx context.Context, c ai.ToolCall) (result string, ends bool) {
+// Misfit is the error of a tool that was not run since its arguments don't fit, with all that the model is told of it.
+type Misfit string
+
+func (m Misfit) Error() string { return string(m) }
+
+// run makes one call, and reports whether its arguments did not fit, and whether it ended the turn. Whatever goes wrong
+// becomes what the model is told.
+func (t *Turn) run(ctx context.Context, c ai.ToolCall) (result string, unfit, ends bool) {
 	defer crash.Contain(func(err error) {
 		slog.ErrorContext(ctx, "a tool panicked", "tool", c.Name, "error", err)
-		result, ends = "Error: the tool failed.", false
+		result, unfit, ends = "Error: the tool failed.", false, false
 	})
 	i := slices.IndexFunc(t.Tools, func(tool Tool) bool { return tool.Name == c.Name })
 	if i < 0 {
-		return "Error: there is no tool of this name.", false
+		return "Error: there is no tool of this name.", false, false
 	}
 	if ctx.Err() != nil {
-		return "Error: " + ctx.Err().Error(), false
+		return "Error: " + ctx.Err().Error(), false, false
 	}
 	args, err := arguments(t.Tools[i].Schema, c.Arguments)
 	if err != nil {
-		return "Error: " + err.Error(), false
+		return "Error: " + err.Error(), true, false
 	}
 	ctx, span := telemetry.Start(ctx, "execute_tool "+c.Name, trace.SpanKindInternal, attribute.String("gen_ai.operation.name", "execute_tool"),
 		attribute.String("gen_ai.tool.name", c.Name), attribute.String("gen_ai.tool.call.id", c.ID))
@@ -111,10 +117,12 @@ func (t *Turn) run(ctx context.Context, c ai.ToolCall) (result string, ends bool
 		failure = "tool"
 	}
 	telemetry.End(span, failure)
-	if err != nil {
+	if why, ok := errors.AsType[Misfit](err); ok {
+		result, unfit = string(why), true
+	} else if err != nil {
 		result = "Error: " + err.Error()
 	}
-	return cut(parley.CleanText(result), maxResult), t.Tools[i].Ends && err == nil
+	return cut(parley.CleanText(result), maxResult), unfit, t.Tools[i].Ends && err == nil
 }
 
 // misfits are the tools whose arguments did not fit in the last step that called them.
@@ -129,8 +137,8 @@ func (m *misfits) now() map[string]bool {
 	return maps.Clone(m.names)
 }
 
-// learn takes what came of a step.
-func (m *misfits) learn(records []ToolCall) {
+// learn takes the calls of a step, and which of them did not fit.
+func (m *misfits) learn(records []ToolCall, unfit []bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.names == nil {
@@ -139,14 +147,9 @@ func (m *misfits) learn(records []ToolCall) {
 	for _, r := range records {
 		m.names[r.Name] = false
 	}
-	for _, r := range records {
-		m.names[r.Name] = m.names[r.Name] || misfit(r.Result)
+	for i, r := range records {
+		m.names[r.Name] = m.names[r.Name] || unfit[i]
 	}
-}
-
-// misfit reports whether a result says that the arguments of a call did not fit.
-func misfit(result string) bool {
-	return strings.HasPrefix(result, "The tool was not called: ") || strings.HasPrefix(result, "Error: the argument")
 }
 
 // What a model is told that didn't mend what it was told is wrong.
@@ -179,7 +182,8 @@ func written(raw string) json.RawMessage {
 // object is the part of JSON Schema that arguments and extracted values are checked against.
 type object struct {
 	Properties map[string]struct {
-		Type any `json:"type"` // a string, or a list of them
+		Type    any             `json:"type"` // a string, or a list of them
+		Default json.RawMessage `json:"default"`
 	} `json:"properties"`
 	Required []string `json:"required"`
 }
@@ -207,7 +211,8 @@ func arguments(schema json.RawMessage, raw string) (json.RawMessage, error) {
 	}
 	var wrong []error
 	for _, name := range o.Required {
-		if v, ok := args[name]; !ok || v == nil && o.plain(name) {
+		v, ok := args[name]
+		if !ok && o.Properties[name].Default == nil || ok && v == nil && o.plain(name) {
 			wrong = append(wrong, fmt.Errorf("the argument %s is missing", strconv.Quote(name)))
 		}
 	}

@@ -155,7 +155,11 @@ func (d *Studio) midCall(t *parley.Tool, vars tool.Variables) agent.Tool {
 			if err := dec.Decode(&args); err != nil {
 				return "", fmt.Errorf("the arguments are no JSON object: %w", err)
 			}
-			return d.Tools.Run(ctx, t, args, vars).Text(), nil
+			result := d.Tools.Run(ctx, t, args, vars)
+			if result.Misfit {
+				return "", agent.Misfit(result.Text())
+			}
+			return result.Text(), nil
 		},
 	}
 }

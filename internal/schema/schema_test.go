@@ -194,11 +194,38 @@ func TestVendors(t *testing.T) {
 	if all := strings.Join(notes, "\n"); !strings.Contains(all, "Gemini has no pattern (at $defs.item.sku)") || !strings.Contains(all, "no minLength (at customer.name)") {
 		t.Errorf("noted %s", all)
 	}
-	if strings.Contains(strings.Join(notes, ""), "x-own") || strings.Contains(string(ForGemini([]byte(orderSchema))), "x-own") {
+	if strings.Contains(strings.Join(notes, ""), "Gemini has no x-own") || strings.Contains(string(ForGemini([]byte(orderSchema))), "x-own") {
 		t.Error("Gemini is told what is nobody's rule")
 	}
-	if len(Notes(Of(nil))) != 0 {
-		t.Error("the short form has notes")
+}
+
+// OpenAI holds its models to schemas that close every object and have no keyword that it may refuse.
+func TestStrict(t *testing.T) {
+	in := func(property string) string {
+		return `{"type":"object","required":["a"],"additionalProperties":false,"properties":{"a":` + property + `}}`
+	}
+	deep := strings.Repeat(`{"type":"array","items":`, 12) + `{"type":"string"}` + strings.Repeat("}", 12)
+	for s, want := range map[string]string{
+		in(`{"type":["string","null"],"enum":["x",null]}`): "",
+		in(`{"type":"array","items":{"type":"object","required":["b"],"additionalProperties":false,"properties":{"b":{"anyOf":[{"type":"integer"},{"$ref":"#/$defs/c"}]}}}}`): "",
+		in(`{"type":"string","minLength":1}`):  "it has minLength (at a)",
+		in(`{"type":"object","required":[]}`):  "additionalProperties is not false (at a)",
+		in(`{"type":["array","null"]}`):        "it doesn't say what is in a list (at a)",
+		in(`{"$ref":"#/$defs/b","title":"B"}`): "something stands beside $ref (at a)",
+		in(`{"enum":[1]}`):                     "it has no type (at a)",
+		in(`true`):                             `"a" has no type`,
+		in(deep):                               "it is too deep (at a.items",
+		`{"type":"object","additionalProperties":false,"properties":{"a":{},"b":{}},"required":["b"]}`: `"a" is not required`,
+		`{"type":"object","additionalProperties":{},"properties":{}}`:                                  "additionalProperties is not false",
+		string(Of(nil)): "additionalProperties is not false",
+		`[]`:            "it is no schema of an object",
+	} {
+		if ok, why := Strict([]byte(s)); ok != (want == "") || !strings.HasPrefix(why, want) || want == "" && why != "" {
+			t.Errorf("%s: %t, %q", s, ok, why)
+		}
+	}
+	if all := strings.Join(Notes([]byte(orderSchema)), "\n"); !strings.Contains(all, "not held to it (strict): it has x-own.") {
+		t.Errorf("noted %s", all)
 	}
 }
 

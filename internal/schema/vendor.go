@@ -30,6 +30,76 @@ func ForOpenAI(raw json.RawMessage) json.RawMessage {
 	return encode(root)
 }
 
+// strictTakes are the keywords that OpenAI holds its models to in every strict schema. It takes some more of these, but which differs
+// between its models, and a request with another one is refused.
+var strictTakes = []string{"$defs", "$ref", "type", "title", "description", "enum", "const", "items", "anyOf", "properties",
+	"additionalProperties", "required"}
+
+// strictDepth is how deep a strict schema may be.
+const strictDepth = 10
+
+// Strict reports whether OpenAI holds its models to a schema to the letter (strict), and why it doesn't.
+func Strict(raw []byte) (ok bool, why string) {
+	root, err := decode(raw)
+	if err != nil || root["type"] != "object" {
+		return false, "it is no schema of an object"
+	}
+	delete(root, "$schema") // it is not sent
+	eachAt(root, "", func(s map[string]any, at string) {
+		if why != "" {
+			return
+		}
+		if why = notStrict(s); why == "" && strings.Count(at, ".") > strictDepth {
+			why = "it is too deep"
+		}
+		if why != "" {
+			why += place(at)
+		}
+	})
+	return why == "", why
+}
+
+// notStrict says why OpenAI doesn't hold its models to a schema, without those inside it; "" where it does.
+func notStrict(s map[string]any) string {
+	for _, key := range slices.Sorted(maps.Keys(s)) {
+		if !slices.Contains(strictTakes, key) {
+			return "it has " + key
+		}
+	}
+	_, ref := s["$ref"]
+	_, either := s["anyOf"]
+	switch {
+	case ref && len(s) > 1:
+		return "something stands beside $ref"
+	case !ref && !either && s["type"] == nil:
+		return "it has no type"
+	case isA(s, "array") && object(s["items"]) == nil:
+		return "it doesn't say what is in a list"
+	case !isA(s, "object"):
+		return ""
+	}
+	required, _ := s["required"].([]any)
+	properties := object(s["properties"])
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		if !slices.Contains(required, any(name)) {
+			return fmt.Sprintf("%q is not required", name)
+		}
+		if object(properties[name]) == nil {
+			return fmt.Sprintf("%q has no type", name)
+		}
+	}
+	if s["additionalProperties"] != false {
+		return "additionalProperties is not false"
+	}
+	return ""
+}
+
+// isA reports whether a type is one of a schema's.
+func isA(s map[string]any, typ string) bool {
+	list, _ := s["type"].([]any)
+	return s["type"] == typ || slices.Contains(list, any(typ))
+}
+
 // ForAnthropic is a tool's schema as Anthropic takes it: everything of draft 2020-12, by the name of no other.
 func ForAnthropic(raw json.RawMessage) json.RawMessage {
 	root, err := decode(raw)
@@ -158,8 +228,9 @@ func eachAt(s map[string]any, at string, f func(s map[string]any, at string)) {
 		}
 	}
 	for _, key := range mapOfSchemas {
-		for name, v := range object(s[key]) {
-			if inner := object(v); inner != nil {
+		all := object(s[key])
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			if inner := object(all[name]); inner != nil {
 				eachAt(inner, strings.TrimSuffix(at, ".properties")+"."+strings.TrimPrefix(key+".", "properties.")+name, f)
 			}
 		}
@@ -175,6 +246,9 @@ func Notes(raw []byte) []string {
 	root, err := decode(raw)
 	if err != nil {
 		return list
+	}
+	if _, why := Strict(raw); why != "" {
+		list = append(list, "OpenAI's models are told this schema but not held to it (strict): "+why+".")
 	}
 	forGemini(root, "", func(key, at string) {
 		list = append(list, fmt.Sprintf("Gemini has no %s%s: its models are told in the description.", key, place(at)))

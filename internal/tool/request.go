@@ -14,11 +14,14 @@ import (
 	"parley/internal/telemetry"
 )
 
+// misfit is what is wrong with the arguments of a call.
+type misfit struct{ error }
+
 // request is the tool's request with these arguments. It fails with words for the model.
 func request(ctx context.Context, t *parley.Tool, args map[string]any, vars Variables) (*http.Request, error) {
 	values, err := given(t, args)
 	if err != nil {
-		return nil, err
+		return nil, misfit{err}
 	}
 	u, used, err := endpoint(t, values, vars.All)
 	if err != nil {

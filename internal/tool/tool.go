@@ -45,6 +45,7 @@ type Result struct {
 	Body       string `json:"body" doc:"The answer, at most 64 KiB of it."`
 	Truncated  bool   `json:"truncated,omitempty" doc:"The answer was longer."`
 	Error      string `json:"error,omitempty" doc:"Why there is no answer."`
+	Misfit     bool   `json:"-"` // nothing was sent: the arguments don't fit
 
 	told string // what the model is told in place of the body; "" for the body itself
 	note string // what it is told of that
@@ -149,7 +150,8 @@ func (r *Runner) run(ctx context.Context, t *parley.Tool, args map[string]any, v
 	defer cancel()
 	req, err := request(own, t, args, vars)
 	if err != nil {
-		return Result{Error: "The tool was not called: " + err.Error() + "."}
+		_, unfit := errors.AsType[misfit](err)
+		return Result{Error: "The tool was not called: " + err.Error() + ".", Misfit: unfit}
 	}
 	*sent = sentOf(req, t)
 	result, err := r.exchange(req)

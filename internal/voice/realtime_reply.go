@@ -188,13 +188,13 @@ func (d *realtime) finish(q *asking) {
 // run makes a response's calls, tells the model their results, and asks it to go on.
 func (d *realtime) run(q *asking) {
 	r, a := d.r, q.a
-	l, t := d.link, a.think
+	l, t, calls := d.link, a.think, d.turn(a)
 	done := make(chan struct{})
 	r.busy = done
 	a.rounds++
 	r.safely(func() {
 		defer close(done)
-		records, ended, err := d.turn(a).Call(t.ctx, q.calls)
+		records, ended, err := calls.Call(t.ctx, q.calls)
 		r.inbox.ask(func() {
 			for _, c := range records {
 				d.result(l, c)
@@ -222,11 +222,13 @@ func (d *realtime) result(l *link, c agent.ToolCall) {
 	}
 }
 
-// turn holds the tools that a reply may call.
+// turn holds the tools that a reply may call; it is the same one throughout a reply.
 func (d *realtime) turn(a *answer) *agent.Turn {
-	t := d.Think(nil, &deeds{d.r, a})
-	t.Tools = a.think.held(append(d.r.outlasting(t.Tools), d.r.builtIn(a, &d.Persona)...))
-	return t
+	if a.think.calls == nil {
+		a.think.calls = d.Think(nil, &deeds{d.r, a})
+		a.think.calls.Tools = a.think.held(append(d.r.outlasting(a.think.calls.Tools), d.r.builtIn(a, &d.Persona)...))
+	}
+	return a.think.calls
 }
 
 // deeds takes the outcome of a reply's calls.

@@ -22,6 +22,7 @@ type thinking struct {
 	committed chan struct{} // closed when tools may run
 	early     bool          // it isn't yet
 	span      trace.Span
+	calls     *agent.Turn // of a model that hears and speaks: it knows which calls did not fit
 }
 
 // think implements thinker.

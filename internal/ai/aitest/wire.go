@@ -1,6 +1,7 @@
 package aitest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -94,6 +95,9 @@ func (s *Server) read(body []byte) (Request, *refusal) {
 			"Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
 	}
 	for _, name := range s.Refuses {
+		if name == "strict" && bytes.Contains(fields["tools"], []byte(`"strict":true`)) {
+			return out, refuse("tools[0].function.strict", "unknown_parameter", "Unknown parameter: 'tools[0].function.strict'.")
+		}
 		if _, ok := fields[name]; ok {
 			return out, refuse(name, "unsupported_parameter",
 				"Unsupported parameter: '%s' is not supported with this model.", name)

@@ -177,8 +177,8 @@ func (f *finder) typed(text, name string, p property, required bool) (any, bool)
 		return firstNumber(text, f.used)
 	}
 	for _, e := range p.Enum {
-		if mentions(" "+text+" ", e) || strings.EqualFold(text, e) {
-			return e, true
+		if word, ok := e.(string); ok && (mentions(" "+text+" ", word) || strings.EqualFold(text, word)) {
+			return word, true
 		}
 	}
 	if re := look(name, p); re != nil {

@@ -18,9 +18,9 @@ type schema struct {
 }
 
 type property struct {
-	Type        any      `json:"type"`
-	Description string   `json:"description"`
-	Enum        []string `json:"enum"`
+	Type        any    `json:"type"`
+	Description string `json:"description"`
+	Enum        []any  `json:"enum"`
 }
 
 func (p property) is(t string) bool { return strings.Contains(fmt.Sprint(p.Type), t) }

@@ -208,6 +208,40 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
+// A model is held to a tool's arguments where its schema allows it, and the server takes that.
+func TestStrictTools(t *testing.T) {
+	s := aitest.NewServer(t)
+	m := client(t, s, 0)
+	req := ask("x")
+	req.Tools = []ai.Tool{{Name: "open", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)},
+		{Name: "closed", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`)}}
+	strict := func() (list []bool) {
+		if _, err := m.Generate(t.Context(), req, ignore); err != nil {
+			t.Fatal(err)
+		}
+		var sent struct {
+			Tools []struct {
+				Function struct{ Strict bool }
+			}
+		}
+		all := s.Requests()
+		if err := json.Unmarshal(all[len(all)-1].Body, &sent); err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range sent.Tools {
+			list = append(list, tool.Function.Strict)
+		}
+		return list
+	}
+	if got := strict(); !slices.Equal(got, []bool{false, true}) {
+		t.Errorf("strict: %v", got)
+	}
+	s.Refuses = []string{"strict"}
+	if got := strict(); !slices.Equal(got, []bool{false, false}) {
+		t.Errorf("refused: %v", got)
+	}
+}
+
 // When a server refuses a field, the request is sent without it, and later requests too.
 func TestRefusedFields(t *testing.T) {
 	s := aitest.NewServer(t)

@@ -62,6 +62,7 @@ type function struct {
 		Name        string          `json:"name"`
 		Description string          `json:"description"`
 		Parameters  json.RawMessage `json:"parameters"`
+		Strict      bool            `json:"strict,omitempty"` // the model is held to them
 	} `json:"function"`
 }
 
@@ -99,6 +100,8 @@ func (m *model) params(req ai.Request, names rest.Names, sent *rest.Sent) reques
 	for _, t := range tools {
 		f := function{Type: "function"}
 		f.Function.Name, f.Function.Description, f.Function.Parameters = names.Wire(t.Name), t.Description, schema.ForOpenAI(t.Schema)
+		strict, _ := schema.Strict(t.Schema)
+		f.Function.Strict = sent.Send(strictPart, strict)
 		p.Tools = append(p.Tools, f)
 	}
 	if sent.Send("tool_choice", req.NoCalls && len(tools) > 0) {

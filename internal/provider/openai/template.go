@@ -13,6 +13,7 @@ const (
 	toolsPart  = "tools"  // else the tools, calls and results are told as text
 	systemPart = "system" // else the first message of the customer's begins with it
 	orderPart  = "order"  // else the customer begins, and nobody speaks twice
+	strictPart = "strict" // else the model is not held to the schemas of tools
 )
 
 // complaints are the words in which servers refuse such a part.
@@ -24,6 +25,7 @@ var complaints = map[string][]string{
 	systemPart: {"system role not supported", "system role is not supported", "does not support system", "not support 'system'",
 		"system message is not supported", "system messages are not supported", "unexpected role 'system'", "unsupported role: system",
 		"developer instruction is not enabled", "does not support the system"},
+	strictPart: {".strict", "'strict'", `"strict"`, "`strict`", "strict mode", "strict is not", "invalid schema for function"},
 	orderPart: {"must alternate", "roles should alternate", "first message must be", "first message should be", "must start with a user",
 		"must begin with a user", "consecutive", "should start with", "expected last role", "last message must"},
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"parley/internal/agent"
 	"parley/internal/ai"
 	"parley/internal/audio"
 	"parley/internal/parley"
@@ -232,6 +233,8 @@ func (p *play) tool(a *args) {
 	o := &prop{}
 	if a.is("fails") {
 		o.err = errors.New("it failed")
+	} else if a.is("misfits") {
+		o.err = agent.Misfit("The tool was not called: the argument n: got null, want number.")
 	} else if a.is("answers") {
 		o.answer = a.text()
 	}
