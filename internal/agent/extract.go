@@ -8,6 +8,7 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/parley"
+	"parley/internal/schema"
 )
 
 const extractPrompt = `You read the transcript of a finished conversation between an AI assistant ("AI:") and a customer ("Customer:") and fill in one JSON object.
@@ -27,9 +28,14 @@ func Extract(ctx context.Context, m ai.Model, items []parley.ExtractedItem, tran
 	if len(items) == 0 {
 		return parley.Findings{}, ai.Usage{}, nil
 	}
-	answer, usage, err := extract(ctx, m, items, transcript)
+	var lines strings.Builder
+	for _, it := range items {
+		fmt.Fprintf(&lines, "- %s (%s): %s\n", it.Name, jsonType(it.Type), it.Description)
+	}
+	own := schema.OfItems(items)
+	answer, usage, err := extract(ctx, m, lines.String(), own, transcript)
 	if err != nil {
-		return parley.Unread(items, err), usage, fmt.Errorf("extract: %w", err)
+		return parley.Unread(schema.Names(own), err), usage, fmt.Errorf("extract: %w", err)
 	}
 	found := parley.Findings{Values: make(map[string]any, len(items)), Notes: map[string]string{}}
 	for i := range items {
@@ -41,25 +47,49 @@ func Extract(ctx context.Context, m ai.Model, items []parley.ExtractedItem, tran
 	return found, usage, nil
 }
 
-// extract is the object that a model answers for items.
-func extract(ctx context.Context, m ai.Model, items []parley.ExtractedItem, transcript string) (map[string]any, ai.Usage, error) {
-	var prompt strings.Builder
-	prompt.WriteString(extractPrompt)
-	properties := make(map[string]any, len(items))
-	required := make([]string, 0, len(items))
-	for _, it := range items {
-		fmt.Fprintf(&prompt, "- %s (%s): %s\n", it.Name, jsonType(it.Type), it.Description)
-		properties[it.Name] = map[string]any{"type": []string{jsonType(it.Type), "null"}, "description": it.Description}
-		required = append(required, it.Name)
-	}
-	schema, err := json.Marshal(map[string]any{"type": "object", "properties": properties, "required": required,
-		"additionalProperties": false})
+// ExtractSchema is Extract of what a JSON Schema asks for: its properties, each of which has a value that fits, or nil.
+func ExtractSchema(ctx context.Context, m ai.Model, own []byte, transcript string) (parley.Findings, ai.Usage, error) {
+	answer, usage, err := extract(ctx, m, string(own)+"\n", own, transcript)
+	names := schema.Names(own)
 	if err != nil {
-		return nil, ai.Usage{}, ai.TheModel.Of(err)
+		return parley.Unread(names, err), usage, fmt.Errorf("extract: %w", err)
 	}
+	found := parley.Findings{Values: make(map[string]any, len(names)), Notes: map[string]string{}}
+	for _, name := range names {
+		value, why := fitting(own, name, answer[name])
+		if found.Values[name] = value; value == nil && why != "" {
+			found.Notes[name] = why
+		}
+	}
+	return found, usage, nil
+}
+
+// fitting is what a model answered for a property where it fits its schema; else nil, and why.
+func fitting(own []byte, name string, v any) (value any, why string) {
+	if v == nil {
+		return nil, unsaid
+	}
+	misfit := schema.FitProperty(own, name, v)
+	if misfit == nil {
+		return v, ""
+	}
+	if it := schema.Plain(own, name); it != nil { // written in another way
+		mended, why := valueOf(it, v)
+		if mended == nil && why == unsaid {
+			return nil, why
+		}
+		if mended != nil && schema.FitProperty(own, name, mended) == nil {
+			return mended, ""
+		}
+	}
+	return nil, fmt.Sprintf("The model answered %.100s, which does not fit: %.300s.", compact(v), misfit)
+}
+
+// extract is the object that a model answers for the properties of a schema, which asked tells in words.
+func extract(ctx context.Context, m ai.Model, asked string, own []byte, transcript string) (map[string]any, ai.Usage, error) {
 	zero := 0.0
-	got, err := read(ctx, m, transcript, ai.Request{System: prompt.String(), Temperature: &zero,
-		Schema: &ai.Schema{Name: "extraction", JSON: schema}})
+	got, err := read(ctx, m, transcript, ai.Request{System: extractPrompt + asked, Temperature: &zero,
+		Schema: &ai.Schema{Name: "extraction", JSON: schema.Asked(own)}})
 	if err != nil {
 		return nil, got.Usage, ai.TheModel.Of(err)
 	}

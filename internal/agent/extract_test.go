@@ -109,3 +109,36 @@ func TestTail(t *testing.T) {
 		t.Errorf("%d bytes", len(got))
 	}
 }
+
+// What a JSON Schema asks for has values that fit it, mended where they are only written in another way, or none and the reason.
+func TestExtractSchema(t *testing.T) {
+	own := []byte(`{"type":"object","$defs":{"dish":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"count":{"type":"integer"}}}},
+		"properties":{"dishes":{"type":"array","items":{"$ref":"#/$defs/dish"}},"mood":{"enum":["good","bad"]},"people":{"type":"integer","minimum":1},
+			"day":{"type":"string","format":"date","description":"The day, as YYYY-MM-DD"},"paid":{"type":["boolean","null"]},"name":{"type":"string"}}}`)
+	m := &aitest.Fake{}
+	m.Script(aitest.Step{Text: `{"dishes":[{"name":"soup","count":2}],"mood":"fair","people":"3 people","day":"2026-11-27","paid":"yes","name":null,"more":1}`},
+		aitest.Step{Text: `{"dishes":[{"count":2}],"mood":"good","people":0,"day":"soon","paid":null,"name":"Eva"}`},
+		aitest.Step{Err: &ai.Error{Kind: ai.Overloaded, Err: errors.New("x")}})
+	got, _, err := ExtractSchema(t.Context(), m, own, talk)
+	if err != nil || fmt.Sprint(got.Values) != "map[day:2026-11-27 dishes:[map[count:2 name:soup]] mood:<nil> name:<nil> paid:true people:3]" {
+		t.Errorf("found %v, %v", got.Values, err)
+	}
+	if len(got.Notes) != 2 || got.Notes["name"] != unsaid ||
+		got.Notes["mood"] != `The model answered "fair", which does not fit: value must be one of 'good', 'bad'.` {
+		t.Errorf("noted %q", got.Notes)
+	}
+	asked := m.Requests()[0]
+	if !strings.Contains(asked.System, "YYYY-MM-DD") || !strings.Contains(string(asked.Schema.JSON), `"additionalProperties":false`) ||
+		!strings.Contains(string(asked.Schema.JSON), `"people":{"minimum":1,"type":["integer","null"]}`) ||
+		!strings.Contains(string(asked.Schema.JSON), `"required":["day","dishes","mood","name","paid","people"]`) {
+		t.Errorf("asked for %s by %s", asked.Schema.JSON, asked.System)
+	}
+	got, _, err = ExtractSchema(t.Context(), m, own, talk)
+	if err != nil || fmt.Sprint(got.Values) != "map[day:<nil> dishes:<nil> mood:good name:Eva paid:<nil> people:<nil>]" ||
+		!strings.Contains(got.Notes["dishes"], "missing property 'name'") || !strings.Contains(got.Notes["people"], "minimum") {
+		t.Errorf("found %v, noted %q, %v", got.Values, got.Notes, err)
+	}
+	if got, _, err = ExtractSchema(t.Context(), m, own, talk); ai.KindOf(err) != ai.Overloaded || len(got.Values) != 6 || len(got.Notes) != 6 {
+		t.Errorf("a model that fails leaves %v, %v", got, err)
+	}
+}

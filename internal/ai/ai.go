@@ -75,7 +75,7 @@ type Tool struct {
 }
 
 // Schema is a JSON Schema that a reply must follow: of type object, every property required, additionalProperties
-// false.
+// false. Inside its properties it may have what a vendor doesn't take, which is then told in words.
 type Schema struct {
 	Name string // letters, digits, underscore
 	JSON json.RawMessage

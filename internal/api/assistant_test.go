@@ -36,7 +36,7 @@ var shown = map[string]string{
 	"knowledgebase_mode": `"function_call"`, "widget_settings": "*", "deleted_at": "null", "created_at": "*",
 	"updated_at": "*",
 	// decisions 3
-	"tool_ids": "[]", "reengagement_prompt": `""`, "ringing_time": "30", "voice_mail_message": `""`,
+	"post_call_json_schema": "*", "tool_ids": "[]", "reengagement_prompt": `""`, "ringing_time": "30", "voice_mail_message": `""`,
 	"conversation_inactivity_timeout": "30",
 	"conversation_ended_webhook_url":  "null", "keywords": "[]", "pronunciations": "{}",
 }
@@ -285,8 +285,8 @@ var assistantKinds = map[string]string{
 	"include_recording_in_webhook":   "bool", "max_duration": "int", "max_silence_duration": "int",
 	"reengagement_interval": "int",
 	"reengagement_prompt":   "string", "ringing_time": "int", "end_call_on_voicemail": "flag",
-	"voice_mail_message": "string",
-	"post_call_schema":   "array", "variables": "variables", "conversation_inactivity_timeout": "int",
+	"voice_mail_message":    "string",
+	"post_call_json_schema": "schema", "post_call_schema": "array", "variables": "variables", "conversation_inactivity_timeout": "int",
 	"widget_settings": "object", "keywords": "array",
 	"pronunciations": "object",
 }

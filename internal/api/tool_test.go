@@ -103,13 +103,14 @@ var wrong = map[string][]string{
 	"number":    {`"0.5"`, `""`, `true`, `[]`, `{}`, `1e400`},
 	"array":     {`"x"`, `5`, `true`, `{}`, `{"0":"a"}`},
 	"object":    {`"x"`, `5`, `true`, `[]`, `["x"]`},
+	"schema":    {`"x"`, `5`, `true`, `[]`, `["x"]`},
 	"variables": {`"x"`, `5`, `true`, `["x"]`},
 }
 
 var mustBe = map[string]string{"string": "must be a string.", "int": "must be an integer.",
 	"bool": "must be true or false.", "flag": "must be true or false.",
 	"text": "must be a number.", "number": "must be a number.", "array": "must be an array.",
-	"object": "must be an object.", "variables": "must be an object."}
+	"object": "must be an object.", "schema": "must be an object: a JSON Schema.", "variables": "must be an object."}
 
 var toolKinds = map[string]string{"name": "string", "description": "string", "endpoint": "string",
 	"method": "string", "timeout": "int",

@@ -16,6 +16,7 @@ import (
 	"parley/internal/knowledge"
 	"parley/internal/parley"
 	"parley/internal/provider"
+	"parley/internal/schema"
 	"parley/internal/stage"
 	"parley/internal/store"
 	"parley/internal/tool"
@@ -142,10 +143,13 @@ func (d *Studio) RestorePrompt(ctx context.Context, userID, id int64, version in
 		"initial_message": v.InitialMessage})
 }
 
-// Complete adds what a response shows in addition to the row: the language's code, and the mid-call tools among the
-// tools.
+// Complete adds what a response shows in addition to the row: the language's code, the values to extract as a JSON Schema, and the
+// mid-call tools among the tools.
 func (d *Studio) Complete(a *parley.Assistant) {
 	a.InstanceID = 1
+	if len(a.PostCallJSONSchema) == 0 {
+		a.PostCallJSONSchema, a.PostCallShown = schema.ItemForms.Shown(forms(a)), true
+	}
 	if l := d.Catalog.Language(a.LanguageID); l != nil {
 		a.Language = l.ISO2
 	}
@@ -160,7 +164,9 @@ func (d *Studio) Complete(a *parley.Assistant) {
 // bind reads a body into an assistant. Entries of type mid_call, which responses show among the tools, stand for
 // tool_ids if the body has none.
 func bind(body map[string]any, a *parley.Assistant, create bool) parley.Fields {
+	old := forms(a)
 	fields := form.Bind(body, a, create)
+	settle(body, old, a, &fields)
 	if _, sent := body["tools"]; !sent || fields.Has("tools") {
 		return fields
 	}
@@ -179,6 +185,28 @@ func bind(body map[string]any, a *parley.Assistant, create bool) parley.Fields {
 	}
 	return fields
 }
+
+// settle decides which form of what is found out counts.
+func settle(body map[string]any, old schema.Both[parley.ExtractedItem], a *parley.Assistant, fields *parley.Fields) {
+	const field = "post_call_json_schema"
+	if fields.Has(field) {
+		return
+	}
+	_, short := body["post_call_schema"]
+	now, err := schema.ItemForms.Settle(old, forms(a), short, body[field] != nil)
+	if err != nil {
+		fields.Add(field, "%s.", err)
+		return
+	}
+	a.PostCallSchema, a.PostCallJSONSchema = now.Short, now.Own
+}
+
+func forms(a *parley.Assistant) schema.Both[parley.ExtractedItem] {
+	return schema.Both[parley.ExtractedItem]{Short: a.PostCallSchema, Own: a.PostCallJSONSchema}
+}
+
+// Asked are the names of what is to be found out from a conversation with an assistant.
+func Asked(a *parley.Assistant) []string { return schema.Names(schema.ItemForms.Shown(forms(a))) }
 
 // check validates a whole assistant and keeps only the built-in tools in its tools. A voice or model that the server no
 // longer offers, or a deleted assistant, may stay if old already has it.

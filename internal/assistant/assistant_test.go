@@ -144,3 +144,78 @@ func TestCreateTellsEverything(t *testing.T) {
 		}
 	})
 }
+
+// What is found out may be a JSON Schema: both forms are shown, the one that is changed counts, and drafts, copies and files have it.
+func TestPostCallJSONSchema(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		const own = `{"properties":{"dishes":{"items":{"type":"string"},"type":"array"},"reached":{"description":"Whether","type":"boolean"}},"type":"object"}`
+		d, u, ctx := studio(t, db), storetest.User(t, db, 0), t.Context()
+		plain, err := d.Create(ctx, u.ID, body(d, `{"post_call_schema":[{"name":"reached","type":"bool","description":"Whether"}]}`))
+		if err != nil || string(plain.PostCallJSONSchema) != `{"type":"object","properties":{"reached":{"type":"boolean","description":"Whether"}},"required":["reached"]}` {
+			t.Fatalf("%v: the short form is shown as %s", err, plain.PostCallJSONSchema)
+		}
+		if names := assistant.Asked(plain); len(names) != 1 || names[0] != "reached" {
+			t.Errorf("asks for %q", names)
+		}
+		a, err := d.Create(ctx, u.ID, body(d, `{"post_call_json_schema":%s}`, own))
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := func(what string, a *parley.Assistant, err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			if string(a.PostCallJSONSchema) != own || len(a.PostCallSchema) != 1 || a.PostCallSchema[0].Type != "bool" ||
+				len(assistant.Asked(a)) != 2 {
+				t.Errorf("%s: %s, %+v", what, a.PostCallJSONSchema, a.PostCallSchema)
+			}
+		}
+		has("made", a, err)
+		a, err = d.Update(ctx, u.ID, a.ID, tree(`{"name":"Other","post_call_schema":[{"name":"reached","type":"bool","description":"Whether"}]}`))
+		has("something else changed", a, err)
+		a, err = d.Update(ctx, u.ID, a.ID, tree(string(encode(t, a))))
+		has("all sent back", a, err)
+		a, err = d.Duplicate(ctx, u.ID, a.ID)
+		has("copied", a, err)
+		file, err := d.Export(ctx, u.ID, a.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file.Assistant = tree(string(encode(t, file.Assistant)))
+		again, _, err := d.Import(ctx, u.ID, file)
+		has("from a file", again, err)
+		_, err = d.Update(ctx, u.ID, a.ID, tree(`{"post_call_json_schema":{"type":"object"}}`))
+		fails(t, err, "post_call_json_schema")
+
+		if _, err := d.SaveDraft(ctx, u.ID, plain.ID, tree(`{"name":"Another"}`)); err != nil {
+			t.Fatal(err)
+		}
+		if changes, err := d.DraftChanges(ctx, u.ID, plain.ID); err != nil || len(changes) != 1 || changes[0].Field != "name" {
+			t.Errorf("another name changes %+v, %v", changes, err)
+		}
+		if err := d.Discard(ctx, u.ID, plain.ID); err != nil {
+			t.Fatal(err)
+		}
+		draft, err := d.SaveDraft(ctx, u.ID, plain.ID, tree(`{"post_call_json_schema":`+own+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		has("drafted", draft.Assistant, err)
+		if changes, err := d.DraftChanges(ctx, u.ID, plain.ID); err != nil || len(changes) != 1 || changes[0].Field != "post_call_json_schema" {
+			t.Errorf("the draft changes %+v, %v", changes, err)
+		}
+		now, err := d.Publish(ctx, u.ID, plain.ID, assistant.Publishing{})
+		has("published", now, err)
+		if draft, err = d.SaveDraft(ctx, u.ID, plain.ID, tree(`{"post_call_json_schema":null}`)); err != nil {
+			t.Fatal(err)
+		}
+		if changes, err := d.DraftChanges(ctx, u.ID, plain.ID); err != nil || len(changes) != 1 || draft.Assistant.PostCallSchema[0].Name != "reached" {
+			t.Errorf("cleared: %+v, %v, %+v", changes, err, draft.Assistant.PostCallSchema)
+		}
+		now, err = d.Update(ctx, u.ID, plain.ID, tree(`{"post_call_schema":[{"name":"mood","type":"string","description":"How it was"}]}`))
+		if err != nil || len(now.PostCallSchema) != 1 || assistant.Asked(now)[0] != "mood" || len(assistant.Asked(now)) != 1 {
+			t.Errorf("the short form alone: %+v, %s, %v", now.PostCallSchema, now.PostCallJSONSchema, err)
+		}
+	})
+}

@@ -14,6 +14,7 @@ import (
 	"parley/internal/catalog"
 	"parley/internal/lang"
 	"parley/internal/parley"
+	"parley/internal/schema"
 	"parley/internal/tool"
 )
 
@@ -174,6 +175,10 @@ func (r *Ready) Turn(history []ai.Message, sink agent.Sink) *agent.Turn {
 
 // Extract finds what the assistant's post_call_schema asks for in a transcript.
 func (r *Ready) Extract(ctx context.Context, transcript string) (parley.Findings, error) {
+	if own := schema.ItemForms.More(forms(r.Assistant)); own != nil {
+		found, _, err := agent.ExtractSchema(ctx, r.model, own, transcript)
+		return found, err
+	}
 	found, _, err := agent.Extract(ctx, r.model, r.Assistant.PostCallSchema, transcript)
 	return found, err
 }

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"parley/internal/ai"
+	"parley/internal/assistant"
 	"parley/internal/crash"
 	"parley/internal/event"
 	"parley/internal/parley"
@@ -217,16 +218,16 @@ func (d *Center) putOff(ctx context.Context, c *parley.Call, by time.Duration) e
 // is nothing to extract.
 func (d *Center) read(ctx context.Context, a *parley.Assistant, c *parley.Call) (found parley.Findings, evaluation map[string]any,
 	err error) {
-	if !c.Answered() || !c.CustomerSpoke() || len(a.PostCallSchema) == 0 && !a.PostCallEvaluation {
+	if !c.Answered() || !c.CustomerSpoke() || len(assistant.Asked(a)) == 0 && !a.PostCallEvaluation {
 		return found, nil, nil
 	}
 	ready, err := d.Assistants.Ready(a, (&live{Center: d, a: a, call: *c}).occasion())
 	if err != nil {
-		return parley.Unread(a.PostCallSchema, err), nil, err
+		return parley.Unread(assistant.Asked(a), err), nil, err
 	}
 	transcript := parley.CallTranscript(c.Turns)
 	err = together(func() (err error) {
-		if len(a.PostCallSchema) > 0 {
+		if len(assistant.Asked(a)) > 0 {
 			found, err = ready.Extract(ctx, transcript)
 		}
 		return err

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"parley/internal/ai"
+	"parley/internal/assistant"
 	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/telemetry"
@@ -97,7 +98,7 @@ func (c *Chat) extract(ctx context.Context, conv *parley.Conversation) (found pa
 	}
 	text, heard := Transcript(list)
 	a, err := c.assistant(ctx, conv)
-	if store.IsNotFound(err) || err == nil && (!heard || len(a.PostCallSchema) == 0) {
+	if store.IsNotFound(err) || err == nil && (!heard || len(assistant.Asked(a)) == 0) {
 		return found, nil
 	}
 	if err != nil {
@@ -107,7 +108,7 @@ func (c *Chat) extract(ctx context.Context, conv *parley.Conversation) (found pa
 	if err == nil {
 		found, err = ready.Extract(ctx, text)
 	} else {
-		found = parley.Unread(a.PostCallSchema, err)
+		found = parley.Unread(assistant.Asked(a), err)
 	}
 	if err != nil {
 		if ctx.Err() != nil {

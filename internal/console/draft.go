@@ -207,7 +207,7 @@ var fieldLabels = map[string]string{"initial_message": "Greeting", "type": "Dire
 	"fallback_multimodal_model_ids": "Fallback multimodal models", "fallback_voice_ids": "Fallback voices",
 	"fallback_transcriber_provider_ids": "Fallback transcription providers", "synthesizer_provider_id": "Speech provider",
 	"transcriber_provider_id": "Transcription provider", "tool_ids": "Mid-call tools", "tools": "Built-in tools",
-	"variables": "Your variables", "post_call_schema": "Values to extract", "post_call_evaluation": "Evaluate conversations",
+	"variables": "Your variables", "post_call_schema": "Values to extract", "post_call_json_schema": "JSON Schema of the values to extract", "post_call_evaluation": "Evaluate conversations",
 	"is_webhook_active": "Send calls to a webhook", "webhook_url": "Webhook", "inbound_webhook_url": "Webhook before answering",
 	"conversation_ended_webhook_url": "Webhook after chats", "widget_settings": "Widget", "filler_config": "Your own filler words",
 	"record": "Record calls", "require_tests": "Tests before publishing", "wait_for_customer": "Let the customer speak first", "allow_interruptions": "May be interrupted",

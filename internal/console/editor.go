@@ -93,7 +93,11 @@ func (c *Console) assistantEdit(r *request) (*answer, error) {
 	if of.draft != nil {
 		wrong = of.draft.Wrong()
 	}
-	e, err := c.editor(r, of, treeOf(of.shown()), wrong)
+	tree := treeOf(of.shown())
+	if of.shown().PostCallShown {
+		delete(tree, "post_call_json_schema") // the list has its values
+	}
+	e, err := c.editor(r, of, tree, wrong)
 	if err != nil {
 		return nil, err
 	}

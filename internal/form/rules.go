@@ -137,7 +137,7 @@ func (fd *field) reset(v reflect.Value) {
 		} else if err := json.Unmarshal([]byte(text), v.Addr().Interface()); err != nil {
 			panic(fmt.Sprintf("form: default %q of field %s: %v", text, fd.name, err))
 		}
-	case fd.omit:
+	case fd.omit, v.Type() == reflect.TypeFor[parley.JSONSchema]():
 	case v.Kind() == reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 	case v.Kind() == reflect.Map:

@@ -347,6 +347,11 @@ func (r *random) anAssistant() (b object, kind string) {
 	r.maybe(b, "post_call_schema", func() any {
 		return []object{{"name": "reached", "type": "bool", "description": r.words(100) + " end"}, {"name": "sum_1", "type": "string", "description": "abc"}}
 	})
+	if r.some(3) {
+		delete(b, "post_call_schema")
+		b["post_call_json_schema"] = object{"type": "object", "properties": object{"mood": object{"enum": []any{"good", "bad", nil}},
+			"items": object{"type": "array", "items": object{"type": "string", "description": r.words(40)}}, "reached": object{"type": "boolean"}}}
+	}
 	r.maybe(b, "filler_config", func() any {
 		return object{"neutral": []string{"Hm.", "One moment: please"}, "question": []string{r.words(50)}}
 	})

@@ -285,20 +285,24 @@ func (s *Server) fill(a *Account, t *Thing, row map[string]any) error {
 				name, t.Kind.Word)
 		}
 	}
-	if one, ok := v.Interface().(*parley.Tool); ok {
-		oneSchema(one)
-	}
+	oneSchema(v.Interface())
 	t.Body = treeOf(v.Interface(), t.Kind.typ)
 	s.nameRefs(a, t)
 	return nil
 }
 
-// oneSchema leaves a tool the form of its schema that counts: the API shows both.
-func oneSchema(t *parley.Tool) {
-	if len(t.JSONSchema) == 0 || schema.Same(t.JSONSchema, schema.Of(t.Schema)) {
-		t.JSONSchema = nil
-	} else {
-		t.Schema = []parley.ToolParam{}
+// oneSchema leaves a tool, or an assistant, the form of its schema that counts: the API shows both.
+func oneSchema(thing any) {
+	switch t := thing.(type) {
+	case *parley.Tool:
+		if t.JSONSchema = schema.ToolForms.More(schema.Both[parley.ToolParam]{Short: t.Schema, Own: t.JSONSchema}); t.JSONSchema != nil {
+			t.Schema = []parley.ToolParam{}
+		}
+	case *parley.Assistant:
+		both := schema.Both[parley.ExtractedItem]{Short: t.PostCallSchema, Own: t.PostCallJSONSchema}
+		if t.PostCallJSONSchema = schema.ItemForms.More(both); t.PostCallJSONSchema != nil {
+			t.PostCallSchema = []parley.ExtractedItem{}
+		}
 	}
 }
 

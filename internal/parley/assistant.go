@@ -89,6 +89,8 @@ type Assistant struct {
 
 	PostCallEvaluation         bool            `json:"post_call_evaluation" default:"true"`
 	PostCallSchema             []ExtractedItem `bun:"type:json" json:"post_call_schema" maxItems:"50" default:"[{\"name\":\"status\",\"type\":\"bool\",\"description\":\"Whether the goal of the conversation was reached\"},{\"name\":\"summary\",\"type\":\"string\",\"description\":\"A short summary of the conversation\"}]"`
+	PostCallJSONSchema         JSONSchema      `bun:"post_call_json_schema,type:json,nullzero" json:"post_call_json_schema" doc:"What is found out as a JSON Schema (draft 2020-12) of an object, in place of post_call_schema: with lists, nested objects, enum, integer, format. At most 32 KB. Shown of every assistant; of both, the one that is changed counts, post_call_json_schema before post_call_schema. A value that doesn't fit is null, with the reason."`
+	PostCallShown              bool            `bun:"-" json:"-"` // PostCallJSONSchema is PostCallSchema, in the other form
 	IsWebhookActive            bool            `json:"is_webhook_active" default:"false"`
 	WebhookURL                 *string         `bun:"webhook_url" json:"webhook_url" maxLength:"2048" format:"http-url" doc:"Post-call notifications; required when is_webhook_active is true."`
 	InboundWebhookURL          *string         `bun:"inbound_webhook_url" json:"inbound_webhook_url" maxLength:"2048" format:"http-url"`

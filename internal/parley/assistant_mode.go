@@ -39,6 +39,7 @@ func (a *Assistant) Rendered(vars map[string]string) *Assistant {
 	for i := range out.PostCallSchema {
 		out.PostCallSchema[i].Description = Render(out.PostCallSchema[i].Description, vars)
 	}
+	out.PostCallJSONSchema = a.PostCallJSONSchema.Rendered(vars)
 	return &out
 }
 

@@ -18,8 +18,9 @@ func TestRendered(t *testing.T) {
 			Positive: []string{text}, Question: []string{text, "{{nobody}}"}},
 		Tools: []parley.AssistantTool{{Type: "assistant_transfer", Description: text,
 			WarmTransferMessage: text, MessageBeforeTransfer: text}},
-		MidCallTools:   []parley.Tool{{Name: "look_up", Description: text}},
-		PostCallSchema: []parley.ExtractedItem{{Name: "status", Description: text}}}
+		MidCallTools:       []parley.Tool{{Name: "look_up", Description: text}},
+		PostCallSchema:     []parley.ExtractedItem{{Name: "status", Description: text}},
+		PostCallJSONSchema: parley.JSONSchema(`{"properties":{"status":{"enum":["{{who}}",1.50],"description":"` + text + `"}}}`)}
 	got := a.Rendered(map[string]string{"who": "Ana"})
 	const said = "Hi Ana."
 	want := *a
@@ -30,6 +31,7 @@ func TestRendered(t *testing.T) {
 	want.Tools = []parley.AssistantTool{{Type: "assistant_transfer", Description: said, WarmTransferMessage: said,
 		MessageBeforeTransfer: said}}
 	want.MidCallTools = []parley.Tool{{Name: "look_up", Description: said}}
+	want.PostCallJSONSchema = parley.JSONSchema(`{"properties":{"status":{"description":"Hi Ana.","enum":["{{who}}",1.50]}}}`)
 	want.PostCallSchema = []parley.ExtractedItem{{Name: "status", Description: said}}
 	if !reflect.DeepEqual(got, &want) {
 		t.Errorf("%+v", got)

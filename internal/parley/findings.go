@@ -1,6 +1,6 @@
 package parley
 
-// Findings are what was found out from a conversation by post_call_schema: a value for each item, and of each that is
+// Findings are what was found out from a conversation by post_call_schema: a value for each name, and of each that is
 // nil why. They hold no secrets and no vendor's own words.
 type Findings struct {
 	Values map[string]any
@@ -8,14 +8,14 @@ type Findings struct {
 }
 
 // Unread are findings without a value, since the conversation could not be read: err says why.
-func Unread(items []ExtractedItem, err error) Findings {
+func Unread(names []string, err error) Findings {
 	why := "The conversation could not be read."
 	if text := Explanation(err); text != "" {
 		why += " " + text
 	}
-	f := Findings{Values: make(map[string]any, len(items)), Notes: make(map[string]string, len(items))}
-	for i := range items {
-		f.Values[items[i].Name], f.Notes[items[i].Name] = nil, why
+	f := Findings{Values: make(map[string]any, len(names)), Notes: make(map[string]string, len(names))}
+	for _, name := range names {
+		f.Values[name], f.Notes[name] = nil, why
 	}
 	return f
 }

@@ -37,3 +37,38 @@ func (s *JSONSchema) BindJSON(raw any) (must string) {
 	*s = text
 	return ""
 }
+
+// Rendered is the schema with variables in its descriptions.
+func (s JSONSchema) Rendered(vars map[string]string) JSONSchema {
+	if !bytes.Contains(s, []byte("{{")) {
+		return s
+	}
+	d := json.NewDecoder(bytes.NewReader(s))
+	d.UseNumber()
+	var tree any
+	if d.Decode(&tree) != nil {
+		return s
+	}
+	renderDescriptions(tree, vars)
+	text, err := json.Marshal(tree)
+	if err != nil {
+		return s
+	}
+	return text
+}
+
+func renderDescriptions(v any, vars map[string]string) {
+	switch v := v.(type) {
+	case map[string]any:
+		if text, ok := v["description"].(string); ok {
+			v["description"] = Render(text, vars)
+		}
+		for _, e := range v {
+			renderDescriptions(e, vars)
+		}
+	case []any:
+		for _, e := range v {
+			renderDescriptions(e, vars)
+		}
+	}
+}

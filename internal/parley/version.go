@@ -73,6 +73,9 @@ func settingNames() (names []string) {
 func (a *Assistant) Settings() Settings {
 	own := *a
 	own.Tools = slices.DeleteFunc(slices.Clone(a.Tools), func(t AssistantTool) bool { return t.Type == MidCall })
+	if own.PostCallShown {
+		own.PostCallJSONSchema = nil
+	}
 	var all Settings
 	raw, err := json.Marshal(&own)
 	if err == nil {

@@ -25,7 +25,10 @@ type nowhere struct{}
 func (nowhere) Load(url string) (any, error) { return nil, fmt.Errorf("%s is not in this schema", url) }
 
 // compile makes a schema ready to check values, as draft 2020-12.
-func compile(root map[string]any) (*jsonschema.Schema, error) {
+func compile(root map[string]any) (*jsonschema.Schema, error) { return compileAt(root, "") }
+
+// compileAt is compile of the schema at a place of another, such as #/properties/name.
+func compileAt(root map[string]any, place string) (*jsonschema.Schema, error) {
 	own := make(map[string]any, len(root))
 	for key, v := range root {
 		if key != "$schema" {
@@ -40,7 +43,7 @@ func compile(root map[string]any) (*jsonschema.Schema, error) {
 	if err := c.AddResource(name, own); err != nil {
 		return nil, fmt.Errorf("is no JSON Schema: %.300s", err)
 	}
-	s, err := c.Compile(name)
+	s, err := c.Compile(name + place)
 	if bad, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
 		if v, ok := errors.AsType[*jsonschema.ValidationError](bad.Err); ok {
 			return nil, fmt.Errorf("is no JSON Schema: %s", faults(v, ""))
@@ -55,9 +58,19 @@ func compile(root map[string]any) (*jsonschema.Schema, error) {
 // Fit says what of a tool's arguments doesn't fit its schema, in words for the model; nil where everything does. Numbers are
 // json.Number or float64.
 func Fit(raw []byte, args map[string]any) error {
+	return fit(raw, args, "", "the argument ")
+}
+
+// FitProperty is Fit of the value of one property.
+func FitProperty(raw []byte, name string, v any) error {
+	return fit(raw, map[string]any{name: v}, name, "")
+}
+
+// fit checks arguments, or one of them alone; what stands before the place of a fault.
+func fit(raw []byte, args map[string]any, one, what string) error {
 	root, err := decode(raw)
 	if err != nil {
-		return errors.New("the tool's schema can't be read")
+		return errors.New("the schema can't be read")
 	}
 	text, err := json.Marshal(args)
 	if err != nil || len(text) > maxArguments {
@@ -72,18 +85,22 @@ func Fit(raw []byte, args map[string]any) error {
 	}
 	parts, err := measure(root)
 	if err != nil {
-		return fmt.Errorf("the tool's schema %w", err)
+		return fmt.Errorf("the schema %w", err)
 	}
 	if parts*count(values) > maxWork {
 		return errors.New("the arguments are too many to be checked: send fewer at once")
 	}
-	s, err := compile(root)
-	if err != nil {
-		return fmt.Errorf("the tool's schema %w", err)
+	place, v := "", any(values)
+	if one != "" {
+		place, v = "#/properties/"+one, values[one]
 	}
-	err = s.Validate(values)
+	s, err := compileAt(root, place)
+	if err != nil {
+		return fmt.Errorf("the schema %w", err)
+	}
+	err = s.Validate(v)
 	if v, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
-		return errors.New(faults(v, "the argument "))
+		return errors.New(faults(v, what))
 	}
 	return err
 }

@@ -257,3 +257,56 @@ func FuzzSchema(f *testing.F) {
 		}
 	})
 }
+
+// The short form of what is found out has texts, numbers and yes or no, by names that a webhook may have.
+func TestShortItems(t *testing.T) {
+	own := `{"type":"object","properties":{"reached":{"type":"boolean"},"people":{"type":["integer","null"],"title":"How many"},
+		"list":{"type":"array"},"X":{"type":"string"},"a_name_that_is_too_long":{"type":"string"}}}`
+	want := []parley.ExtractedItem{{Name: "reached", Type: "bool", Description: "The value reached."}, {Name: "people", Type: "number", Description: "How many"}}
+	if got := ShortItems([]byte(own)); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v", got)
+	}
+	if again := ShortItems(OfItems(want)); !reflect.DeepEqual(again, want) || Check(OfItems(want)) != nil {
+		t.Errorf("again %+v", again)
+	}
+}
+
+// Of two forms the one that was changed counts.
+func TestSettleForms(t *testing.T) {
+	type both = Both[parley.ExtractedItem]
+	short := []parley.ExtractedItem{{Name: "reached", Type: "bool", Description: "Whether"}}
+	other := []parley.ExtractedItem{{Name: "mood", Type: "string", Description: "How it was"}}
+	own := parley.JSONSchema(`{"type":"object","properties":{"list":{"type":"array"}}}`)
+	none := []parley.ExtractedItem{}
+	for name, c := range map[string]struct {
+		old, now   both
+		short, own bool
+		want       both
+		refused    string
+	}{
+		"nothing is sent":            {both{short, nil}, both{short, nil}, false, false, both{short, nil}, ""},
+		"the schema":                 {both{short, nil}, both{short, own}, false, true, both{none, own}, ""},
+		"both":                       {both{short, nil}, both{other, own}, true, true, both{none, own}, ""},
+		"all that was shown":         {both{none, own}, both{none, own}, true, true, both{none, own}, ""},
+		"shown, short form changed":  {both{short, nil}, both{other, OfItems(short)}, true, true, both{other, nil}, ""},
+		"shown, short form emptied":  {both{short, nil}, both{none, OfItems(short)}, true, true, both{none, nil}, ""},
+		"short form beside a schema": {both{none, own}, both{other, own}, true, true, both{other, nil}, ""},
+		"short form alone":           {both{none, own}, both{other, own}, true, false, both{other, nil}, ""},
+		"something else":             {both{none, own}, both{none, own}, false, false, both{none, own}, ""},
+		"cleared":                    {both{none, own}, both{none, nil}, false, false, both{none, nil}, ""},
+		"no more than the short one": {both{none, own}, both{none, OfItems(short)}, false, true, both{short, nil}, ""},
+		"refused":                    {both{short, nil}, both{short, parley.JSONSchema(`{"type":"array"}`)}, false, true, both{}, `must have "type": "object"`},
+		"empty":                      {both{short, nil}, both{short, parley.JSONSchema(`{"type":"object"}`)}, false, true, both{}, "must have properties"},
+	} {
+		got, err := ItemForms.Settle(c.old, c.now, c.short, c.own)
+		if c.refused != "" {
+			if err == nil || !strings.HasPrefix(err.Error(), c.refused) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %s, %+v, %v", name, got.Own, got.Short, err)
+		}
+	}
+}

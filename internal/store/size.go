@@ -26,7 +26,8 @@ type bulk struct{ table, bytes, of string }
 // The tables that are weighed, and which of their rows are a user's.
 var (
 	bulkAssistant = bulk{"assistants", "octet_length(system_prompt) + octet_length(initial_message) + octet_length(coalesce(sealed_variables, '')) + " +
-		"octet_length(CAST(tools AS TEXT)) + octet_length(CAST(keywords AS TEXT)) + octet_length(CAST(pronunciations AS TEXT))", "user_id = ?"}
+		"octet_length(CAST(tools AS TEXT)) + octet_length(CAST(keywords AS TEXT)) + octet_length(CAST(pronunciations AS TEXT)) + " +
+		"COALESCE(octet_length(CAST(post_call_json_schema AS TEXT)), 0)", "user_id = ?"}
 	bulkVersion = bulk{"assistant_versions", "octet_length(fields) + octet_length(coalesce(sealed_variables, ''))",
 		"assistant_id IN (SELECT id FROM assistants WHERE user_id = ?)"}
 	bulkDraft = bulk{"assistant_drafts", "octet_length(sealed_changes)", "assistant_id IN (SELECT id FROM assistants WHERE user_id = ?)"}

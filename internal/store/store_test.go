@@ -44,7 +44,8 @@ func TestAssistantRoundTrip(t *testing.T) {
 		ctx, u, other := t.Context(), storetest.User(t, db, 0), storetest.User(t, db, 0)
 		tool := &parley.Tool{Name: "look_up", Description: "Looks up.", Endpoint: "https://example.com",
 			Method: "GET", Timeout: 10,
-			Headers: []parley.ToolHeader{{Name: "X-Key", Value: "s3cret"}}, Schema: []parley.ToolParam{}}
+			Headers: []parley.ToolHeader{{Name: "X-Key", Value: "s3cret"}}, Schema: []parley.ToolParam{},
+			JSONSchema: parley.JSONSchema(`{"type":"object","title":"Größe"}`)}
 		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.CreateTool(ctx, u.ID, tool) })
 		words := int64(3)
 		made := assistant(t, db, u.ID, func(a *parley.Assistant) {
@@ -54,12 +55,16 @@ func TestAssistantRoundTrip(t *testing.T) {
 			a.MinInterruptWords = &words
 			a.FillerConfig.Neutral = []string{"Hm."}
 			a.Fillers = true
+			a.PostCallJSONSchema = parley.JSONSchema(`{"type":"object","title":"Größe"}`)
 		})
 		got, err := db.Assistant(ctx, u.ID, made.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		made.MidCallTools = []parley.Tool{*tool}
+		if again := assistant(t, db, u.ID, nil); again.PostCallJSONSchema != nil {
+			t.Errorf("what is found out is %s", again.PostCallJSONSchema)
+		}
 		if d := cmp.Diff(made, got, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Sealed" },
 			cmp.Ignore())); d != "" {
 			t.Error(d)

@@ -67,33 +67,20 @@ func lay(ctx context.Context, q store.Query, userID int64, body map[string]any, 
 	return fields.Err()
 }
 
-// settle decides which form of the schema counts: that which was changed, json_schema before schema. The other one is
-// made of it. A client that sends back all that it was shown may have changed either.
+// settle decides which form of the schema counts.
 func settle(body map[string]any, old, t *parley.Tool, fields *parley.Fields) {
-	if len(t.JSONSchema) == 0 {
-		t.JSONSchema = nil
+	if fields.Has("json_schema") {
+		return
 	}
 	_, short := body["schema"]
-	changedShort := short && !slices.Equal(t.Schema, old.Schema)
-	switch given := body["json_schema"]; {
-	case given == nil && changedShort:
-		t.JSONSchema = nil
-		return
-	case given != nil && changedShort && len(t.Schema) > 0 && schema.Same(t.JSONSchema, Schema(old)):
-		t.JSONSchema = nil
-		return
-	case t.JSONSchema == nil || fields.Has("json_schema"):
-		return
-	case given == nil: // it stays as it was
-		t.Schema = old.Schema
-		return
-	}
-	if err := schema.Check(t.JSONSchema); err != nil {
+	now, err := schema.ToolForms.Settle(forms(old), forms(t), short, body["json_schema"] != nil)
+	if err != nil {
 		fields.Add("json_schema", "%s.", err)
 		return
 	}
-	t.Schema = schema.Short(t.JSONSchema)
-	if schema.Same(t.JSONSchema, schema.Of(t.Schema)) {
-		t.JSONSchema = nil // the short form says it all
-	}
+	t.Schema, t.JSONSchema = now.Short, now.Own
+}
+
+func forms(t *parley.Tool) schema.Both[parley.ToolParam] {
+	return schema.Both[parley.ToolParam]{Short: t.Schema, Own: t.JSONSchema}
 }

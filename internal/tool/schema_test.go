@@ -48,8 +48,9 @@ func TestOwnSchema(t *testing.T) {
 }
 
 // Of the two forms that which was changed counts, and the other is made of it.
-func TestSettle(t *testing.T) {
-	db := storetest.SQLite(t, store.Rules{})
+func TestSettle(t *testing.T) { storetest.Each(t, testSettle) }
+
+func testSettle(t *testing.T, db *store.DB) {
 	user := storetest.User(t, db, 0).ID
 	decoded := func(text string) (tree map[string]any) {
 		if err := json.Unmarshal([]byte(text), &tree); err != nil {

@@ -196,12 +196,7 @@ func (r *Runner) exchange(req *http.Request) (Result, error) {
 
 // Schema is the JSON Schema of the tool's parameters for function calling: its own, or that of its short form, in their
 // order.
-func Schema(t *parley.Tool) json.RawMessage {
-	if len(t.JSONSchema) > 0 {
-		return json.RawMessage(t.JSONSchema)
-	}
-	return schema.Of(t.Schema)
-}
+func Schema(t *parley.Tool) json.RawMessage { return json.RawMessage(schema.ToolForms.Shown(forms(t))) }
 
 // Shown is a tool as answers show it: with both forms of its schema, and what vendors can't do with it.
 func Shown(t *parley.Tool) *parley.Tool {

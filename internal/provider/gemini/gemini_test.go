@@ -240,6 +240,19 @@ func TestSchemaInWords(t *testing.T) {
 	}
 }
 
+// What Gemini has no word for stands in the description, also of a reply's schema.
+func TestSchemaInItsWords(t *testing.T) {
+	s := geminitest.New(t)
+	req := ask("x")
+	req.Schema = &ai.Schema{Name: "x", JSON: json.RawMessage(`{"type":"object","properties":{"n":{"type":"string","pattern":"^[A-Z]$"}}}`)}
+	if _, err := client(t, s, 0).Model(geminitest.Lite).Generate(t.Context(), req, resttest.Ignore); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(s.Requests()[0].Body); strings.Contains(got, `"pattern":"`) || !strings.Contains(got, "[A-Z]") {
+		t.Errorf("asked for %s", got)
+	}
+}
+
 func TestKeyAndModel(t *testing.T) {
 	s := geminitest.New(t)
 	t.Setenv("GEMINI_API_KEY", geminitest.Key)

@@ -123,7 +123,7 @@ func (m *model) params(req ai.Request, names rest.Names, how manner, sent *rest.
 		c.Type = "application/json"
 		system += "\n\nAnswer with one JSON object and nothing else: no words around it, no code fence. It follows this JSON Schema:\n" + string(req.Schema.JSON)
 	default:
-		c.Type, c.Schema = "application/json", req.Schema.JSON
+		c.Type, c.Schema = "application/json", schema.ForGemini(req.Schema.JSON)
 	}
 	p := request{Contents: contents(req.Messages, names, how.unsealed, !sent.Send(unsigned, true)), Config: &c}
 	if strings.TrimSpace(system) != "" {

@@ -49,6 +49,8 @@ func extract(raw json.RawMessage, text string) string {
 func (t transcript) value(name string, p property) any {
 	about := stemSet(spoken(name) + " " + p.Description)
 	switch {
+	case p.is("array"), p.is("object"):
+		return nil
 	case p.is("boolean"):
 		return t.evaluate(name, about)
 	case p.is("number"), p.is("integer"):

@@ -242,6 +242,23 @@ func TestStrictTools(t *testing.T) {
 	}
 }
 
+// A reply is held to its schema where OpenAI takes that; else the model is told it alone.
+func TestStrictReplies(t *testing.T) {
+	s := aitest.NewServer(t)
+	m := client(t, s, 0)
+	for i, c := range []struct{ property, strict string }{{`{"type":["integer","null"]}`, `"strict":true`},
+		{`{"minimum":1,"type":["integer","null"]}`, `"strict":false`}} {
+		req := ask("x")
+		req.Schema = &ai.Schema{Name: "x", JSON: json.RawMessage(`{"type":"object","properties":{"n":` + c.property + `},"required":["n"],"additionalProperties":false}`)}
+		if _, err := m.Generate(t.Context(), req, ignore); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(s.Requests()[i].Body); !strings.Contains(got, c.strict) || !strings.Contains(got, c.property) {
+			t.Errorf("asked %s", got)
+		}
+	}
+}
+
 // When a server refuses a field, the request is sent without it, and later requests too.
 func TestRefusedFields(t *testing.T) {
 	s := aitest.NewServer(t)
