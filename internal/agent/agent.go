@@ -52,9 +52,10 @@ type Tool struct {
 	ai.Tool
 	// Run executes the tool. arguments is a JSON object with everything that the schema requires and has no default for,
 	// in the right types. The model is told the result, at most 64 KiB of it, or that there was an error: a Misfit where
-	// the arguments don't fit. Tools of one step run
-	// concurrently. A panic counts as an error.
+	// the arguments don't fit. Tools of one step run concurrently. A panic counts as an error.
 	Run func(ctx context.Context, arguments json.RawMessage) (string, error)
+	// Fillers are said while it runs: when it takes a moment, and when it takes some seconds more. "" is a sentence of the channel's.
+	Fillers [2]string
 	// Ends says that nothing is left to say once this tool has done its work: it hung up. If it fails the turn goes on.
 	Ends bool
 }
@@ -75,6 +76,7 @@ type ToolCall struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"` // what the model wrote; a JSON string when it was no JSON
 	Result    string          `json:"result"`    // what the model was told
+	Fillers   [2]string       `json:"-"`         // the tool's
 }
 
 // Reply is the outcome of a turn.

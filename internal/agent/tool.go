@@ -50,6 +50,9 @@ func (t *Turn) call(ctx context.Context, n int, calls []ai.ToolCall) (records []
 	}
 	for i, c := range calls {
 		records[i] = ToolCall{ID: c.ID, Name: c.Name, Arguments: written(c.Arguments)}
+		if of := slices.IndexFunc(t.Tools, func(tool Tool) bool { return tool.Name == c.Name }); of >= 0 {
+			records[i].Fillers = t.Tools[of].Fillers
+		}
 	}
 	keep := t.Keep
 	if keep == nil {

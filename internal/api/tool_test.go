@@ -27,8 +27,8 @@ func TestToolLife(t *testing.T) {
 			t.Errorf("message %v", made["message"])
 		}
 		tool := made["data"].(map[string]any)
-		want := []string{"created_at", "description", "endpoint", "headers", "id", "json_schema", "method", "name",
-			"schema", "schema_notes", "timeout", "updated_at"}
+		want := []string{"created_at", "description", "endpoint", "filler", "headers", "id", "json_schema", "method", "name",
+			"schema", "schema_notes", "second_filler", "timeout", "updated_at"}
 		if got := slices.Sorted(maps.Keys(tool)); !slices.Equal(got, want) {
 			t.Errorf("fields %v", got)
 		}

@@ -148,7 +148,8 @@ func (d *Studio) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, e
 // midCall is a mid-call tool in the form that the agent runs.
 func (d *Studio) midCall(t *parley.Tool, vars tool.Variables) agent.Tool {
 	return agent.Tool{
-		Tool: ai.Tool{Name: t.Name, Description: t.Description, Schema: tool.Schema(t)},
+		Tool:    ai.Tool{Name: t.Name, Description: t.Description, Schema: tool.Schema(t)},
+		Fillers: [2]string{t.Filler, t.SecondFill},
 		Run: func(ctx context.Context, arguments json.RawMessage) (string, error) {
 			var args map[string]any
 			dec := json.NewDecoder(bytes.NewReader(arguments))

@@ -33,7 +33,8 @@ func (a *Assistant) Rendered(vars map[string]string) *Assistant {
 	}
 	out.MidCallTools = append([]Tool(nil), a.MidCallTools...)
 	for i := range out.MidCallTools {
-		out.MidCallTools[i].Description = Render(out.MidCallTools[i].Description, vars)
+		t := &out.MidCallTools[i]
+		t.Description, t.Filler, t.SecondFill = Render(t.Description, vars), Render(t.Filler, vars), Render(t.SecondFill, vars)
 	}
 	out.PostCallSchema = append([]ExtractedItem(nil), a.PostCallSchema...)
 	for i := range out.PostCallSchema {

@@ -18,7 +18,7 @@ func TestRendered(t *testing.T) {
 			Positive: []string{text}, Question: []string{text, "{{nobody}}"}},
 		Tools: []parley.AssistantTool{{Type: "assistant_transfer", Description: text,
 			WarmTransferMessage: text, MessageBeforeTransfer: text}},
-		MidCallTools:       []parley.Tool{{Name: "look_up", Description: text}},
+		MidCallTools:       []parley.Tool{{Name: "look_up", Description: text, Filler: text, SecondFill: text}},
 		PostCallSchema:     []parley.ExtractedItem{{Name: "status", Description: text}},
 		PostCallJSONSchema: parley.JSONSchema(`{"properties":{"status":{"enum":["{{who}}",1.50],"description":"` + text + `"}}}`)}
 	got := a.Rendered(map[string]string{"who": "Ana"})
@@ -30,7 +30,7 @@ func TestRendered(t *testing.T) {
 		Positive: []string{said}, Question: []string{said}}
 	want.Tools = []parley.AssistantTool{{Type: "assistant_transfer", Description: said, WarmTransferMessage: said,
 		MessageBeforeTransfer: said}}
-	want.MidCallTools = []parley.Tool{{Name: "look_up", Description: said}}
+	want.MidCallTools = []parley.Tool{{Name: "look_up", Description: said, Filler: said, SecondFill: said}}
 	want.PostCallJSONSchema = parley.JSONSchema(`{"properties":{"status":{"description":"Hi Ana.","enum":["{{who}}",1.50]}}}`)
 	want.PostCallSchema = []parley.ExtractedItem{{Name: "status", Description: said}}
 	if !reflect.DeepEqual(got, &want) {

@@ -20,6 +20,8 @@ type Tool struct {
 	Endpoint    string       `json:"endpoint" required:"true" maxLength:"2048" format:"http-url" doc:"{param} is replaced by an argument, URL-escaped; {{variable}} by a variable."`
 	Method      string       `json:"method" required:"true" enum:"GET,POST,PUT,PATCH,DELETE"`
 	Timeout     int          `json:"timeout" default:"10" minimum:"1" maximum:"30" doc:"Seconds."`
+	Filler      string       `json:"filler" maxLength:"255" doc:"Said on the telephone while the answer is awaited, after half a second in which nothing is said; {{variable}} is replaced. Empty: one of the assistant's fillers, or a sentence in its language."`
+	SecondFill  string       `bun:"second_filler" json:"second_filler" maxLength:"255" doc:"Said when the answer takes eight seconds more."`
 	Headers     []ToolHeader `bun:"-" json:"headers" maxItems:"50" doc:"Sent to the endpoint; kept encrypted."`
 	Sealed      []byte       `bun:"headers" json:"-"` // Headers as they are stored
 	Schema      []ToolParam  `bun:"type:json" json:"schema" maxItems:"50" doc:"The parameters that the AI supplies. Of a tool with a json_schema, as much as this form can say."`

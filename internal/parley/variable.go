@@ -35,7 +35,7 @@ func (a *Assistant) Texts() []string {
 			t.BriefingInitialMessage, t.ConnectedMessage)
 	}
 	for _, t := range a.MidCallTools {
-		texts = append(texts, t.Endpoint)
+		texts = append(texts, t.Endpoint, t.Filler, t.SecondFill)
 		for _, h := range t.Headers {
 			texts = append(texts, h.Value)
 		}

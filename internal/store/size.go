@@ -39,7 +39,7 @@ var (
 		"octet_length(coalesce(CAST(function_calls AS TEXT), '')) + octet_length(coalesce(CAST(verdicts AS TEXT), ''))",
 		"run_id IN (SELECT id FROM test_runs WHERE user_id = ?)"}
 	bulkTool = bulk{"tools", "octet_length(description) + octet_length(endpoint) + octet_length(CAST(schema AS TEXT)) + octet_length(headers) + " +
-		"COALESCE(octet_length(CAST(json_schema AS TEXT)), 0)",
+		"COALESCE(octet_length(CAST(json_schema AS TEXT)), 0) + octet_length(filler) + octet_length(second_filler)",
 		"user_id = ?"}
 
 	bulks = []bulk{bulkAssistant, bulkVersion, bulkDraft, bulkTest, bulkRun, bulkScript, bulkResult, bulkTool}

@@ -45,7 +45,8 @@ func TestAssistantRoundTrip(t *testing.T) {
 		tool := &parley.Tool{Name: "look_up", Description: "Looks up.", Endpoint: "https://example.com",
 			Method: "GET", Timeout: 10,
 			Headers: []parley.ToolHeader{{Name: "X-Key", Value: "s3cret"}}, Schema: []parley.ToolParam{},
-			JSONSchema: parley.JSONSchema(`{"type":"object","title":"Größe"}`)}
+			JSONSchema: parley.JSONSchema(`{"type":"object","title":"Größe"}`),
+			Filler:     "Let me look.", SecondFill: "It is large."}
 		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.CreateTool(ctx, u.ID, tool) })
 		words := int64(3)
 		made := assistant(t, db, u.ID, func(a *parley.Assistant) {

@@ -1,8 +1,10 @@
 package voice
 
 import (
+	"slices"
 	"strings"
 
+	"parley/internal/agent"
 	"parley/internal/lang"
 	"parley/internal/parley"
 	"parley/internal/turn"
@@ -38,6 +40,21 @@ func (s *asides) bridge(w turn.Purpose, a *parley.Assistant, language, customer 
 	}
 	s.last = fixed(w, language)
 	return s.last
+}
+
+// ofTool is the sentence of the latest of the tools that run which has its own; "" where none has, or it was said last.
+func (s *asides) ofTool(w turn.Purpose, running []agent.ToolCall) string {
+	which := 0
+	if w == turn.StillOn {
+		which = 1
+	}
+	for _, c := range slices.Backward(running) {
+		if text := strings.TrimSpace(c.Fillers[which]); text != "" && text != s.last {
+			s.last = text
+			return text
+		}
+	}
+	return ""
 }
 
 func (s *asides) choose(m lang.Mood, list []string) string {

@@ -41,8 +41,8 @@ type answer struct {
 	parts   []*part
 	calls   [][]agent.ToolCall // that have finished, by the step of thinking that made them
 	step    int
-	runs    int  // calls that are under way
-	used    bool // the present step has made calls
+	running []agent.ToolCall // calls that are under way
+	used    bool             // the present step has made calls
 
 	anchor  time.Duration // the customer's last voiced packet; negative when the reply answers nobody
 	quiet   time.Duration // of a re-engagement: how long nobody has spoken
@@ -293,17 +293,23 @@ func (a *answer) messages(heard *playout) []ai.Message {
 	return out
 }
 
-// called marks the start of a call, finished its end.
-func (a *answer) called() {
-	if a.runs == 0 && a.used {
+// called marks the start of a call, finished its end, and stopped that of one that was given up.
+func (a *answer) called(c agent.ToolCall) {
+	if len(a.running) == 0 && a.used {
 		a.step++
 	}
 	a.used = true
-	a.runs++
+	a.running = append(a.running, c)
+}
+
+func (a *answer) stopped(c agent.ToolCall) {
+	if i := slices.IndexFunc(a.running, func(o agent.ToolCall) bool { return o.ID == c.ID && o.Name == c.Name }); i >= 0 {
+		a.running = slices.Delete(a.running, i, i+1)
+	}
 }
 
 func (a *answer) finished(c agent.ToolCall) {
-	a.runs--
+	a.stopped(c)
 	for len(a.calls) <= a.step {
 		a.calls = append(a.calls, nil)
 	}
@@ -312,7 +318,7 @@ func (a *answer) finished(c agent.ToolCall) {
 
 // wrote is called when the model writes: after calls, that is another step.
 func (a *answer) wrote() {
-	if a.used && a.runs == 0 {
+	if a.used && len(a.running) == 0 {
 		a.step++
 		a.used = false
 	}

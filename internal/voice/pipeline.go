@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"parley/internal/lang"
 )
@@ -78,8 +79,8 @@ func (d *pipeline) stop(a *answer) {
 // close implements driver.
 func (d *pipeline) close() { d.r.safely(d.ear.Close) }
 
-// warm makes the audio of sentences that must be said at once: a word of listening, and fillers. A failure shows up when
-// the audio is needed.
+// warm makes the audio of sentences that must be said at once: a word of listening, and fillers, also those of tools. A
+// failure shows up when the audio is needed.
 func (d *pipeline) warm() {
 	a, all := d.Assistant, []string(nil)
 	if a.Backchannels {
@@ -89,6 +90,13 @@ func (d *pipeline) warm() {
 		c := &a.FillerConfig
 		fillers := slices.Concat(c.Neutral, c.Question, c.Positive, c.Negative)
 		all = append(all, fillers[:min(len(fillers), 16)]...)
+	}
+	for _, t := range a.MidCallTools[:min(len(a.MidCallTools), 16)] {
+		for _, text := range []string{t.Filler, t.SecondFill} {
+			if text = strings.TrimSpace(text); text != "" {
+				all = append(all, text)
+			}
+		}
 	}
 	if len(all) > 0 {
 		d.make(all)

@@ -241,7 +241,7 @@ type deeds struct {
 func (*deeds) Text(string) {}
 
 // ToolStarted implements agent.Sink.
-func (s *deeds) ToolStarted(agent.ToolCall) { s.r.inbox.post(func() { s.r.toolBegan(s.a) }) }
+func (s *deeds) ToolStarted(c agent.ToolCall) { s.r.inbox.post(func() { s.r.toolBegan(s.a, c) }) }
 
 // ToolFinished implements agent.Sink.
 func (s *deeds) ToolFinished(c agent.ToolCall) {

@@ -93,14 +93,14 @@ func (r *run) sentence(a *answer, text string) {
 }
 
 // toolBegan and toolEnded are called around a tool; counts is false if the tool was given up before it did anything.
-func (r *run) toolBegan(a *answer) {
-	a.called()
+func (r *run) toolBegan(a *answer, c agent.ToolCall) {
+	a.called(c)
 	r.step(turn.Event{Kind: turn.ToolBegan, Reply: a.id})
 }
 
 func (r *run) toolEnded(a *answer, c agent.ToolCall, counts bool) {
 	if !counts {
-		a.runs--
+		a.stopped(c)
 		return
 	}
 	a.finished(c)
@@ -154,7 +154,9 @@ func (r *run) say(a *answer, w turn.Purpose) {
 	case turn.Filler:
 		p.text, p.aside = r.asides.filler(r.cast.Assistant, r.cast.Language, r.book.asked()), true
 	case turn.Moment, turn.StillOn:
-		p.text, p.aside = r.asides.bridge(w, r.cast.Assistant, r.cast.Language, r.book.asked()), true
+		if p.text, p.aside = r.asides.ofTool(w, a.running), true; p.text == "" {
+			p.text = r.asides.bridge(w, r.cast.Assistant, r.cast.Language, r.book.asked())
+		}
 	case turn.Failure:
 		p.text = r.failureText()
 	default:

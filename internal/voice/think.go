@@ -144,10 +144,10 @@ func (s *sink) Text(delta string) {
 func (s *sink) flush() { s.r.sentence(s.a, s.split.Flush()) }
 
 // ToolStarted implements agent.Sink.
-func (s *sink) ToolStarted(agent.ToolCall) {
+func (s *sink) ToolStarted(c agent.ToolCall) {
 	s.r.inbox.post(func() {
 		s.flush()
-		s.r.toolBegan(s.a)
+		s.r.toolBegan(s.a, c)
 	})
 }
 

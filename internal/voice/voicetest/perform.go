@@ -239,6 +239,9 @@ func (p *play) tool(a *args) {
 		o.answer = a.text()
 	}
 	o.after, _ = a.timeOf("after")
+	if a.is("fills") {
+		o.fillers = [2]string{a.text(), a.text()}
+	}
 	p.tools[name] = o
 }
 

@@ -143,6 +143,8 @@ type prop struct {
 	after  time.Duration
 	err    error
 	ran    int
+
+	fillers [2]string
 }
 
 func newPlay(t *testing.T, path string) *play {
@@ -186,7 +188,7 @@ func (p *play) persona(id int64) voice.Persona {
 		Think: func(history []ai.Message, sink agent.Sink) *agent.Turn {
 			turn := &agent.Turn{Model: p.brain, System: fmt.Sprint("assistant ", id), History: history, Sink: sink}
 			for name, prop := range p.tools {
-				turn.Tools = append(turn.Tools, agent.Tool{Tool: ai.Tool{Name: name}, Run: prop.run(p)})
+				turn.Tools = append(turn.Tools, agent.Tool{Tool: ai.Tool{Name: name}, Fillers: prop.fillers, Run: prop.run(p)})
 			}
 			return turn
 		},
