@@ -194,10 +194,7 @@ func (r *run) act(a turn.Action) {
 	case turn.Cut, turn.Finish:
 		r.endReply(a)
 	case turn.Drained:
-		if r.drained != nil {
-			close(r.drained)
-			r.drained = nil
-		}
+		r.wake()
 	case turn.Collected:
 		if r.collected != nil {
 			r.collected <- keys{a.Text, a.Pressed}
@@ -214,21 +211,9 @@ func (r *run) act(a turn.Action) {
 		r.told(Event{Kind: PartialHeard, Text: a.Text})
 		r.judge(a.Text)
 	case turn.AnsweredBy:
-		r.answeredBy = parley.AnsweredHuman
-		if a.Machine {
-			r.answeredBy = parley.AnsweredMachine
-		}
-		v := parley.CallVerdict{Kind: a.Who.Kind(), Reason: a.Text, AtMS: since(r.clock.now(), 0)}
-		if len(r.verdicts) < mostVerdicts {
-			r.verdicts = append(r.verdicts, v)
-		}
-		r.told(Event{Kind: Answerer, AnsweredBy: r.answeredBy, Verdict: v})
+		r.verdict(a)
 	case turn.Press:
-		r.safely(func() {
-			if err := r.leg.Dial(a.Text); err != nil {
-				r.note(fmt.Errorf("press keys in a menu: %w", err))
-			}
-		})
+		r.safely(func() { r.press(a.Text) })
 	case turn.Nod:
 		if r.cast.nodder != nil {
 			r.cast.nod()
@@ -250,6 +235,34 @@ func (r *run) act(a turn.Action) {
 
 // mostVerdicts is how many verdicts a call's record keeps.
 const mostVerdicts = 50
+
+// verdict notes who has answered the call.
+func (r *run) verdict(a turn.Action) {
+	r.answeredBy = parley.AnsweredHuman
+	if a.Machine {
+		r.answeredBy = parley.AnsweredMachine
+	}
+	v := parley.CallVerdict{Kind: a.Who.Kind(), Reason: a.Text, AtMS: since(r.clock.now(), 0)}
+	if len(r.verdicts) < mostVerdicts {
+		r.verdicts = append(r.verdicts, v)
+	}
+	r.told(Event{Kind: Answerer, AnsweredBy: r.answeredBy, Verdict: v})
+}
+
+// press presses keys for a menu.
+func (r *run) press(keys string) {
+	if err := r.leg.Dial(keys); err != nil {
+		r.note(fmt.Errorf("press keys in a menu: %w", err))
+	}
+}
+
+// wake tells who waits for the present reply to be played that it was.
+func (r *run) wake() {
+	if r.drained != nil {
+		close(r.drained)
+		r.drained = nil
+	}
+}
 
 // endReply ends a reply: it was cut off, or played to its end.
 func (r *run) endReply(a turn.Action) {
