@@ -26,6 +26,7 @@ type datagrams struct {
 	*net.UDPConn
 	server *Server
 	first  sync.Once
+	tidied []byte // the last message; the library reads one at a time
 }
 
 func (d *datagrams) ReadFrom(b []byte) (int, net.Addr, error) {
@@ -39,16 +40,17 @@ func (d *datagrams) ReadFrom(b []byte) (int, net.Addr, error) {
 			continue
 		}
 		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
-		if d.server.admit(b[:n], from, nil) {
-			d.server.ladders.note(b[:n], from, overUDP, true)
-			return n, net.UDPAddrFromAddrPort(from), nil
+		if out := d.server.admit(d.tidied[:0], b[:n], from, nil); out != nil && len(out) <= len(b) {
+			d.tidied = out
+			d.server.ladders.take(callIDOf(out), b[:n], from, overUDP)
+			return copy(b, out), net.UDPAddrFromAddrPort(from), nil
 		}
 	}
 }
 
 // WriteTo is how the library sends.
 func (d *datagrams) WriteTo(b []byte, to net.Addr) (int, error) {
-	d.server.ladders.note(b, addrPort(to.String()), overUDP, false)
+	d.server.ladders.send(b, addrPort(to.String()), overUDP)
 	return d.UDPConn.WriteTo(b, to)
 }
 
@@ -118,9 +120,9 @@ func (c *connection) fill() error {
 		if err != nil || size == 0 {
 			return err
 		}
-		if c.server.admit(c.in[:size], c.remote, c) {
-			c.server.ladders.note(c.in[:size], c.remote, c.way, true)
-			c.out = append(c.out, c.in[:size]...)
+		if out := c.server.admit(nil, c.in[:size], c.remote, c); out != nil {
+			c.server.ladders.take(callIDOf(out), c.in[:size], c.remote, c.way)
+			c.out = append(c.out, out...)
 			c.accept()
 		}
 		c.in = c.in[size:]
@@ -153,38 +155,52 @@ func (c *connection) finish() {
 }
 
 func (c *connection) Write(b []byte) (int, error) {
-	c.server.ladders.note(b, c.remote, c.way, false)
+	c.server.ladders.send(b, c.remote, c.way)
 	_ = c.SetWriteDeadline(time.Now().Add(writeTime))
 	return c.Conn.Write(b)
 }
 
 var errFraming = errors.New("not a SIP message")
 
-// messageSize is the length of the message that data begins with, 0 while it is incomplete.
+// messageSize is the length of the message that data begins with, 0 while it is incomplete. A SIP message that gives no
+// length ends with its headers if these name no kind of body; otherwise nobody knows where the next message begins (RFC
+// 3261, section 18.3).
 func messageSize(data []byte) (int, error) {
-	end := bytes.Index(data, []byte("\r\n\r\n"))
-	if end < 0 {
+	head, body := headEnd(data)
+	if head < 0 {
 		if len(data) > mostMessage {
 			return 0, errFraming
 		}
 		return 0, nil
 	}
 	size := -1
-	for line := range bytes.SplitSeq(data[:end], []byte("\r\n")) {
+	lines := lineReader{rest: data[:head], bare: bareLines(data)}
+	first, _ := lines.physical()
+	empty := isVersion(first) || isVersion(lastWord(first))
+	for {
+		line, more := lines.next()
+		if !more {
+			break
+		}
 		name, value, ok := bytes.Cut(line, []byte(":"))
-		if name = bytes.TrimSpace(name); ok && (bytes.EqualFold(name, []byte("Content-Length")) ||
-			bytes.EqualFold(name, []byte("l"))) {
-			n, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, 16)
+		if name = trim(name); !ok {
+			continue
+		}
+		if bytes.EqualFold(name, []byte("Content-Type")) || bytes.EqualFold(name, []byte("c")) {
+			empty = false
+		}
+		if value = trim(value); isLength(name) && len(value) > 0 {
+			n, err := strconv.ParseUint(string(value), 10, 16)
 			if err != nil || size >= 0 && size != int(n) {
 				return 0, errFraming
 			}
 			size = int(n)
 		}
 	}
-	if size < 0 { // without it nobody knows where the next message begins (RFC 3261, section 18.3)
+	if size < 0 && !empty {
 		return 0, errFraming
 	}
-	size += end + 4
+	size = max(size, 0) + body
 	if size > mostMessage {
 		return 0, errFraming
 	}

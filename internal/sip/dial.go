@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -184,6 +185,8 @@ func (a *attempt) refused(res *sipgo.Response) (again bool, err error) {
 			return false, fmt.Errorf("%w (%w)", err, bad)
 		}
 		return true, nil
+	case 420:
+		return a.without(res), err
 	case 422:
 		if a.longer(res) {
 			askTimer(a.invite, a.every, a.least, false)
@@ -191,6 +194,27 @@ func (a *attempt) refused(res *sipgo.Response) (again bool, err error) {
 		}
 	}
 	return false, err
+}
+
+// without takes the extensions that the far end refuses out of the INVITE. It is false if there is nothing to take out.
+func (a *attempt) without(res *sipgo.Response) (changed bool) {
+	for _, bad := range valuesOf(res, "Unsupported") {
+		has := valuesOf(a.invite, "Supported")
+		left := slices.DeleteFunc(slices.Clone(has), func(v string) bool { return strings.EqualFold(v, bad) })
+		if len(left) == len(has) {
+			continue
+		}
+		changed = true
+		a.invite.RemoveHeader("Supported")
+		if len(left) > 0 {
+			a.invite.AppendHeader(sipgo.NewHeader("Supported", strings.Join(left, ", ")))
+		}
+		if strings.EqualFold(bad, "timer") {
+			a.every = 0
+			askTimer(a.invite, 0, 0, false)
+		}
+	}
+	return changed
 }
 
 // once sends the INVITE over one hop and returns it with its final answer. Its first word must come within the
@@ -286,7 +310,9 @@ func (a *attempt) answered(invite *sipgo.Request, res *sipgo.Response) error {
 	l.route = recordRoute(res, true)
 	f := l.forks[l.remote.tag]
 	if f != nil {
-		l.theirs, l.heard = f.theirs, f.heard
+		f.mu.Lock()
+		l.theirs = f.theirs
+		f.mu.Unlock()
 	}
 	l.forks = nil
 	if from := addrPort(res.Source()); from.IsValid() {

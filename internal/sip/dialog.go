@@ -28,8 +28,7 @@ type dialog struct {
 	route  []sipgo.Uri // by way of
 	hop    hop         // whence its messages come
 	seq    uint32      // ours
-	theirs uint32
-	heard  bool     // theirs is set
+	theirs arrivals
 	allow  []string // the methods that the far end says it knows; nil: it hasn't said
 }
 
@@ -99,7 +98,7 @@ func (d *dialog) number() uint32 {
 // recordRoute lists the proxies that want to stay on the path, from us to the far end.
 func recordRoute(m sipgo.Message, caller bool) (route []sipgo.Uri) {
 	for _, h := range m.GetHeaders("Record-Route") {
-		if rr, ok := h.(*sipgo.RecordRouteHeader); ok {
+		if rr, ok := h.(*sipgo.RecordRouteHeader); ok && rr.Address.Host != "" {
 			if caller {
 				route = append([]sipgo.Uri{*rr.Address.Clone()}, route...)
 			} else {
@@ -119,8 +118,15 @@ func (d *dialog) request(method sipgo.RequestMethod) *sipgo.Request {
 }
 
 func (d *dialog) build(method sipgo.RequestMethod, seq uint32) *sipgo.Request {
-	req := sipgo.NewRequest(method, *d.target.Clone())
-	for _, r := range d.route {
+	to, route := d.target, d.route
+	if len(route) > 0 && !route[0].UriParams.Has("lr") { // a strict router (RFC 3261, section 12.2.1.1)
+		to, route = route[0], append(slices.Clone(route[1:]), d.target)
+		to.Headers = nil
+		to.UriParams = to.UriParams.Clone()
+		to.UriParams.Remove("method")
+	}
+	req := sipgo.NewRequest(method, *to.Clone())
+	for _, r := range route {
 		req.AppendHeader(&sipgo.RouteHeader{Address: *r.Clone()})
 	}
 	forwards := sipgo.MaxForwardsHeader(70)
@@ -195,15 +201,38 @@ func (d *dialog) moved(from netip.AddrPort) {
 	}
 }
 
-// order notes the sequence number of the far end's request; it is false if that is older than the last (RFC 3261,
-// section 12.2.2).
+// arrives notes the sequence number of a request of the far end's, in the order in which these come from the network.
+func (d *dialog) arrives(req *sipgo.Request) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.theirs.add(req.CSeq().SeqNo)
+}
+
+// order reports whether a request of the far end's came in the order of its sequence numbers (RFC 3261, section
+// 12.2.2). Each is handled in a goroutine of its own, so others may have been handled before it.
 func (d *dialog) order(req *sipgo.Request) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := req.CSeq().SeqNo
-	if d.heard && n < d.theirs {
-		return false
+	d.theirs.add(n)
+	return d.theirs.inOrder(n)
+}
+
+// arrivals are the sequence numbers of the far end's last requests that came in their order.
+type arrivals struct {
+	last [32]uint32
+	n    int // how many there were
+}
+
+// add notes one, unless it is not higher than the last.
+func (a *arrivals) add(n uint32) {
+	if a.n == 0 || n > a.last[(a.n-1)%len(a.last)] {
+		a.last[a.n%len(a.last)] = n
+		a.n++
 	}
-	d.theirs, d.heard = n, true
-	return true
+}
+
+// inOrder reports whether a number is among them.
+func (a *arrivals) inOrder(n uint32) bool {
+	return slices.Contains(a.last[:min(a.n, len(a.last))], n)
 }

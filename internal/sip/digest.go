@@ -3,12 +3,16 @@ package sip
 import (
 	"bytes"
 	"crypto/hmac"
+	"crypto/md5"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/sha512"
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
+	"hash"
 	"io"
 	"net/netip"
 	"slices"
@@ -216,7 +220,7 @@ func (l *login) answer(req *sipgo.Request, res *sipgo.Response) error {
 	}
 	for _, a := range l.asked {
 		a.count++
-		credentials, err := digest.Digest(a.challenge, digest.Options{Method: string(req.Method),
+		credentials, err := digested(*a.challenge, digest.Options{Method: string(req.Method),
 			URI: req.Recipient.String(), GetBody: bodyReader(req), Username: l.username, Password: l.password, Count: a.count})
 		if err != nil {
 			return err
@@ -225,7 +229,11 @@ func (l *login) answer(req *sipgo.Request, res *sipgo.Response) error {
 		if a.header == "Proxy-Authenticate" {
 			name = "Proxy-Authorization"
 		}
-		req.AppendHeader(sipgo.NewHeader(name, credentials.String()))
+		text := credentials.String()
+		if credentials.QOP == "" && credentials.Cnonce != "" { // its key is made of it
+			text += `, cnonce="` + credentials.Cnonce + `"`
+		}
+		req.AppendHeader(sipgo.NewHeader(name, text))
 	}
 	return nil
 }
@@ -242,7 +250,7 @@ func (l *login) challenged(header string, res *sipgo.Response) error {
 		for i, q := range c.QOP {
 			c.QOP[i] = strings.ToLower(strings.TrimSpace(q))
 		}
-		if !digest.CanDigest(c) || slices.Contains(taken, c.Realm) {
+		if !canDigest(*c) || slices.Contains(taken, c.Realm) {
 			continue
 		}
 		taken = append(taken, c.Realm)
@@ -264,6 +272,43 @@ func (l *login) challenged(header string, res *sipgo.Response) error {
 		return errScheme
 	}
 	return nil
+}
+
+// sess is the end of the algorithms whose key is made of the nonces too (RFC 7616, section 3.4.2).
+const sess = "-SESS"
+
+// canDigest reports whether a challenge can be answered.
+func canDigest(c digest.Challenge) bool {
+	c.Algorithm = strings.TrimSuffix(strings.ToUpper(c.Algorithm), sess)
+	return digest.CanDigest(&c)
+}
+
+// digested makes the credentials for a challenge. The library knows only the algorithms without nonces in their keys.
+func digested(c digest.Challenge, o digest.Options) (*digest.Credentials, error) {
+	named := c.Algorithm
+	base, ok := strings.CutSuffix(strings.ToUpper(named), sess)
+	if !ok {
+		return digest.Digest(&c, o)
+	}
+	hash := map[string]func() hash.Hash{"MD5": md5.New, "SHA-256": sha256.New, "SHA-512": sha512.New, "SHA-512-256": sha512.New512_256}[base]
+	if hash == nil {
+		return nil, errScheme
+	}
+	if o.Cnonce == "" {
+		o.Cnonce = token(16)
+	}
+	joined := func(parts ...string) string {
+		h := hash()
+		h.Write([]byte(strings.Join(parts, ":")))
+		return hex.EncodeToString(h.Sum(nil))
+	}
+	o.A1 = joined(joined(o.Username, c.Realm, o.Password), c.Nonce, o.Cnonce)
+	c.Algorithm = base
+	credentials, err := digest.Digest(&c, o)
+	if err == nil {
+		credentials.Algorithm, credentials.Cnonce = named, o.Cnonce
+	}
+	return credentials, err
 }
 
 // mostRealms is how many may ask for a password on the way of one request.

@@ -1,6 +1,8 @@
 package sip
 
 import (
+	"crypto/md5"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -165,4 +167,12 @@ func TestCredentials(t *testing.T) {
 			}
 		})
 	}
+}
+
+// hashOf is the hash of an algorithm of RFC 7616.
+func hashOf(algorithm string) func(string) string {
+	if strings.HasPrefix(strings.ToUpper(algorithm), "SHA-256") {
+		return func(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(s))) }
+	}
+	return func(s string) string { return fmt.Sprintf("%x", md5.Sum([]byte(s))) }
 }

@@ -60,6 +60,18 @@ func (l *leg) forkOf(tag string) *fork {
 	return l.forks[tag]
 }
 
+// came notes that a request of the far end's came, in the dialog that it belongs to.
+func (l *leg) came(req *sipgo.Request) {
+	switch tag := tagOf(req.From().Params); {
+	case l.remoteTag() == tag:
+		l.arrives(req)
+	default:
+		if f := l.forkOf(tag); f != nil {
+			f.arrives(req)
+		}
+	}
+}
+
 // provisional takes a provisional answer to our INVITE; it is nil where the answer opens no dialog, or must be ignored.
 func (l *leg) provisional(res *sipgo.Response) *fork {
 	tag := tagOf(res.To().Params)

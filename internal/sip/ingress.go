@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,61 +14,59 @@ import (
 	"parley/internal/crash"
 )
 
-// admit reports whether a message may go on to the transactions. It runs before anything is remembered or answered: a
-// message that matches no trunk and no call leaves no trace, challenges and refusals are sent from here without any
-// state, and only as many calls begin as there is room for. stream is nil for UDP.
-func (s *Server) admit(data []byte, from netip.AddrPort, stream *connection) (in bool) {
+// admit appends to dst a message that may go on to the transactions, as the parser reads it; nil if it may not. It runs
+// before anything is remembered or answered: a message that matches no trunk and no call leaves no trace, challenges and
+// refusals are sent from here without any state, and only as many calls begin as there is room for. stream is nil for
+// UDP.
+func (s *Server) admit(dst, data []byte, from netip.AddrPort, stream *connection) (out []byte) {
 	defer crash.Contain(func(err error) { // a message that it panics on is dropped
-		in = false
+		out = nil
 		slog.Error("the firewall panicked on a SIP message", "from", from, "error", err)
 	})
-	if len(bytes.TrimLeft(data, "\r\n\x00")) == 0 {
-		return false // a keep-alive
+	data = bytes.TrimLeft(data, " \t\r\n\x00")
+	if len(data) == 0 {
+		return nil // a keep-alive
 	}
-	if bytes.HasPrefix(data, []byte("SIP/2.0 ")) {
+	if isVersion(data) {
 		// Answers belong to requests of ours: they carry our branch.
-		if !bytes.Contains(data, []byte(s.mark)) || sane(data) == nil {
-			s.firewall.turnAway(from)
-			return false
+		if bytes.Contains(data, []byte(s.mark)) {
+			if res, text, _ := read(tidy(dst, data)); whole(res) {
+				return text
+			}
 		}
-		return true
+		s.firewall.turnAway(from)
+		return nil
 	}
 	x, local := s.index.Load(), s.local(from.Addr())
 	friend := local || x.known(from.Addr())
 	if !friend && !x.open(from.Addr()) && !s.busy() || !s.firewall.knock(from.Addr(), friend) {
 		s.firewall.turnAway(from)
-		return false
+		return nil
 	}
-	req, ok := sane(data).(*sipgo.Request)
-	if !ok {
+	g := ingress{s: s, from: from, stream: stream, friend: friend, local: local}
+	text := tidy(dst, data)
+	m, text, bad := read(text)
+	req, ok := m.(*sipgo.Request)
+	if ok {
+		g.req = req
+		ok = g.admit(x)
+	} else if friend && text != nil {
+		g.refuseUnread(text, bad)
+	}
+	if ok {
+		return text
+	}
+	if !g.answered && !friend || req == nil {
 		s.firewall.turnAway(from)
-		return false
 	}
-	g := ingress{s: s, req: req, from: from, stream: stream, friend: friend, local: local}
-	in = g.admit(x)
-	if !in && !g.answered && !friend {
-		s.firewall.turnAway(from)
-	}
-	return in
+	return nil
 }
 
-// sane parses a message. A parser that panics on somebody's packet must not take the process down.
-func sane(data []byte) (m sipgo.Message) {
-	defer func() {
-		if recover() != nil {
-			m = nil
-		}
-	}()
-	m, err := sipgo.ParseMessage(data)
-	if err != nil {
-		return nil
-	}
-	if res, ok := m.(*sipgo.Response); ok && (res.Via() == nil || res.CSeq() == nil || res.From() == nil ||
-		res.To() == nil || res.CallID() == nil ||
-		res.StatusCode < 100 || res.StatusCode > 699) {
-		return nil
-	}
-	return m
+// whole reports whether an answer has what every one must have.
+func whole(m sipgo.Message) bool {
+	res, ok := m.(*sipgo.Response)
+	return ok && res.Via() != nil && res.CSeq() != nil && res.From() != nil && res.To() != nil && res.CallID() != nil &&
+		res.StatusCode >= 100 && res.StatusCode <= 699
 }
 
 // busy reports whether there are calls, to which strangers' messages might belong.
@@ -89,9 +88,9 @@ type ingress struct {
 
 func (g *ingress) admit(x *index) bool {
 	req := g.req
-	if !complete(req) {
+	if bad := flaw(req); bad != "" {
 		if g.friend && req.Via() != nil && req.Method != sipgo.ACK {
-			g.reply(400)
+			g.reply(400, "Warning", warningOf(bad))
 		}
 		return false
 	}
@@ -108,6 +107,9 @@ func (g *ingress) admit(x *index) bool {
 		in = nil
 	}
 	tagged := tagOf(req.To().Params) != ""
+	if tagged && leg != nil && req.Method != sipgo.ACK && req.Method != sipgo.CANCEL {
+		leg.came(req)
+	}
 	switch {
 	case tagged && leg != nil, in != nil && req.Method == sipgo.ACK, in != nil && !tagged && req.Method == sipgo.INVITE:
 		return true
@@ -128,6 +130,10 @@ func (g *ingress) serve(tagged bool) {
 	switch method := g.req.Method; {
 	case tagged || method == sipgo.CANCEL:
 		g.reply(481) // the call is over
+	case method == sipgo.OPTIONS && foreign(&g.req.Recipient):
+		g.reply(416)
+	case method == sipgo.OPTIONS && required(g.req) != "":
+		g.reply(420, "Unsupported", required(g.req))
 	case method == sipgo.OPTIONS:
 		g.reply(200, "Allow", allowed, "Accept", "application/sdp")
 	case method == sipgo.REGISTER && g.local:
@@ -144,6 +150,9 @@ func (g *ingress) serve(tagged bool) {
 		g.reply(405, "Allow", allowed)
 	}
 }
+
+// foreign reports whether an address is of a kind that no telephone has.
+func foreign(u *sipgo.Uri) bool { return !slices.Contains([]string{"sip", "sips", "tel"}, u.Scheme) }
 
 // registered answers a softphone that wants to register. It need not, as we never call it, but some won't call before.
 func registered(req *sipgo.Request) *sipgo.Response {
@@ -197,6 +206,9 @@ func (g *ingress) invite(x *index) bool {
 		} else {
 			v.refuse = 404
 		}
+	}
+	if v.refuse == 404 && foreign(&g.req.Recipient) {
+		v.refuse = 416
 	}
 	switch {
 	case v.refuse != 0:
@@ -262,21 +274,29 @@ func (g *ingress) reply(code int, headers ...string) {
 }
 
 func (g *ingress) send(res *sipgo.Response) {
+	// RFC 3581, section 4; RFC 3261, section 18.2.2.
+	to := g.from
+	if via := g.req.Via(); !via.Params.Has("rport") {
+		to = netip.AddrPortFrom(to.Addr(), answerPort(via))
+	}
+	g.write([]byte(res.String()), to)
+}
+
+// answerPort is where answers go over UDP that is not asked to send them to where the request came from.
+func answerPort(via *sipgo.ViaHeader) uint16 {
+	if via.Port <= 0 || via.Port > 65535 {
+		return uint16(sipgo.DefaultUdpPort)
+	}
+	return uint16(via.Port)
+}
+
+// write sends an answer, over UDP to an address.
+func (g *ingress) write(text []byte, to netip.AddrPort) {
 	g.answered = true
-	text := []byte(res.String())
 	if g.stream != nil {
 		_, _ = g.stream.Write(text) // a connection that can't be written to is found out by reading
 		return
 	}
-	// RFC 3581, section 4; RFC 3261, section 18.2.2.
-	to := g.from
-	if via := g.req.Via(); !via.Params.Has("rport") {
-		port := via.Port
-		if port <= 0 || port > 65535 {
-			port = sipgo.DefaultUdpPort
-		}
-		to = netip.AddrPortFrom(to.Addr(), uint16(port))
-	}
-	g.s.ladders.note(text, to, overUDP, false)
+	g.s.ladders.send(text, to, overUDP)
 	_, _ = g.s.udp.WriteToUDPAddrPort(text, to)
 }

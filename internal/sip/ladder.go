@@ -83,17 +83,23 @@ func (a *ladders) join(callID string, l *ladder) {
 	l.list = append(l.list, list[:min(len(list), max(0, mostMessages-len(l.list)))]...)
 }
 
-// note records a message if it belongs to a recorded call.
-func (a *ladders) note(data []byte, peer netip.AddrPort, w way, in bool) {
-	l := a.find(callIDOf(data))
+// send records a message of ours if it belongs to a recorded call.
+func (a *ladders) send(data []byte, peer netip.AddrPort, w way) {
+	a.note(callIDOf(data), "out", data, peer, w)
+}
+
+// take records a message as it came if it belongs to a recorded call.
+func (a *ladders) take(callID string, data []byte, peer netip.AddrPort, w way) {
+	a.note(callID, "in", data, peer, w)
+}
+
+func (a *ladders) note(callID, direction string, data []byte, peer netip.AddrPort, w way) {
+	l := a.find(callID)
 	if l == nil {
 		return
 	}
-	m := parley.SIPMessage{At: parley.Now(), Direction: "out", Transport: strings.ToLower(string(w)), Peer: peer.String(),
+	m := parley.SIPMessage{At: parley.Now(), Direction: direction, Transport: strings.ToLower(string(w)), Peer: peer.String(),
 		Text: redacted(data)}
-	if in {
-		m.Direction = "in"
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last = time.Now()
@@ -157,9 +163,14 @@ const hidden = "[hidden]"
 // redacted is a message without password proofs, without keys, and without the digits that a person pressed: they may
 // be a card number.
 func redacted(data []byte) string {
+	data = bytes.TrimLeft(data, " \t\r\n\x00")
+	if bareLines(data) {
+		data = bytes.ReplaceAll(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), []byte("\n"), []byte("\r\n"))
+	}
 	head, body, _ := strings.Cut(strings.ToValidUTF8(string(data), "\uFFFD"), "\r\n\r\n")
 	var b strings.Builder
-	secret, digits := false, strings.HasPrefix(head, "INFO ")
+	method, _ := cutBlank(data)
+	secret, digits := false, bytes.EqualFold(method, []byte("INFO"))
 	for i, line := range strings.Split(head, "\r\n") {
 		goesOn := strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t")
 		if i > 0 && !(goesOn && secret) {

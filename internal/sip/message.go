@@ -167,14 +167,6 @@ func addrPort(s string) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }
 
-// complete reports whether a request has the headers that every one must have (RFC 3261, section 8.1.1).
-func complete(req *sipgo.Request) bool {
-	via, cseq := req.Via(), req.CSeq()
-	return via != nil && via.Host != "" && cseq != nil && cseq.MethodName == req.Method && req.From() != nil &&
-		req.To() != nil && req.CallID() != nil &&
-		tagOf(req.From().Params) != ""
-}
-
 // sdpOf is the session description in a message, and whether its body is of a kind that we read. Some put it into a
 // multipart body with other parts.
 func sdpOf(m sipgo.Message) (sdp []byte, ok bool) {

@@ -129,7 +129,7 @@ func (l *leg) become(n *leg) (former *dialog) {
 	l.round++
 	l.callID, l.local, l.remote, l.contact, l.caller = n.callID, n.local, n.remote, n.contact, n.caller
 	l.target, l.route, l.hop, l.seq = n.target, n.route, n.hop, n.seq
-	l.theirs, l.heard, l.allow, l.login = n.theirs, n.heard, n.allow, n.login
+	l.theirs, l.allow, l.login = n.theirs, n.allow, n.login
 	s.legs[l.key()] = l
 	return former
 }

@@ -52,8 +52,12 @@ func (s *Server) within(l *leg, req *sipgo.Request, tx *sipgo.ServerTx) {
 		defer tx.TerminateGracefully()
 	}
 	if l != nil && req.Method != sipgo.INVITE && l.remoteTag() == "" { // a call of ours that nobody has answered yet
-		if f := l.forkOf(tagOf(req.From().Params)); f != nil && f.order(req) {
-			f.handle(req, tx)
+		if f := l.forkOf(tagOf(req.From().Params)); f != nil {
+			if f.order(req) {
+				f.handle(req, tx)
+			} else {
+				_ = tx.Respond(respond(req, 500))
+			}
 			return
 		}
 	}
@@ -61,8 +65,7 @@ func (s *Server) within(l *leg, req *sipgo.Request, tx *sipgo.ServerTx) {
 		_ = tx.Respond(respond(req, 481))
 		return
 	}
-	// messages overtake each other, and only this one must not be taken for a new one
-	if !l.order(req) && req.Method == sipgo.INVITE {
+	if !l.order(req) {
 		_ = tx.Respond(respond(req, 500))
 		return
 	}

@@ -2,11 +2,11 @@ package sip
 
 import (
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,71 +16,119 @@ import (
 // escaped is a byte that the files write as \xNN.
 var escaped = regexp.MustCompile(`\\x[0-9a-f]{2}`)
 
-// tortures are messages in the style of RFC 4475, by name: the expected answer, and their text.
-func tortures(t testing.TB) (names []string, expect, text map[string]string) {
+// torture is a message of RFC 4475, and the answers that it must get over UDP and over TCP; "none" is no answer.
+type torture struct{ name, text, udp, tcp string }
+
+// tortures are the messages of RFC 4475, addressed to this server, and a few in their style.
+func tortures(t testing.TB) (list []torture) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/torture/*.sip")
-	if err != nil || len(files) < 40 {
+	if err != nil || len(files) < 50 {
 		t.Fatalf("%d messages, %v", len(files), err)
 	}
-	expect, text = map[string]string{}, map[string]string{}
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := strings.TrimSuffix(filepath.Base(f), ".sip")
 		first, rest, _ := strings.Cut(string(b), "\n")
-		rest = strings.ReplaceAll(rest, "\n", "\r\n")
-		names = append(names, name)
-		expect[name] = strings.TrimPrefix(first, "# ")
-		text[name] = escaped.ReplaceAllStringFunc(rest, func(s string) string {
-			v, _ := strconv.ParseUint(s[2:], 16, 8)
-			return string([]byte{byte(v)})
-		})
+		expect, _, _ := strings.Cut(strings.TrimPrefix(first, "# "), ":")
+		udp, tcp, differs := strings.Cut(expect, " tcp=")
+		if !differs {
+			tcp = udp
+		}
+		list = append(list, torture{strings.TrimSuffix(filepath.Base(f), ".sip"), unescaped(strings.ReplaceAll(rest, "\n", "\r\n")),
+			udp, tcp})
 	}
-	return names, expect, text
+	return list
 }
 
-// TestTorture sends them to the port: each is answered correctly over UDP, and afterwards an ordinary call works. Over
-// TCP and from strangers nothing fails either.
+// unescaped has the bytes that a text writes as \xNN.
+func unescaped(text string) string {
+	return escaped.ReplaceAllStringFunc(text, func(s string) string {
+		v, _ := strconv.ParseUint(s[2:], 16, 8)
+		return string([]byte{byte(v)})
+	})
+}
+
+// finalIn is the status of the first final answer in a text.
+func finalIn(text string) string {
+	for line := range strings.SplitSeq(text, "\r\n") {
+		if code, ok := strings.CutPrefix(line, "SIP/2.0 "); ok && code >= "2" {
+			return code[:min(3, len(code))]
+		}
+	}
+	return "none"
+}
+
+// awaitFinal is the status of the first final answer over UDP. Where there must be none, it waits only briefly.
+func (w *wire) awaitFinal(want string) string {
+	within := hang
+	if want == "none" {
+		within = 50 * time.Millisecond
+	}
+	for {
+		m := w.receive(within)
+		if m == "" {
+			return "none"
+		}
+		if got := finalIn(m); got != "none" {
+			return got
+		}
+	}
+}
+
+// finalOver sends a text over a stream, and returns the status of the first final answer.
+func finalOver(t testing.TB, c net.Conn, text, want string) string {
+	t.Helper()
+	defer c.Close()
+	if _, err := c.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	within := hang
+	if want == "none" {
+		within = 50 * time.Millisecond
+	}
+	_ = c.SetReadDeadline(time.Now().Add(within))
+	var all []byte
+	for buf := make([]byte, 4096); ; {
+		n, err := c.Read(buf)
+		all = append(all, buf[:n]...)
+		if got := finalIn(string(all)); got != "none" || err != nil {
+			return got
+		}
+	}
+}
+
+// TestTorture sends them to the port: each is answered correctly over UDP and TCP, and afterwards an ordinary call works.
+// Strangers get no answer.
 func TestTorture(t *testing.T) {
 	t.Parallel()
-	names, expect, text := tortures(t)
+	list := tortures(t)
 	a := newAnswerer(1000)
 	trunk := Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback}
 	s := start(t, Config{Softphone: true, Answer: a.answer, Trunks: fixed(trunk)})
-	filled := func(name, wire, from string) string {
+	filled := func(m torture, wire, from string) string {
 		return strings.NewReplacer("{server}", s.Addr().String(), "{wire}", wire, "{branch}", token(12), "{callid}",
-			name+from).Replace(text[name])
+			m.name+from).Replace(m.text)
 	}
-	for _, name := range names {
+	for _, m := range list {
 		w := newWire(t, "127.0.0.1")
-		w.send(s.Addr(), filled(name, w.addr().String(), "udp"))
-		got, within := "none", hang
-		if expect[name] == "none" || strings.Contains(expect[name], "any") {
-			within = 50 * time.Millisecond
+		w.send(s.Addr(), filled(m, w.addr().String(), "udp"))
+		if got := w.awaitFinal(m.udp); got != m.udp {
+			t.Errorf("%s was answered with %s, want %s", m.name, got, m.udp)
 		}
-		for {
-			m := w.receive(within)
-			if m == "" {
-				break
-			}
-			if f := strings.Fields(m); len(f) > 1 && f[0] == "SIP/2.0" && f[1] >= "200" {
-				got = f[1]
-				break
-			}
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
 		}
-		if want := strings.Fields(expect[name]); !slices.Contains(want, got) && !slices.Contains(want, "any") {
-			t.Errorf("%s was answered with %s, want %s", name, got, expect[name])
+		if got := finalOver(t, c, filled(m, "127.0.0.1:9", "tcp"), m.tcp); got != m.tcp {
+			t.Errorf("%s over TCP was answered with %s, want %s", m.name, got, m.tcp)
 		}
-	}
-	for _, name := range names {
-		byTCP(t, "127.0.0.1", s.Addr(), filled(name, "127.0.0.1:9", "tcp"), 5*time.Millisecond)
 	}
 	stranger := newWire(t, "127.0.0.2")
-	for _, name := range names {
-		stranger.send(s.Addr(), filled(name, stranger.addr().String(), "far"))
+	for _, m := range list {
+		stranger.send(s.Addr(), filled(m, stranger.addr().String(), "far"))
 	}
 	if m := stranger.receive(100 * time.Millisecond); m != "" {
 		t.Errorf("a stranger's was answered: %s", m)
@@ -100,9 +148,8 @@ func TestTorture(t *testing.T) {
 
 // FuzzMessage: no message makes the server fail, not even one from a known address.
 func FuzzMessage(f *testing.F) {
-	_, _, text := tortures(f)
-	for _, m := range text {
-		f.Add([]byte(m), true)
+	for _, m := range tortures(f) {
+		f.Add([]byte(m.text), true)
 	}
 	s := prepare(f, Config{Softphone: true, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true,
 		Allowed: loopback}, Trunk{ID: 2, Number: "+15550001112", Username: "bob", Password: "x"})})
@@ -115,7 +162,7 @@ func FuzzMessage(f *testing.F) {
 		if friend { // through the socket and the transactions
 			_, _ = w.WriteToUDPAddrPort(data, s.Addr())
 		} else { // no address twice: the firewall would not look
-			s.admit(data, netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, 0, byte(rand.Uint32()),
+			s.admit(nil, data, netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, 0, byte(rand.Uint32()),
 				byte(rand.Uint32())}), 5060), nil)
 		}
 	})
