@@ -56,11 +56,15 @@ func explained(err error, carrier bool) error {
 
 // refusal says what a SIP status means for the user who placed the call, and what to do about it.
 func refusal(r *sip.Refused, carrier bool) string {
-	said := strings.TrimSpace(fmt.Sprintf("SIP %d %s", r.Code, phraseOf(r.Reason)))
+	said := strings.TrimSpace(fmt.Sprintf("SIP %d %s", r.Code, phraseOf(r.Reason, 80)))
 	text := "The trunk refused the call (%s). Ask its provider what that means."
 	switch code := r.Code; {
 	case slices.Contains([]int{404, 410, 484, 604}, code):
 		text = "The number is not in service (%s). Check it."
+	case blocked(r):
+		text = "The call was blocked on the way as unwanted (%s): a network takes the number that it came from for spam. Complain where it says, and ask the number's provider to sign your calls (STIR/SHAKEN)."
+	case code == 607:
+		text = "The person called does not want calls from this number (%s). Don't call again."
 	case code == 603:
 		text = "The person called declined the call (%s)."
 	case carrier:
@@ -73,14 +77,31 @@ func refusal(r *sip.Refused, carrier bool) string {
 		text = "The trunk forbids the call (%s). Its provider may not allow this destination or caller ID, or the user name and password are wrong."
 	case slices.Contains([]int{415, 488, 606}, code):
 		text = "The trunk accepts none of the codecs that this server offers (%s). Enable G.711 or G.722 there, and check whether it requires encryption."
+		switch r.Secrecy {
+		case "off":
+			text = "The trunk does not accept the sound that this server offers (%s): plain, as the trunk's srtp is off. It may require encryption: set srtp to optional. Or enable G.711 or G.722 there."
+		case "required", "dtls":
+			text = "The trunk does not accept the sound that this server offers (%s): encrypted, as the trunk's srtp is " + r.Secrecy + ". It may not encrypt in that way: try srtp optional. Or enable G.711 or G.722 there."
+		}
 	case code >= 500 && code < 600:
 		text = "The trunk's provider failed (%s). Try again later. If it keeps happening, ask the provider."
 	}
-	return fmt.Sprintf(text, said)
+	text = fmt.Sprintf(text, said)
+	if because := phraseOf(r.Because, 160); because != "" && !carrier {
+		text += fmt.Sprintf(" It says: “%s”.", because)
+	}
+	return text
 }
 
-// phraseOf is a status's phrase, which the far end writes: printable, and not long.
-func phraseOf(s string) string {
+// blocked reports whether a network refused the call as unwanted: 608 (RFC 8688), or 603 "Network Blocked" as North American
+// networks say it, which name the place for complaints in a Reason (ATIS-1000099).
+func blocked(r *sip.Refused) bool {
+	said := strings.ToLower(r.Reason + " " + r.Because)
+	return r.Code == 608 || r.Code == 603 && (strings.Contains(said, "blocked") || strings.Contains(said, "v=analytics"))
+}
+
+// phraseOf is a text that the far end writes, such as a status's phrase: printable, and not long.
+func phraseOf(s string, most int) string {
 	s = strings.Join(strings.FieldsFunc(s, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '\ufffd' }), " ")
-	return string([]rune(s)[:min(len([]rune(s)), 80)])
+	return string([]rune(s)[:min(len([]rune(s)), most)])
 }

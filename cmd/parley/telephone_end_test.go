@@ -36,6 +36,16 @@ func TestFailedCallsAreExplained(t *testing.T) {
 		{refused(503, "Service\r\nUnavailable\x00 "+strings.Repeat("x", 500)), false,
 			[]string{"SIP 503 Service Unavailable x", "Try again later"}},
 		{refused(603, "Decline"), false, []string{"declined", "SIP 603"}},
+		{refused(603, "Network Blocked"), false, []string{"blocked on the way", "SIP 603 Network Blocked", "STIR/SHAKEN"}},
+		{&sip.Refused{Code: 603, Reason: "Decline", Because: "v=analytics1;url=https://example.com/complain;tel=+15550001"}, false,
+			[]string{"blocked on the way", "https://example.com/complain"}},
+		{&sip.Refused{Code: 608, Reason: "Rejected", Because: "complaints: https://example.com/card\r\nx"}, false,
+			[]string{"blocked on the way", "https://example.com/card x"}},
+		{refused(607, "Unwanted"), false, []string{"does not want calls", "SIP 607"}},
+		{&sip.Refused{Code: 503, Reason: "No", Because: "Q.850 cause 38" + strings.Repeat("x", 500)}, false, []string{"Q.850 cause 38"}},
+		{&sip.Refused{Code: 403, Reason: "No", Because: "10.9.8.7 says no"}, true, []string{"operator"}},
+		{&sip.Refused{Code: 488, Reason: "No", Secrecy: "off"}, false, []string{"srtp is off", "G.711"}},
+		{&sip.Refused{Code: 488, Reason: "No", Secrecy: "dtls"}, false, []string{"srtp is dtls", "G.711"}},
 		{fmt.Errorf("call +1: %w: the name pbx.example was not found", parley.Unreachable), false,
 			[]string{"did not get through: the name pbx.example was not found."}},
 		{fmt.Errorf("call +1: %w: send to 10.9.8.7:5060 over UDP", parley.Unreachable), true,
@@ -49,7 +59,7 @@ func TestFailedCallsAreExplained(t *testing.T) {
 	} {
 		err := explained(unassigned(c.err), c.carrier)
 		text := parley.Explanation(err)
-		if len(c.want) == 0 && text != "" || c.carrier && strings.Contains(text, "10.9") || len(text) > 400 ||
+		if len(c.want) == 0 && text != "" || c.carrier && strings.Contains(text, "10.9") || len(text) > 450 ||
 			strings.ContainsAny(text, "\r\n\x00") {
 			t.Errorf("%v: %q", c.err, text)
 		}

@@ -75,7 +75,7 @@ func ReasonOfSIP(code int) EndedReason {
 		return LineBusy
 	case 480, 408:
 		return NoAnswer
-	case 603:
+	case 603, 607, 608: // declined, unwanted, blocked on the way
 		return Rejected
 	case 487:
 		return Canceled

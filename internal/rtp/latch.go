@@ -23,7 +23,9 @@ type latch struct {
 	was  netip.AddrPort // whom we heard before the same was told again
 	last time.Duration  // when
 
-	strange bool // somebody else would have liked to be heard
+	strangers int            // packets of others, who would have liked to be heard
+	stranger  netip.AddrPort // the last one of them
+	strangeAt time.Duration  // when that was
 
 	// The source that is asking to be heard, if loose.
 	other netip.AddrPort
@@ -47,7 +49,8 @@ func (l *latch) tell(told netip.AddrPort, signal netip.Addr, at time.Duration) {
 		!signal.IsLoopback() {
 		told = netip.AddrPortFrom(signal, told.Port())
 	}
-	anew := latch{loose: l.loose, told: told, signal: signal, since: at, strange: l.strange}
+	anew := latch{loose: l.loose, told: told, signal: signal, since: at, strangers: l.strangers,
+		stranger: l.stranger, strangeAt: l.strangeAt}
 	if told == l.told && signal == l.signal {
 		anew.was = l.to() // until the next packet tells whether it has moved
 	} else {
@@ -67,7 +70,8 @@ func (l *latch) accept(from netip.AddrPort, at time.Duration, seq uint16, ssrc u
 	case first && l.near(from.Addr()) && (!l.moved || at-l.since > grace):
 	case l.loose && l.patient(from, at, seq, ssrc):
 	default:
-		l.strange = true
+		l.strangers++
+		l.stranger, l.strangeAt = from, at
 		return false
 	}
 	if from != l.from {

@@ -27,6 +27,8 @@ type source struct {
 	cycles   uint32 // of the sequence numbers, shifted up
 	bad      uint32 // the sequence number that would confirm a jump
 	received uint32
+	twice    uint32 // of these, packets that had come before
+	window   uint64 // which of the newest 64 came: the newest is bit 0
 
 	// As they were at the last report.
 	hadExpected, hadReceived uint32
@@ -59,6 +61,11 @@ func (r *reception) packet(seq uint16, ts, ssrc uint32, at time.Duration, timed 
 			r.cycles += 1 << 16
 		}
 		r.newest = seq
+		if ahead == 0 {
+			r.twice++
+		} else {
+			r.window = r.window<<ahead | 1
+		}
 	case ahead <= 1<<16-mostOrder:
 		if uint32(seq) != r.bad {
 			r.bad = uint32(seq + 1)
@@ -66,6 +73,8 @@ func (r *reception) packet(seq uint16, ts, ssrc uint32, at time.Duration, timed 
 		}
 		r.leave()
 		r.begin(seq) // two in order: the source has begun anew without saying so
+	default:
+		r.late(r.newest - seq)
 	}
 	r.received++
 	if timed {
@@ -73,16 +82,26 @@ func (r *reception) packet(seq uint16, ts, ssrc uint32, at time.Duration, timed 
 	}
 }
 
+// late notes a packet that came after newer ones. One that is too old to be known is taken for a new one.
+func (r *source) late(behind uint16) {
+	if behind < 64 && r.window>>behind&1 == 1 {
+		r.twice++
+	} else if behind < 64 {
+		r.window |= 1 << behind
+	}
+}
+
 func (r *reception) begin(seq uint16) {
-	r.source = source{ssrc: r.ssrc, began: true, first: seq, newest: seq, bad: 1 << 16, sent: r.sent,
+	r.source = source{ssrc: r.ssrc, began: true, first: seq, newest: seq, bad: 1 << 16, window: 1, sent: r.sent,
 		sentAt: r.sentAt, jitter: r.jitter}
 }
 
-// leave keeps the counts of a source that is over.
+// leave keeps the counts of a source that is over: a packet that came twice is one, and makes up for none that is lost.
 func (r *reception) leave() {
 	if r.began {
-		r.before.received += int(r.received)
-		r.before.lost += r.lost()
+		came := int(r.received - r.twice)
+		r.before.received += came
+		r.before.lost += max(int(r.expected())-came, 0)
 	}
 }
 
@@ -112,7 +131,7 @@ func ticks(d time.Duration, clock int) uint32 {
 
 func (r *source) expected() uint32 { return r.cycles + uint32(r.newest) - uint32(r.first) + 1 }
 
-// lost is how many did not arrive. It is negative if packets came twice.
+// lost is how many did not arrive, as reports count: it is negative if packets came twice.
 func (r *source) lost() int { return int(r.expected()) - int(r.received) }
 
 // report is the report to the source, made once every interval (A.3).

@@ -32,17 +32,19 @@ func TestReception(t *testing.T) {
 		fraction       uint8
 		total, newest  uint32 // as they are reported
 	}{
-		"all":             {seqs: span(5, 100), received: 100, newest: 104},
-		"across the wrap": {seqs: span(65530, 16), received: 16, newest: 1<<16 + 9},
-		"a quarter":       {seqs: gaps(100, 4), received: 75, lost: 25, fraction: 64, total: 25, newest: 99},
-		"a tenth":         {seqs: gaps(100, 10), received: 90, lost: 10, fraction: 25, total: 10, newest: 99},
-		"one of two":      {seqs: []uint16{7, 9}, received: 2, lost: 1, fraction: 85, total: 1, newest: 9},
-		"twice each": {seqs: append(span(0, 50), span(0, 50)...), received: 100, lost: -50, total: 1<<24 - 50,
-			newest: 49},
-		"out of order":     {seqs: []uint16{1, 3, 2, 5, 4}, received: 5, newest: 5},
-		"order at a wrap":  {seqs: []uint16{65534, 0, 65535, 1}, received: 4, newest: 1<<16 + 1},
-		"one from nowhere": {seqs: []uint16{10, 40000, 11}, received: 2, newest: 11},
-		"begun anew":       {seqs: []uint16{10, 12, 40000, 40001, 40002}, received: 4, lost: 1, newest: 40002},
+		"all":                   {seqs: span(5, 100), received: 100, newest: 104},
+		"across the wrap":       {seqs: span(65530, 16), received: 16, newest: 1<<16 + 9},
+		"a quarter":             {seqs: gaps(100, 4), received: 75, lost: 25, fraction: 64, total: 25, newest: 99},
+		"a tenth":               {seqs: gaps(100, 10), received: 90, lost: 10, fraction: 25, total: 10, newest: 99},
+		"one of two":            {seqs: []uint16{7, 9}, received: 2, lost: 1, fraction: 85, total: 1, newest: 9},
+		"twice each":            {seqs: append(span(0, 50), span(0, 50)...), received: 50, total: 1<<24 - 50, newest: 49},
+		"twice in a row":        {seqs: []uint16{1, 1, 2, 2, 2, 3}, received: 3, total: 1<<24 - 3, newest: 3},
+		"twice, and late":       {seqs: []uint16{1, 3, 2, 2, 1, 70}, received: 4, lost: 66, total: 64, fraction: 234, newest: 70},
+		"as many twice as lost": {seqs: []uint16{1, 1, 3, 3, 5, 5}, received: 3, lost: 2, total: 1<<24 - 1, newest: 5},
+		"out of order":          {seqs: []uint16{1, 3, 2, 5, 4}, received: 5, newest: 5},
+		"order at a wrap":       {seqs: []uint16{65534, 0, 65535, 1}, received: 4, newest: 1<<16 + 1},
+		"one from nowhere":      {seqs: []uint16{10, 40000, 11}, received: 2, newest: 11},
+		"begun anew":            {seqs: []uint16{10, 12, 40000, 40001, 40002}, received: 4, lost: 1, newest: 40002},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r reception

@@ -23,9 +23,11 @@ type Stats struct {
 	FarLost   int
 	FarJitter time.Duration
 
-	Suite      Suite // by which sound is encrypted, "" where it is not
-	Unreadable int   // packets that came and could not be decrypted
-	Refused    int   // packets whose sound was not decoded: it was longer than it can be, or too much for the time that passed
+	Suite      Suite          // by which sound is encrypted, "" where it is not
+	Unreadable int            // packets that came and could not be decrypted
+	Strangers  int            // packets from addresses that are not the call's, which were not heard
+	Stranger   netip.AddrPort // the last of these addresses
+	Refused    int            // packets whose sound was not decoded: it was longer than it can be, or too much for the time that passed
 }
 
 // reports is a session's RTCP (RFC 3550, section 6): what it tells the far end about the audio, and what the far end
@@ -198,7 +200,8 @@ func (s *Session) Stats() Stats {
 	return Stats{Sent: int(r.sent), Received: in.before.received, Lost: in.before.lost,
 		Jitter:    inTime(uint32(in.jitter>>4), clock),
 		RoundTrip: r.roundTrip, Reports: r.farCount, FarLost: r.former.farLost + lostBy(r.far),
-		FarJitter: inTime(r.far.Jitter, clock), Suite: s.cover.suite(), Unreadable: s.cover.unreadable, Refused: s.flood.refused}
+		FarJitter: inTime(r.far.Jitter, clock), Suite: s.cover.suite(), Unreadable: s.cover.unreadable, Refused: s.flood.refused,
+		Strangers: s.latch.strangers, Stranger: s.latch.stranger}
 }
 
 func inTime(ticks uint32, clock int) time.Duration {

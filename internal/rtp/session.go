@@ -383,7 +383,8 @@ func (s *Session) send(payload []byte) {
 func (s *Session) Missed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.latch.strange && !s.latch.from.IsValid()
+	l := &s.latch
+	return l.strangers > 0 && (!l.from.IsValid() || l.strangeAt > l.last)
 }
 
 // Silence is how long nothing has arrived, and whether that was expected because of a hold.

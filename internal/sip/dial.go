@@ -176,7 +176,9 @@ func (a *attempt) run(ctx context.Context, h hop) error {
 
 // refused takes a refusal. Either the INVITE was changed and is to be sent there again, or the error says why not.
 func (a *attempt) refused(res *sipgo.Response) (again bool, err error) {
-	err = &Refused{res.StatusCode, res.Reason}
+	no := refusedBy(res)
+	no.Secrecy = string(a.leg.secrecy())
+	err = no
 	switch code := res.StatusCode; code {
 	case 300, 301, 302:
 		return false, a.sentOn(res)

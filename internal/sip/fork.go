@@ -153,7 +153,7 @@ func (f *fork) update(req *sipgo.Request, tx *sipgo.ServerTx) {
 	if len(text) > 0 {
 		d, c, code := l.read(text)
 		if code != 0 {
-			_ = tx.Respond(respond(req, code, unfit(code, text)...))
+			_ = tx.Respond(respond(req, code, unfit(code, text, l.secrecy())...))
 			return
 		}
 		c = l.shake(d, l.keyed(c))
@@ -244,7 +244,7 @@ func (l *leg) pracked(req *sipgo.Request, tx *sipgo.ServerTx) {
 	}
 	st.Unlock()
 	if bad != nil {
-		_ = tx.Respond(respond(req, 488, unfit(488, text)...))
+		_ = tx.Respond(respond(req, 488, unfit(488, text, l.secrecy())...))
 		_ = l.incoming.Refuse(488)
 		l.incoming.cancel(bad)
 		return

@@ -367,7 +367,7 @@ func (in *Invite) look() (code int, headers []string) {
 	}
 	c, ok := d.audio(0, nil, in.leg.secrecy())
 	if !ok {
-		return 488, unfit(488, text)
+		return 488, unfit(488, text, in.leg.secrecy())
 	}
 	in.offer, in.choice = d, c
 	return 0, nil

@@ -331,9 +331,15 @@ func (l *leg) watch(m *rtp.Session) {
 	if m.Missed() {
 		slog.Warn("a call ends for want of sound; what came, came from addresses that its signalling does not name: if they are right, a NAT changes them, and PARLEY_RTP_SOURCE=any takes such sound",
 			"trunk", l.trunkID(), "peer", l.peer())
+		l.end(parley.Explain(parley.MediaTimeout, strangeSound, m.Stats().Stranger), true)
+		return
 	}
 	l.end(parley.MediaTimeout, true)
 }
+
+// strangeSound says why a call is silent although sound comes.
+const strangeSound = "The far end's sound was lost. What came, came from %s, which the far end did not name, and was not heard. " +
+	"If that address is right, set the trunk's rtp_source to any."
 
 // crashed ends the call after a panic, which Run returns: its owner logs it with the call's id.
 func (l *leg) crashed(err error) { l.end(fmt.Errorf("%w: %w", parley.ProviderFailure, err), true) }

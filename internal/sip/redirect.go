@@ -57,7 +57,7 @@ type onward struct {
 
 // sentOn notes where a 3xx sends the call, and returns the error for when nobody is reached there.
 func (a *attempt) sentOn(res *sipgo.Response) error {
-	err := error(&Refused{res.StatusCode, res.Reason})
+	err := error(refusedBy(res))
 	var barred string
 	for _, p := range placesOf(res) {
 		uri, bad := a.mayGo(&p.uri)

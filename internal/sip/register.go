@@ -329,9 +329,9 @@ func (r *registration) registerAt(ctx context.Context, h hop, callID string, seq
 		}
 		return 0, brief(least)
 	case code == 403:
-		return 0, fmt.Errorf("%w: %w", errPassword, &Refused{code, res.Reason})
+		return 0, fmt.Errorf("%w: %w", errPassword, refusedBy(res))
 	case code >= 300:
-		return 0, &Refused{code, res.Reason}
+		return 0, refusedBy(res)
 	}
 	r.mu.Lock()
 	r.home, r.hop, r.told, r.seen = addrPort(res.Source()), h, s.shown(h.addr.Addr()), seenAt(res)

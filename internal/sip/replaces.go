@@ -92,7 +92,7 @@ func (in *Invite) takeOver(l *leg) {
 		d, c, code = l.read(text)
 	}
 	if code != 0 {
-		_ = in.tx.Respond(respond(in.req, code, unfit(code, text)...))
+		_ = in.tx.Respond(respond(in.req, code, unfit(code, text, in.leg.secrecy())...))
 		return
 	}
 	former := l.become(n)

@@ -173,7 +173,7 @@ func (l *leg) reinvite(req *sipgo.Request, tx *sipgo.ServerTx) {
 	} else {
 		d, c, code := l.read(text)
 		if code != 0 {
-			_ = tx.Respond(respond(req, code, unfit(code, text)...))
+			_ = tx.Respond(respond(req, code, unfit(code, text, l.secrecy())...))
 			return
 		}
 		withSDP(res, l.answerLocked(d, c))

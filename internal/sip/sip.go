@@ -112,8 +112,10 @@ type Health struct {
 
 // Refused is the far end's refusal of a call or another request.
 type Refused struct {
-	Code   int    // the SIP status, 300 to 699
-	Reason string // its phrase
+	Code    int    // the SIP status, 300 to 699
+	Reason  string // its phrase
+	Because string // what its Reason and Warning headers say, "" for nothing
+	Secrecy string // what the trunk asked for when it offered sound: off, optional, required, dtls; "" where it offered none
 }
 
 func (r *Refused) Error() string { return fmt.Sprintf("the far end refused: %d %s", r.Code, r.Reason) }

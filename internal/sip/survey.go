@@ -81,7 +81,7 @@ func (s *Server) look(ctx context.Context, t *Trunk, h hop) {
 	defer cancel()
 	res, err := s.ask(asking, s.options(t, h), h, &login{username: t.Username, password: t.Password})
 	if err == nil && res.StatusCode == 503 {
-		err = &Refused{503, res.Reason}
+		err = refusedBy(res)
 	}
 	if ctx.Err() != nil {
 		return

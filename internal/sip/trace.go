@@ -19,6 +19,9 @@ func (l *leg) Media() *parley.CallMedia {
 	lost, mos := s.Heard()
 	m := &parley.CallMedia{Codec: codec, Encryption: string(s.Suite), Unreadable: s.Unreadable, Refused: s.Refused,
 		Heard: sound(s.Received, lost, s.Jitter, mos)}
+	if m.Strangers = s.Strangers; s.Stranger.IsValid() {
+		m.Stranger = s.Stranger.String()
+	}
 	if s.RoundTrip > 0 {
 		ms := s.RoundTrip.Milliseconds()
 		m.RoundTripMS = &ms

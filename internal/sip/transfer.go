@@ -70,10 +70,10 @@ func (l *leg) Transfer(ctx context.Context, to string) error {
 		return fmt.Errorf("transfer to %s: %w", to, err)
 	}
 	if slices.Contains(neverRefers, res.StatusCode) {
-		return fmt.Errorf("transfer to %s: %w: %w", to, parley.ErrNoRefer, &Refused{res.StatusCode, res.Reason})
+		return fmt.Errorf("transfer to %s: %w: %w", to, parley.ErrNoRefer, refusedBy(res))
 	}
 	if !res.IsSuccess() {
-		return fmt.Errorf("transfer to %s: %w", to, &Refused{res.StatusCode, res.Reason})
+		return fmt.Errorf("transfer to %s: %w", to, refusedBy(res))
 	}
 	l.hand(true)
 	if h := res.GetHeader("Refer-Sub"); h != nil && strings.HasPrefix(strings.TrimSpace(h.Value()), "false") {
@@ -102,7 +102,7 @@ func (l *leg) follow(ctx context.Context, told <-chan frag) error {
 			case f.code >= 200 && f.code < 300:
 				return nil
 			case f.code >= 300:
-				return &Refused{f.code, f.reason}
+				return &Refused{Code: f.code, Reason: f.reason}
 			case f.over:
 				return errors.New("the far end stopped telling before it reached anybody")
 			}

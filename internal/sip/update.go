@@ -78,7 +78,7 @@ func (l *leg) updated(req *sipgo.Request, tx *sipgo.ServerTx) {
 	if len(text) > 0 {
 		d, c, code := l.read(text)
 		if code != 0 {
-			_ = tx.Respond(respond(req, code, unfit(code, text)...))
+			_ = tx.Respond(respond(req, code, unfit(code, text, l.secrecy())...))
 			return
 		}
 		withSDP(res, l.answerLocked(d, c))
@@ -109,18 +109,34 @@ func (l *leg) read(text []byte) (d *description, c choice, code int) {
 }
 
 // unfit is a Warning that says why an offer was refused with 488 (RFC 3261, section 20.43). A fax is the most frequent
-// one: the call goes on, and the far end's gateway may send it as sound.
-func unfit(code int, text []byte) []string {
+// reason in a call; encryption that the trunk's srtp forbids or asks for is another.
+func unfit(code int, text []byte, srtp secrecy) []string {
 	if code != 488 {
 		return nil
 	}
 	number, why := 305, "the call's sound is G.722, Opus or G.711, and keeps its sampling rate"
-	if d, err := parseSDP(text); err == nil && len(d.streams) > 0 &&
-		!slices.ContainsFunc(d.streams, func(m stream) bool { return m.kind == "audio" && m.port != 0 }) {
+	d, err := parseSDP(text)
+	switch {
+	case err != nil || len(d.streams) == 0:
+	case !slices.ContainsFunc(d.streams, func(m stream) bool { return m.kind == "audio" && m.port != 0 }):
 		number, why = 304, "this call carries sound alone"
 		if slices.ContainsFunc(d.streams, func(m stream) bool { return m.kind == "image" }) {
 			why = "fax (T.38) is not spoken here; the call goes on as it was"
 		}
+	case !fits(text, srtp) && fits(text, srtpOptional):
+		if why = "the sound must be encrypted here (SRTP): the trunk's srtp is " + string(srtp); srtp == srtpOff {
+			why = "the sound is not encrypted here: offer RTP/AVP, or set the trunk's srtp to optional"
+		}
 	}
 	return []string{"Warning", strconv.Itoa(number) + " " + agent + " \"" + why + "\""}
+}
+
+// fits reports whether something in an offer can be taken.
+func fits(offer []byte, srtp secrecy) bool {
+	d, err := parseSDP(offer) // choosing changes it
+	if err != nil {
+		return false
+	}
+	_, ok := d.audio(0, nil, srtp)
+	return ok
 }

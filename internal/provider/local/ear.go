@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,18 +132,33 @@ func (e *sphinxEar) utterance(ctx context.Context, number int) (text string, err
 	}
 }
 
-// errorOf is an utterance's *ai.Error.
+// errorOf is an utterance's *ai.Error. It says that the failure is this server's, not a provider's.
 func errorOf(err error, lost int) error {
-	if err != nil {
-		if _, ok := errors.AsType[*ai.Error](err); !ok {
-			err = &ai.Error{Kind: ai.Interrupted, Err: err}
-		}
-		return err
+	if err == nil && lost > 0 {
+		err = &ai.Error{Kind: ai.Overloaded, Err: fmt.Errorf("the recognizer was more than %v behind", tapeTime)}
 	}
-	if lost > 0 {
-		return &ai.Error{Kind: ai.Overloaded, Err: fmt.Errorf("the recognizer was more than %v behind", tapeTime)}
+	if err == nil {
+		return nil
 	}
-	return nil
+	own := ai.Error{Kind: ai.Interrupted, Err: err}
+	if e, ok := errors.AsType[*ai.Error](err); ok {
+		own = *e
+	}
+	if own.Mend == "" {
+		own.Mend = "This server's own recognizer failed: " + cmp.Or(mends[own.Kind], "the operator finds the reason in the log.")
+	}
+	return &own
+}
+
+// mends says what can be done about each kind of failure.
+var mends = map[ai.Kind]string{
+	ai.Overloaded:  "the machine is too slow for the calls that it has. Choose another transcriber, or ask this server's operator for a larger machine.",
+	ai.Unreachable: "its process can't be started. Choose another transcriber, or ask this server's operator to look into the log.",
+	ai.Interrupted: "its process has ended. If that goes on, choose another transcriber, or ask this server's operator to look into the " +
+		"log.",
+	ai.Stalled: "it said nothing for too long. If that goes on, choose another transcriber, or ask this server's operator for a larger " +
+		"machine.",
+	ai.Config: "it can't be loaded. Choose another transcriber, or ask this server's operator ('parley doctor' says what is wrong).",
 }
 
 func (e *sphinxEar) widen(pcm []int16) []int16 {

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -250,7 +251,10 @@ func TestSphinxBusy(t *testing.T) {
 func TestSphinxBehind(t *testing.T) {
 	s := hearing(t, SphinxConfig{})
 	e := open(t, s, audio.Narrow)
-	if got, _ := utterance(t, e, make([]int16, 11*8000)); ai.KindOf(got.Err) != ai.Overloaded {
+	got, _ := utterance(t, e, make([]int16, 11*8000))
+	failed, _ := errors.AsType[*ai.Error](got.Err)
+	if ai.KindOf(got.Err) != ai.Overloaded || !strings.Contains(failed.Explain(), "This server's own recognizer") ||
+		strings.Contains(failed.Explain(), "provider") {
 		t.Errorf("got %+v", got)
 	}
 	if got, _ := utterance(t, e, phone(t, "Yes please.", "rms", audio.Narrow)); got.Text != "yes please" ||

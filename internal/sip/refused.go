@@ -1,0 +1,79 @@
+package sip
+
+import (
+	"slices"
+	"strings"
+
+	sipgo "github.com/emiago/sipgo/sip"
+)
+
+// mostSaid is how many texts of a refusal are kept.
+const mostSaid = 4
+
+// refusedBy is a refusal with what its headers say about it: the texts of Reason (RFC 3326) and Warning, and where a
+// network that blocks calls takes complaints (RFC 8688).
+func refusedBy(res *sipgo.Response) *Refused {
+	var said []string
+	add := func(text string) {
+		if text = strings.TrimSpace(text); text != "" && len(said) < mostSaid && !slices.Contains(said, text) {
+			said = append(said, text)
+		}
+	}
+	for _, h := range res.GetHeaders("Reason") {
+		for _, one := range splitList(h.Value()) {
+			add(reasonIn(one))
+		}
+	}
+	for _, h := range res.GetHeaders("Warning") {
+		for _, one := range splitList(h.Value()) {
+			if i := strings.IndexByte(one, '"'); i >= 0 {
+				add(unquoted(one[i:]))
+			}
+		}
+	}
+	for _, h := range res.GetHeaders("Call-Info") {
+		for _, one := range splitList(h.Value()) {
+			from, to := strings.IndexByte(one, '<'), strings.IndexByte(one, '>')
+			if from >= 0 && to > from && strings.Contains(strings.ToLower(one[to:]), "jwscard") {
+				add("complaints: " + one[from+1:to])
+			}
+		}
+	}
+	return &Refused{Code: res.StatusCode, Reason: res.Reason, Because: strings.Join(said, "; ")}
+}
+
+// reasonIn is the text of one reason, or its cause where that is not the SIP status again.
+func reasonIn(one string) string {
+	at := parametersAt([]byte(one))
+	protocol, rest := strings.TrimSpace(one[:at]), one[at:]
+	cause := ""
+	for rest != "" {
+		rest = rest[1:]
+		p := rest
+		if i := find([]byte(rest), false, ";"); i >= 0 {
+			p, rest = rest[:i], rest[i:]
+		} else {
+			rest = ""
+		}
+		name, value, _ := strings.Cut(p, "=")
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "text":
+			return unquoted(value)
+		case "cause":
+			cause = strings.TrimSpace(value)
+		}
+	}
+	if cause == "" || strings.EqualFold(protocol, "SIP") {
+		return ""
+	}
+	return protocol + " cause " + cause
+}
+
+// unquoted is a value without the quotes around it.
+func unquoted(s string) string {
+	s = strings.TrimSpace(s)
+	if len(s) > 1 && s[0] == '"' && s[len(s)-1] == '"' {
+		s = strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(s[1 : len(s)-1])
+	}
+	return s
+}
