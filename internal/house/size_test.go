@@ -43,7 +43,7 @@ var complex = map[string]over{
 	"internal/lang sayer.time":                                       {45, "one case for each way to write a time"},
 	"internal/parley Assistant.Check":                                {39, "one rule for each pair of fields that don't go together"},
 	"internal/provider/anthropic/anthropictest request.conversation": {34, "refuses what the vendor refuses"},
-	"internal/provider/local finder.typed":                           {31, "one case for each type of a tool's argument"},
+	"internal/provider/local finder.typed":                           {32, "one case for each type of a tool's argument"},
 	"internal/rehearsal Case.check":                                  {40, "one rule for each field of a case"},
 	"internal/sip index.route":                                       {36, "which trunk an incoming call belongs to"},
 	"internal/voice/voicetest play.check":                            {36, "one case for each thing that a play expects"},
