@@ -82,3 +82,6 @@ func Led(t *testing.T, db *DB) bool {
 	}
 	return n > 0
 }
+
+// Swap puts a file in the place of a database.
+var Swap = swap

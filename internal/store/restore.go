@@ -81,16 +81,26 @@ func Restore(ctx context.Context, o Options, file string) (c Copy, former string
 		}
 		defer release()
 		former = o.Path + ".before-" + time.Now().UTC().Format("20060102-150405.000")
-		for _, end := range []string{"-wal", "-shm", ""} { // the first two are there where the database is damaged
-			if err := os.Rename(o.Path+end, former+end); err != nil && (end == "" || !errors.Is(err, os.ErrNotExist)) {
-				return c, "", fmt.Errorf("keep the former database: %w", err)
-			}
-		}
 	}
-	if err := os.Rename(part, o.Path); err != nil {
-		return c, former, fmt.Errorf("put the copy in its place (the former database is %s): %w", former, err)
+	if err := swap(part, o.Path, former); err != nil {
+		return c, former, fmt.Errorf("put the copy in its place: %w", err)
 	}
 	return c, former, syncDir(dir)
+}
+
+// swap puts part in the place of path, and keeps what was there as former, "" for nothing. Whenever it is broken off, there is a database.
+func swap(part, path, former string) error {
+	if former != "" {
+		for _, end := range []string{"-wal", "-shm"} { // they are there where the database is damaged
+			if err := os.Rename(path+end, former+end); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+		if err := os.Link(path, former); err != nil {
+			return err
+		}
+	}
+	return os.Rename(part, path)
 }
 
 // fetch copies a file into the data directory, for the owner of the directory alone, and returns the name it has there.
@@ -200,8 +210,8 @@ func examine(ctx context.Context, o Options, part, name string) (c Copy, err err
 		return c, damaged(err)
 	}
 	c.Older = is < known
-	err = db.q.NewRaw("SELECT (SELECT count(*) FROM users), (SELECT count(*) FROM calls), (SELECT count(*) FROM campaigns WHERE status = 'running')").
-		Scan(ctx, &c.Accounts, &c.Calls, &c.Running)
+	err = db.q.NewRaw("SELECT (SELECT count(*) FROM users), (SELECT count(*) FROM calls), "+
+		"(SELECT count(*) FROM campaigns WHERE status = 'running')").Scan(ctx, &c.Accounts, &c.Calls, &c.Running)
 	if err != nil {
 		return c, damaged(err)
 	}
@@ -225,7 +235,8 @@ func (db *DB) readable(ctx context.Context, name string) error {
 			_, err = db.box.open(kind.what, sealed)
 		}
 		if err != nil {
-			return fmt.Errorf("the secrets in %s can't be read: put the secret.key that belongs to it into the data directory, or set PARLEY_SECRET_KEY: %w", name, err)
+			return fmt.Errorf("the secrets in %s can't be read: put the secret.key that belongs to it into the data directory, "+
+				"or set PARLEY_SECRET_KEY: %w", name, err)
 		}
 	}
 	return nil
@@ -240,12 +251,18 @@ func seize(ctx context.Context, path string) (release func(), err error) {
 	pool.SetMaxOpenConns(1)
 	// Out of WAL mode comes only who has the database alone.
 	for _, statement := range []string{"PRAGMA journal_mode = DELETE", "BEGIN EXCLUSIVE"} {
-		if _, err := pool.ExecContext(ctx, statement); err != nil {
-			if code := sqliteCode(err); code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_LOCKED {
-				pool.Close()
-				return nil, ErrInUse
-			}
+		if _, err = pool.ExecContext(ctx, statement); err != nil {
+			break
 		}
+	}
+	switch sqliteCode(err) {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		err = ErrInUse
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		err = nil
+	}
+	if err != nil {
+		return nil, errors.Join(err, pool.Close())
 	}
 	return func() { pool.Close() }, nil
 }

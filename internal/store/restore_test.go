@@ -196,3 +196,36 @@ func TestRestoreOverDamage(t *testing.T) {
 		}
 	}
 }
+
+// A restore that is broken off between its steps leaves the former database where it is.
+func TestSwap(t *testing.T) {
+	dir := t.TempDir()
+	path, former, part := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "part")
+	for _, end := range []string{"", "-wal"} {
+		if err := os.WriteFile(path+end, []byte("old"+end), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Swap(part, path, former); err == nil {
+		t.Fatal("what is not there was put in place")
+	}
+	for _, file := range []string{path, former} {
+		if raw, err := os.ReadFile(file); err != nil || string(raw) != "old" {
+			t.Errorf("%s holds %q: %v", file, raw, err)
+		}
+	}
+	if err := os.Remove(former); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(part, []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Swap(part, path, former); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{path: "new", former: "old", former + "-wal": "old-wal"} {
+		if raw, err := os.ReadFile(file); err != nil || string(raw) != want {
+			t.Errorf("%s holds %q: %v", file, raw, err)
+		}
+	}
+}
