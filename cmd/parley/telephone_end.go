@@ -62,7 +62,8 @@ func refusal(r *sip.Refused, carrier bool) string {
 	case slices.Contains([]int{404, 410, 484, 604}, code):
 		text = "The number is not in service (%s). Check it."
 	case blocked(r):
-		text = "The call was blocked on the way as unwanted (%s): a network takes the number that it came from for spam. Complain where it says, and ask the number's provider to sign your calls (STIR/SHAKEN)."
+		text = "The call was blocked on the way as unwanted (%s): a network takes the number that it came from for spam. " +
+			"Ask the number's provider to sign your calls (STIR/SHAKEN), and complain to the network if it says where."
 	case code == 607:
 		text = "The person called does not want calls from this number (%s). Don't call again."
 	case code == 603:
@@ -79,9 +80,11 @@ func refusal(r *sip.Refused, carrier bool) string {
 		text = "The trunk accepts none of the codecs that this server offers (%s). Enable G.711 or G.722 there, and check whether it requires encryption."
 		switch r.Secrecy {
 		case "off":
-			text = "The trunk does not accept the sound that this server offers (%s): plain, as the trunk's srtp is off. It may require encryption: set srtp to optional. Or enable G.711 or G.722 there."
+			text = "The trunk does not accept the sound that this server offers (%s): plain, as the trunk's srtp is off. " +
+				"It may require encryption: set srtp to optional. Or enable G.711 or G.722 there."
 		case "required", "dtls":
-			text = "The trunk does not accept the sound that this server offers (%s): encrypted, as the trunk's srtp is " + r.Secrecy + ". It may not encrypt in that way: try srtp optional. Or enable G.711 or G.722 there."
+			text = "The trunk does not accept the sound that this server offers (%s): encrypted, as the trunk's srtp is " + r.Secrecy +
+				". It may not encrypt in that way: try srtp optional. Or enable G.711 or G.722 there."
 		}
 	case code >= 500 && code < 600:
 		text = "The trunk's provider failed (%s). Try again later. If it keeps happening, ask the provider."
