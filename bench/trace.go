@@ -13,12 +13,7 @@ import (
 // the machine does meanwhile befalls both. Goal: at most 1 % more processor.
 func benchTrace(b *bench) error {
 	const calls, pairs = 100, 4
-	v := &vendor{hears: "A table for two, please.", hear: 100 * time.Millisecond, think: 100 * time.Millisecond,
-		voiced: 100 * time.Millisecond}
-	if err := b.vendor(v); err != nil {
-		return err
-	}
-	speech, err := customer()
+	v, speech, err := b.talk()
 	if err != nil {
 		return err
 	}
@@ -41,13 +36,14 @@ func benchTrace(b *bench) error {
 		set.phone.Close()
 		p.end()
 		used[with] += l.used
-		fmt.Printf("  %d calls %-14s %v a call-second (customers speak %.0f %% of the time)\n", calls, [2]string{"without traces", "with traces"}[with],
-			l.used.Round(time.Microsecond), 100*l.share)
+		fmt.Printf("  %d calls %-14s %v a call-second (customers speak %.0f %% of the time)\n", calls,
+			[2]string{"without traces", "with traces"}[with], l.used.Round(time.Microsecond), 100*l.share)
 	}
 	if requests.Load() == 0 {
 		return fmt.Errorf("the collector was sent nothing")
 	}
-	fmt.Printf("  traces add %+.1f %% (goal 1); the collector took %d requests, %d KB\n", 100*(float64(used[1])/float64(used[0])-1), requests.Load(), size.Load()>>10)
+	fmt.Printf("  traces add %+.1f %% (goal 1); the collector took %d requests, %d KB\n",
+		100*(float64(used[1])/float64(used[0])-1), requests.Load(), size.Load()>>10)
 	return nil
 }
 

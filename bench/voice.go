@@ -35,12 +35,7 @@ import (
 //
 // The telephones and the vendor share the machine with the program: at 200 calls a part of what is measured is theirs.
 func benchVoice(b *bench) error {
-	v := &vendor{hears: "A table for two, please.", hear: 100 * time.Millisecond, think: 100 * time.Millisecond,
-		voiced: 100 * time.Millisecond}
-	if err := b.vendor(v); err != nil {
-		return err
-	}
-	speech, err := customer()
+	v, speech, err := b.talk()
 	if err != nil {
 		return err
 	}
@@ -187,6 +182,17 @@ func customer() ([]int16, error) {
 	return pcm, nil
 }
 
+// talk is a vendor of known delays, and what a customer says to it.
+func (b *bench) talk() (v *vendor, speech []int16, err error) {
+	v = &vendor{hears: "A table for two, please.", hear: 100 * time.Millisecond, think: 100 * time.Millisecond,
+		voiced: 100 * time.Millisecond}
+	if err := b.vendor(v); err != nil {
+		return nil, nil, err
+	}
+	speech, err = customer()
+	return v, speech, err
+}
+
 // cost is what a program takes for the turns of calls.
 type cost struct {
 	used  time.Duration // processor of the program, for each second of a call
@@ -276,7 +282,8 @@ func (b *bench) calls(n int, v *vendor, speech []int16) error {
 	if n > 1 {
 		size = fmt.Sprintf("   %.0f KB a call", l.size)
 	}
-	fmt.Printf("  %3d calls: %.1f of the floor's CPU: %v a call-second (floor %v; customers speak %.0f %% of the time)%s   idle %v, telephones and vendor %v a second\n", n, float64(l.used)/float64(floor),
+	fmt.Printf("  %3d calls: %.1f of the floor's CPU: %v a call-second (floor %v; customers speak %.0f %% of the time)%s"+
+		"   idle %v, telephones and vendor %v a second\n", n, float64(l.used)/float64(floor),
 		l.used.Round(10*time.Microsecond), floor.Round(10*time.Microsecond), 100*l.share, size,
 		l.idle.Round(time.Millisecond), l.ours.Round(time.Millisecond))
 	show := func(what string, d []time.Duration, more string) {
