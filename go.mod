@@ -28,6 +28,7 @@ require (
 	github.com/pion/rtp v1.10.6
 	github.com/pion/srtp/v3 v3.0.12
 	github.com/pion/transport/v4 v4.0.2
+	github.com/pion/turn/v5 v5.0.12
 	github.com/pion/webrtc/v4 v4.2.18
 	github.com/pressly/goose/v3 v3.28.0
 	github.com/prometheus/client_golang v1.25.0
@@ -114,7 +115,6 @@ require (
 	github.com/pion/sctp v1.11.1 // indirect
 	github.com/pion/sdp/v3 v3.0.20 // indirect
 	github.com/pion/stun/v3 v3.1.6 // indirect
-	github.com/pion/turn/v5 v5.0.12 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect

@@ -4,10 +4,19 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -52,7 +61,41 @@ func run(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)
 		return 1
 	}
+	if err := certify(dir); err != nil {
+		fmt.Fprintf(os.Stderr, "make a certificate: %v\n", err)
+		return 1
+	}
 	return m.Run()
+}
+
+// overHTTPS are the settings of a program that serves HTTPS on loopback, by a certificate that the tests' own requests trust.
+var overHTTPS []string
+
+// certify makes that certificate.
+func certify(dir string) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, of, of, &key.PublicKey, key)
+	if err != nil {
+		return err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	err = errors.Join(os.WriteFile(certFile, cert, 0o600),
+		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(cert)
+	http.DefaultTransport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: trusted}
+	overHTTPS = []string{"PARLEY_TLS_CERT=" + certFile, "PARLEY_TLS_KEY=" + keyFile}
+	return err
 }
 
 // patience bounds every wait: it only guards against a hang.

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -27,7 +29,12 @@ func (s *Settings) browsers() (*rtc.Server, error) {
 	if _, _, err := net.SplitHostPort(s.WebRTCListen); err != nil {
 		return nil, fmt.Errorf("PARLEY_WEBRTC_LISTEN: %q is neither an address such as 0.0.0.0:8189 nor off", s.WebRTCListen)
 	}
-	line := rtc.New(rtc.Config{Listen: s.WebRTCListen, External: s.ExternalIP})
+	turn, err := s.turn()
+	if err != nil {
+		return nil, err
+	}
+	line := rtc.New(rtc.Config{Listen: s.WebRTCListen, External: s.ExternalIP, Relays: s.TLSCert != "", TURN: turn,
+		Bound: func(l net.Listener) net.Listener { return s.front().Listen(l, s.ConnectionsPerAddress) }})
 	if err := line.Listen(); err != nil {
 		if s.WebRTCListen == webRTCListen && errors.Is(err, syscall.EADDRINUSE) {
 			slog.Warn("browsers can't call: their port is in use. Stop the program that uses it, choose another port with PARLEY_WEBRTC_LISTEN, or turn calls from browsers off with PARLEY_WEBRTC_LISTEN=off", "address", webRTCListen)
@@ -36,6 +43,21 @@ func (s *Settings) browsers() (*rtc.Server, error) {
 		return nil, fmt.Errorf("open the port for browsers on %s (choose another with --webrtc-listen or PARLEY_WEBRTC_LISTEN, or off): %w", s.WebRTCListen, err)
 	}
 	return line, nil
+}
+
+// turn is the operator's own TURN server.
+func (s *Settings) turn() (t rtc.TURN, err error) {
+	t = rtc.TURN{URLs: s.TURNURLs, User: s.TURNUser, Password: s.TURNPassword, Secret: s.TURNSecret}
+	for _, url := range t.URLs {
+		kind, host, ok := strings.Cut(url, ":")
+		if !slices.Contains([]string{"stun", "stuns", "turn", "turns"}, kind) || !ok || host == "" || strings.ContainsAny(url, "<>\" ") {
+			return t, fmt.Errorf("PARLEY_TURN_URLS: %q is not the address of a TURN server, such as turn:turn.example.com:3478 or turns:turn.example.com:443?transport=tcp", url)
+		}
+		if strings.HasPrefix(kind, "turn") && t.Secret == "" && (t.User == "" || t.Password == "") {
+			return t, errors.New("PARLEY_TURN_URLS needs PARLEY_TURN_SECRET (coturn's static-auth-secret), or PARLEY_TURN_USER and PARLEY_TURN_PASSWORD")
+		}
+	}
+	return t, nil
 }
 
 // connector has browsers of a server connected to calls (call.Config.Connect); nil where there are none.
@@ -80,9 +102,12 @@ func checkBrowsers(s *Settings) finding {
 	line.Close()
 	if loopback(s.WebRTCListen) && !loopback(s.Listen) {
 		return finding{"note", what, s.WebRTCListen +
-			" is only reachable from this machine: set PARLEY_WEBRTC_LISTEN=0.0.0.0:8189, with PARLEY_EXTERNAL_IP behind NAT, and open that UDP port"}
+			" is only reachable from this machine: set PARLEY_WEBRTC_LISTEN=0.0.0.0:8189, with PARLEY_EXTERNAL_IP behind NAT, and open that port for UDP and TCP"}
 	}
-	return finding{"ok", what, s.WebRTCListen + " is free, for UDP"}
+	if _, err := s.turn(); err != nil {
+		return finding{"FAIL", what, err.Error()}
+	}
+	return finding{"ok", what, s.WebRTCListen + " is free, for UDP and TCP"}
 }
 
 // loopback says whether an address is reached from this machine alone.

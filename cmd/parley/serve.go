@@ -320,6 +320,7 @@ func (h *server) openFaces() {
 	look.Create, look.Message = h.api.Limits()
 	if h.browsers != nil {
 		look.Answer, look.Hangup, look.Attend = h.api.AnswerBrowser, h.browsers.Hangup, h.api.Attend
+		look.Reconnect = h.api.ReconnectBrowser
 	}
 	pages := console.New(look)
 	guard := &web.Guard{Handler: s.root(h.db, h.api, pages, h.carrier.webhooks(texts), h.payments, h.metrics, &h.ready)}
@@ -368,8 +369,11 @@ func (h *server) serve(t *terminal) (err error) {
 			served <- err
 			return
 		}
-		h.http.TLSConfig = files.Server()
-		served <- h.http.ServeTLS(h.at, "", "")
+		turn := func(c net.Conn) { c.Close() }
+		if h.browsers != nil {
+			turn = h.browsers.Relay
+		}
+		served <- web.NewApart(h.at, files.Server(), turn).Serve(h.http)
 	}()
 	working, talking, telling, jobs := newLoops(), newLoops(), newLoops(), newLoops()
 	working.run("the sweep", h.sweep)

@@ -262,7 +262,7 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 	switch o.Access {
 	case public:
 		w.Header().Set("Access-Control-Allow-Origin", "*")
-		w.Header().Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, Location")
+		w.Header().Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, Location, ETag, Link")
 		if r.Header.Get("Authorization") == "" {
 			break
 		}
@@ -308,7 +308,7 @@ func preflight(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Allow-Methods", h.Get("Allow"))
-	h.Set("Access-Control-Allow-Headers", "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, "+
+	h.Set("Access-Control-Allow-Headers", "Accept, Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID, "+
 		variablesHeader)
 	h.Set("Access-Control-Max-Age", "86400")
 	w.WriteHeader(http.StatusNoContent)

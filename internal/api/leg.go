@@ -121,7 +121,8 @@ func (a *API) Attend(w http.ResponseWriter, r *http.Request, who *auth.Who, id i
 	got, err := a.Calls.Attend(r.Context(), who.User.ID, id,
 		call.Browser{Offer: offer.Text(), From: a.Front.Client(r), Mode: mode, Credential: who.Key.ID, By: who.Author()})
 	if err == nil {
-		sendAnswer(w, place(got.Leg), got.Answer)
+		w.Header().Set("Location", place(got.Leg))
+		sendDescription(w, http.StatusCreated, sdpType, "", got.Answer)
 	}
 	return err
 }

@@ -1,10 +1,13 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -20,8 +23,9 @@ import (
 )
 
 const (
-	sdpType  = "application/sdp"
-	sdpLimit = 64 << 10
+	sdpType      = "application/sdp"
+	fragmentType = "application/trickle-ice-sdpfrag" // RFC 8840
+	sdpLimit     = 64 << 10
 
 	// variablesHeader carries the variables of a web call, whose body is the offer: JSON, percent-encoded.
 	variablesHeader = "Parley-Variables"
@@ -33,6 +37,10 @@ func (a *API) webCallRoutes() {
 		NotFound: assistantMissing, Status: 201, Family: statuses, Access: public, Limit: a.limitCreate,
 		Raw: sdpType, Stream: sdpType,
 		Summary: "Call an assistant from a browser (WHIP, RFC 9725): an SDP offer in, the answer out, Location is the call. The header Parley-Variables may hold variables (JSON, percent-encoded)"}, a.startWebCall)
+	handle(a, op{Method: "PATCH", Path: "/web-calls/{id}/{session}", Name: "reconnectWebCall", Tag: tag,
+		NotFound: "Call not found", Status: 200, Family: statuses, Access: public, Raw: fragmentType, Stream: fragmentType,
+		Summary: "Connect a call from a browser anew, after its network has changed (RFC 9725, section 4.3): If-Match is * or the ETag of the answer"},
+		a.reconnectWebCall)
 	handle(a, op{Method: "DELETE", Path: "/web-calls/{id}/{session}", Name: "endWebCall", Tag: tag,
 		NotFound: "Call not found", Family: statuses, Access: public, Summary: "Hang up a call from a browser"},
 		a.endWebCall)
@@ -115,19 +123,84 @@ func (a *API) connect(w http.ResponseWriter, r *http.Request, offer *rtc.Offer, 
 	if err != nil {
 		return err
 	}
-	sendAnswer(w, place(leg), answer)
+	host := ""
+	if base, err := url.Parse(a.baseURL(r)); err == nil && base.Scheme == "https" {
+		host = net.JoinHostPort(base.Hostname(), cmp.Or(base.Port(), "443")) // 5349 is where turns: would go
+	}
+	for _, server := range leg.Helpers(host) {
+		for _, url := range server.URLs {
+			w.Header().Add("Link", iceLink(url, server))
+		}
+	}
+	w.Header().Set("Location", place(leg))
+	sendDescription(w, http.StatusCreated, sdpType, leg.Connection().Tag(), answer)
 	answered = true
 	return nil
 }
 
-// sendAnswer sends an SDP answer, with the address of what it answers for. A browser that left is seen by its silence.
-func sendAnswer(w http.ResponseWriter, place, answer string) {
+// iceLink tells a browser of a server that helps it to connect (RFC 9725, section 4.6).
+func iceLink(url string, s rtc.ICEServer) string {
+	link := "<" + url + `>; rel="ice-server"`
+	if s.Username != "" {
+		link += fmt.Sprintf("; username=%q; credential=%q; credential-type=\"password\"", s.Username, s.Password)
+	}
+	return link
+}
+
+// sendDescription sends what a browser connects by; tag names the connection. A browser that left is seen by its silence.
+func sendDescription(w http.ResponseWriter, status int, kind, tag, text string) {
 	h := w.Header()
-	h.Set("Location", place)
-	h.Set("Content-Type", sdpType)
+	h.Set("Content-Type", kind)
+	if tag != "" {
+		h.Set("ETag", tag)
+	}
 	h.Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusCreated)
-	io.WriteString(w, answer)
+	w.WriteHeader(status)
+	io.WriteString(w, text)
+}
+
+func (a *API) reconnectWebCall(_ context.Context, r *request, in *struct {
+	ID      string `path:"id"`
+	Session string `path:"session"`
+}) (*struct{}, error) {
+	if err := a.ReconnectBrowser(r.W, r.Request, in.Session); err != nil {
+		return nil, err
+	}
+	return nil, errAnswered
+}
+
+// ReconnectBrowser connects a browser's call anew, by its secret. An error is the caller's to tell; without one the answer
+// is sent.
+func (a *API) ReconnectBrowser(w http.ResponseWriter, r *http.Request, session string) error {
+	text, err := a.readDescription(w, r, fragmentType, "an SDP fragment")
+	if err != nil {
+		return err
+	}
+	gone := parley.Errorf(parley.NotFound, "Call not found")
+	leg := a.Browsers.Leg(session)
+	if leg == nil {
+		return gone
+	}
+	was := leg.Connection()
+	if match := r.Header.Get("If-Match"); match != "" && match != "*" && match != was.Tag() {
+		return parley.Errorf(parley.Stale, "The call has been connected anew since: send If-Match: * to connect it again.")
+	}
+	theirs, err := rtc.ReadFragment(text)
+	if err != nil {
+		return err
+	}
+	ours, err := leg.Restart(r.Context(), theirs)
+	switch {
+	case errors.Is(err, rtc.ErrOver):
+		return gone
+	case err != nil:
+		return err
+	case ours.Tag() == was.Tag(): // it has told where it is reached, which its packets show
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	sendDescription(w, http.StatusOK, fragmentType, ours.Tag(), ours.String())
+	return nil
 }
 
 // noLine is the refusal of a call for which the plan has no room: to a visitor of a website it is a matter of time,
@@ -142,23 +215,30 @@ func noLine(err error) error {
 
 // readOffer reads a body that is an SDP offer.
 func (a *API) readOffer(w http.ResponseWriter, r *http.Request) (*rtc.Offer, error) {
-	if a.Browsers == nil {
-		return nil, parley.Errorf(parley.Unavailable, "This server does not accept calls from browsers.")
+	text, err := a.readDescription(w, r, sdpType, "an SDP offer")
+	if err != nil {
+		return nil, err
 	}
-	if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); !strings.EqualFold(strings.TrimSpace(media),
-		sdpType) {
-		return nil, parley.Errorf(parley.Unsupported,
-			"The body must be an SDP offer, with Content-Type: application/sdp.")
+	return rtc.ReadOffer(text)
+}
+
+// readDescription reads a body of a kind, which is called what.
+func (a *API) readDescription(w http.ResponseWriter, r *http.Request, kind, what string) (string, error) {
+	if a.Browsers == nil {
+		return "", parley.Errorf(parley.Unavailable, "This server does not accept calls from browsers.")
+	}
+	if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); !strings.EqualFold(strings.TrimSpace(media), kind) {
+		return "", parley.Errorf(parley.Unsupported, "The body must be %s, with Content-Type: %s.", what, kind)
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, sdpLimit))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, parley.Errorf(parley.TooLarge, "The SDP offer is too large.")
+		return "", parley.Errorf(parley.TooLarge, "The body is too large to be %s.", what)
 	case err != nil:
-		return nil, parley.Errorf(parley.Refused, "The body can't be read.")
+		return "", parley.Errorf(parley.Refused, "The body can't be read.")
 	}
-	return rtc.ReadOffer(string(body))
+	return string(body), nil
 }
 
 // sentVariables reads the header of that name.

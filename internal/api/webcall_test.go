@@ -194,6 +194,80 @@ func TestWebCall(t *testing.T) {
 	})
 }
 
+// A browser connects its call anew, and is told which servers help it.
+func TestWebCallReconnects(t *testing.T) {
+	h := ringing(t, lite(t, nil).db, func(c *api.Config) {
+		own := c.Browsers.Config
+		c.Browsers.Close()
+		own.Relays, own.TURN = true, rtc.TURN{URLs: []string{"turn:a.example.com", "stun:b.example.com"}, User: "u", Password: "p"}
+		c.Browsers = rtc.New(own)
+		if err := c.Browsers.Listen(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Browsers.Close() })
+		c.Front.PublicURL = "https://voice.example.com/sub"
+	})
+	_, uuid := h.active(nil)
+	pc, offer, _ := caller(t)
+	res, answer := h.dial(uuid, offer)
+	links := res.Header.Values("Link")
+	if len(links) != 3 || !strings.HasPrefix(links[0], `<turns:voice.example.com:443?transport=tcp>; rel="ice-server"; username="`) ||
+		links[1] != `<turn:a.example.com>; rel="ice-server"; username="u"; credential="p"; credential-type="password"` ||
+		!strings.HasPrefix(links[2], `<stun:b.example.com>; rel="ice-server"`) {
+		t.Errorf("the browser is helped by %q", links)
+	}
+	if err := pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: answer}); err != nil {
+		t.Fatal(err)
+	}
+	place := strings.Replace(res.Header.Get("Location"), "https://voice.example.com/sub", h.url, 1)
+	patch := func(fragment, kind, match string) (*http.Response, string) {
+		r, _ := http.NewRequestWithContext(t.Context(), "PATCH", place, strings.NewReader(fragment))
+		r.Header.Set("Content-Type", kind)
+		if match != "" {
+			r.Header.Set("If-Match", match)
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, _ := io.ReadAll(res.Body)
+		return res, string(body)
+	}
+	const kind = "application/trickle-ice-sdpfrag"
+	first := res.Header.Get("ETag")
+	same, err := rtc.ReadFragment(offer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := rtc.Fragment{Name: "other", Password: strings.Repeat("x", 24)}
+	if res, _ := patch(same.String(), kind, first); res.StatusCode != 204 {
+		t.Errorf("candidates are answered %d", res.StatusCode)
+	}
+	if res, body := patch(other.String(), kind, `"another"`); res.StatusCode != 412 || !strings.Contains(body, "If-Match: *") {
+		t.Errorf("another connection is answered %d %s", res.StatusCode, body)
+	}
+	if res, body := patch(other.String(), "text/plain", "*"); res.StatusCode != 415 {
+		t.Errorf("another type is answered %d %s", res.StatusCode, body)
+	}
+	if res, body := patch("a=ice-ufrag:ab", kind, "*"); res.StatusCode != 422 {
+		t.Errorf("nonsense is answered %d %s", res.StatusCode, body)
+	}
+	got, text := patch(other.String(), kind, "*")
+	ours, err := rtc.ReadFragment(text)
+	if got.StatusCode != 200 || got.Header.Get("Content-Type") != kind || err != nil || got.Header.Get("ETag") != ours.Tag() ||
+		ours.Tag() == first || len(ours.Candidates) == 0 || got.Header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("%d %v %v\n%s", got.StatusCode, got.Header, err, text)
+	}
+	if res, body := patch(other.String(), kind, first); res.StatusCode != 412 {
+		t.Errorf("the first connection is answered %d %s", res.StatusCode, body)
+	}
+	place += "x"
+	if res, body := patch(other.String(), kind, "*"); res.StatusCode != 404 {
+		t.Errorf("nobody's call is answered %d %s", res.StatusCode, body)
+	}
+}
+
 // Offers that nobody takes up hold no line and no money, and leave no calls behind. An address may have only so many of
 // them.
 func TestOffersThatNobodyTakesUp(t *testing.T) {

@@ -65,6 +65,8 @@ type Config struct {
 	// Calls from this browser, as the API takes them from others; nil where the server takes none.
 	Answer func(w http.ResponseWriter, r *http.Request, a *parley.Assistant, place func(session string) string) error
 	Hangup func(session string) bool
+	// it connects anew, from another network
+	Reconnect func(w http.ResponseWriter, r *http.Request, session string) error
 	// somebody takes part in a live call from this browser; nil likewise
 	Attend func(w http.ResponseWriter, r *http.Request, who *auth.Who, id int64, mode parley.LegMode, place func(leg int64) string) error
 
@@ -235,6 +237,7 @@ func (c *Console) routes() {
 	c.page("GET /assistants/{id}/talk", c.talkPage)
 	c.page("POST /assistants/{id}/talk", c.talkStart)
 	c.page("POST /assistants/{id}/web-call", c.webCallStart)
+	c.page("PATCH /assistants/{id}/web-call/{session}", c.webCallReconnect)
 	c.page("DELETE /assistants/{id}/web-call/{session}", c.webCallEnd)
 
 	c.page("GET /assistants/{id}/call", c.callNew)

@@ -176,6 +176,7 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		GET /assistants/{id}/talk
 		POST /assistants/{id}/talk
 		POST /assistants/{id}/web-call
+		PATCH /assistants/{id}/web-call/{session}
 		DELETE /assistants/{id}/web-call/{session}
 		GET /assistants/{id}/call
 		POST /assistants/{id}/call

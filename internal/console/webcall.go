@@ -44,6 +44,14 @@ func (c *Console) webCall(r *request) error {
 	})
 }
 
+// webCallReconnect connects the call anew, after this browser's network has changed.
+func (c *Console) webCallReconnect(r *request) (*answer, error) {
+	if c.Reconnect == nil {
+		return nil, parley.Errorf(parley.NotFound, "This call is over already.")
+	}
+	return c.toScript(r, c.Reconnect(r.w, r.Request, r.PathValue("session")))
+}
+
 // webCallEnd hangs up. The session is a secret of the call's own.
 func (c *Console) webCallEnd(r *request) (*answer, error) {
 	if _, err := c.DB.Assistant(r.Context(), r.UserID(), r.id("id")); err != nil {

@@ -19,6 +19,7 @@ const (
 	Forbidden                   // 403
 	NotFound                    // 404
 	Conflict                    // 409
+	Stale                       // 412
 	TooLarge                    // 413
 	Unsupported                 // 415
 	Invalid                     // 422

@@ -35,6 +35,13 @@ type Leg struct {
 	cause  error                 // why; set before done is closed
 	media  atomic.Pointer[media] // while Run runs
 
+	connecting sync.Mutex // guards what follows, and the order of descriptions
+	offer      *Offer
+	ours       Fragment
+	restarts   int
+	helpers    []ICEServer // the operator's servers, with a password of this call
+	relay      [2]string   // name and password at our own relay
+
 	mu      sync.Mutex
 	ended   bool
 	running chan struct{} // closed when Run has returned; nil before it
@@ -69,14 +76,29 @@ func (l *Leg) answer(ctx context.Context, o *Offer) (string, error) {
 			l.end(parley.CustomerHangup)
 		}
 	})
+	l.connecting.Lock()
+	defer l.connecting.Unlock()
+	l.offer = o
+	answer, err := l.negotiate(ctx, o.text)
+	if err != nil {
+		return "", err
+	}
+	l.help()
+	return describe(answer, o.opus), nil
+}
+
+// negotiate takes an offer, and returns our answer with all of our candidates.
+func (l *Leg) negotiate(ctx context.Context, offer string) (string, error) {
 	bad := func(err error) (string, error) {
 		return "", parley.Errorf(parley.Invalid, "The SDP offer can't be answered: %v.", err)
 	}
-	if err := l.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: o.text}); err != nil {
+	if err := l.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: offer}); err != nil {
 		return bad(err)
 	}
-	if _, err := l.pc.AddTrack(l.voice); err != nil {
-		return bad(err)
+	if len(l.pc.GetSenders()) == 0 {
+		if _, err := l.pc.AddTrack(l.voice); err != nil {
+			return bad(err)
+		}
 	}
 	answer, err := l.pc.CreateAnswer(nil)
 	if err != nil {
@@ -91,7 +113,9 @@ func (l *Leg) answer(ctx context.Context, o *Offer) (string, error) {
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-	return describe(l.pc.LocalDescription().SDP, o.opus), nil
+	text := l.pc.LocalDescription().SDP
+	l.ours, err = ReadFragment(text)
+	return text, err
 }
 
 // describe says in our answer how we want Opus (RFC 7587, section 6.1): as wide as we hear and at a rate that is good
@@ -150,6 +174,9 @@ func (l *Leg) release() {
 		_ = l.pc.GracefulClose() // waits for its goroutines
 	}
 	s := l.server
+	if s.relay != nil {
+		s.relay.dismiss(l.relay[0])
+	}
 	s.mu.Lock()
 	delete(s.legs, l.ID)
 	if l.talks {

@@ -1,5 +1,6 @@
-// Package rtc is the browser's leg: WebRTC on one UDP port, by ICE-lite (RFC 8445, section 2.7), so neither STUN nor
-// TURN is needed if browsers can reach that port. A browser sends Opus, which we decode, and hears G.722, which we
+// Package rtc is the browser's leg: WebRTC on one port, by ICE-lite (RFC 8445, section 2.7). Browsers reach the port by
+// UDP, or by TCP where their network lets no UDP through (RFC 6544), or else by TURN over the connections that the HTTPS
+// server takes, or by the operator's own TURN server. A browser sends Opus, which we decode, and hears G.722, which we
 // encode, both in Go. The package knows nothing of users and assistants; its handshake is WHIP's (RFC 9725), and the
 // HTTP of that is in internal/api.
 package rtc
@@ -29,13 +30,24 @@ import (
 
 // Config is what a server needs. Nothing of it changes afterwards.
 type Config struct {
-	Listen   string     // host:port, UDP; port 0 takes any
+	Listen   string     // host:port, for UDP and TCP; port 0 takes any
 	External netip.Addr // what browsers reach us by, where it isn't the socket's own address (NAT)
 	MaxCalls int        // of browsers that are connected; more are refused; 0 is 1000
 
 	// Connect is how long a browser may take from our answer to the first contact (0: 15 s), Silence how long it may
 	// send no sound (0: 30 s), Lost how long it may be out of reach (0: 15 s).
 	Connect, Silence, Lost time.Duration
+
+	Relays bool                            // the HTTPS server hands over connections on which TURN is spoken: see Relay
+	TURN   TURN                            // the operator's own servers
+	Bound  func(net.Listener) net.Listener // limits the connections of an address; nil: nothing does
+}
+
+// TURN says which TURN servers browsers may use, and how they prove it: by a user and a password, or by names that
+// expire, made with a secret (coturn's use-auth-secret).
+type TURN struct {
+	URLs                   []string
+	User, Password, Secret string
 }
 
 // Server is the port that browsers call.
@@ -44,6 +56,8 @@ type Server struct {
 	engine webrtc.SettingEngine // of all connections
 	media  *webrtc.MediaEngine
 	mux    ice.UDPMux
+	tcp    ice.TCPMux
+	relay  *relay // nil: no connections are handed over
 	began  time.Time
 	ctx    context.Context // ends when the server closes
 	cancel context.CancelCauseFunc
@@ -86,12 +100,27 @@ func (s *Server) Listen() error {
 		return fmt.Errorf("listen for browsers: %w", err)
 	}
 	s.mux = ice.NewMultiUDPMuxDefault(muxes...)
+	if err := s.listenTCP(at, quiet); err != nil {
+		return errors.Join(fmt.Errorf("listen for browsers by TCP: %w", err), s.mux.Close())
+	}
+	if s.Relays {
+		var media []netip.AddrPort
+		for _, socket := range sockets {
+			own := socket.LocalAddr().(*net.UDPAddr).AddrPort()
+			media = append(media, netip.AddrPortFrom(own.Addr().Unmap(), own.Port()))
+		}
+		if s.relay, err = newRelay(media, s.External, quiet); err != nil {
+			return errors.Join(err, s.closeSockets())
+		}
+	}
 	e := &s.engine
 	e.LoggerFactory = quiet
 	e.SetLite(true)
 	e.SetICEUDPMux(s.mux)
 	e.SetIncludeLoopbackCandidate(at.IP == nil || at.IP.IsUnspecified() || at.IP.IsLoopback())
-	e.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4, webrtc.NetworkTypeUDP6})
+	e.SetICETCPMux(s.tcp)
+	e.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4, webrtc.NetworkTypeUDP6, webrtc.NetworkTypeTCP4,
+		webrtc.NetworkTypeTCP6})
 	e.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
 	e.DisableActiveTCP(true)
 	e.SetICETimeouts(s.Lost*2/3, s.Lost/3, 2*time.Second) // browsers ask every few seconds whether we are there
@@ -107,9 +136,40 @@ func (s *Server) Listen() error {
 		err = errors.Join(err, s.media.RegisterCodec(c, webrtc.RTPCodecTypeAudio))
 	}
 	if err != nil {
-		return errors.Join(err, s.mux.Close())
+		return errors.Join(err, s.closeSockets())
 	}
 	return nil
+}
+
+const (
+	tcpStart  = 10 * time.Second // for a connection to say which call it is for
+	tcpBuffer = 64 << 10         // bytes that a browser may be behind; what is beyond is dropped, as packets are
+)
+
+// listenTCP opens the same port for TCP.
+func (s *Server) listenTCP(at *net.UDPAddr, log logging.LoggerFactory) error {
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: at.IP, Port: at.Port, Zone: at.Zone})
+	if err != nil {
+		return err
+	}
+	var bound net.Listener = l
+	if s.Bound != nil {
+		bound = s.Bound(l)
+	}
+	s.tcp = ice.NewTCPMuxDefault(ice.TCPMuxParams{Listener: bound, Logger: log.NewLogger("ice"), ReadBufferSize: 64,
+		WriteBufferSize: tcpBuffer, FirstStunBindTimeout: tcpStart, AliveDurationForConnFromStun: tcpStart})
+	return nil
+}
+
+// closeSockets closes the port.
+func (s *Server) closeSockets() (err error) {
+	if s.relay != nil {
+		err = s.relay.close()
+	}
+	if e := s.tcp.Close(); !errors.Is(e, net.ErrClosed) { // closed before
+		err = errors.Join(err, e)
+	}
+	return errors.Join(err, s.mux.Close())
 }
 
 // The codecs, with the payload types that offers usually have; an offer's own count.
@@ -129,10 +189,10 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 	s.cancel(parley.Shutdown)
 	s.work.Wait()
-	if s.mux == nil {
+	if s.tcp == nil {
 		return nil
 	}
-	return s.mux.Close()
+	return s.closeSockets()
 }
 
 // certificate is made anew before browsers could take it for too old.
@@ -154,13 +214,18 @@ func (s *Server) certificate() (webrtc.Certificate, error) {
 
 // Hangup ends the leg with an id, for the browser; false where there is none.
 func (s *Server) Hangup(id string) bool {
-	s.mu.Lock()
-	l := s.legs[id]
-	s.mu.Unlock()
+	l := s.Leg(id)
 	if l != nil {
 		l.end(parley.CustomerHangup)
 	}
 	return l != nil
+}
+
+// Leg is the one with an id; nil where there is none.
+func (s *Server) Leg(id string) *Leg {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.legs[id]
 }
 
 // errFull is the refusal of a call for which there is no room.

@@ -83,7 +83,7 @@ func Status(k parley.Kind) int { return statusOf[k] }
 
 var statusOf = map[parley.Kind]int{
 	parley.Internal: 500, parley.Refused: 400, parley.Unauthenticated: 401, parley.Payment: 402, parley.Forbidden: 403,
-	parley.NotFound: 404, parley.Conflict: 409, parley.TooLarge: 413, parley.Unsupported: 415, parley.Invalid: 422,
+	parley.NotFound: 404, parley.Conflict: 409, parley.Stale: 412, parley.TooLarge: 413, parley.Unsupported: 415, parley.Invalid: 422,
 	parley.TooMany:  429,
 	parley.Upstream: 502, parley.Unavailable: 503,
 }

@@ -478,7 +478,8 @@
           }
           spoken(data.speaker === "customer" ? "user" : "assistant", data.text);
         } else if (kind === "end" && data.reason === "refused") turnedAway(data.status, data.error);
-        else if (kind === "end") end(text({ lost: "lost", unreachable: "noline" }[data.reason] || "ended"), data.reason !== "ended");
+        else if (kind === "end" && data.reason === "unreachable") end(text("nosound") + (ui.chats ? " " + text("writing") : ""), true);
+        else if (kind === "end") end(text(data.reason === "lost" ? "lost" : "ended"), data.reason !== "ended");
       } });
       if (call !== live) return made.hangup();
       Object.assign(live, made);

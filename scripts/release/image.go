@@ -205,7 +205,7 @@ func (r *release) imageOf(arch string, layers ...[]byte) (v1.Image, error) {
 		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "PARLEY_DATA=/" + stateDir, "PARLEY_LISTEN=0.0.0.0:8080", "PARLEY_SIP_LISTEN=0.0.0.0:5060",
 			"PARLEY_WEBRTC_LISTEN=0.0.0.0:8189"},
 		WorkingDir: "/" + stateDir, Volumes: map[string]struct{}{"/" + stateDir: {}}, StopSignal: "SIGTERM",
-		ExposedPorts: map[string]struct{}{"8080/tcp": {}, "5060/udp": {}, "5060/tcp": {}, "8189/udp": {}},
+		ExposedPorts: map[string]struct{}{"8080/tcp": {}, "5060/udp": {}, "5060/tcp": {}, "8189/udp": {}, "8189/tcp": {}},
 		Healthcheck: &v1.HealthConfig{Test: []string{"CMD", "/usr/bin/parley", "ready"}, Interval: 30 * time.Second, Timeout: 5 * time.Second,
 			StartPeriod: time.Minute, Retries: 3},
 		Labels: map[string]string{"org.opencontainers.image.title": "Parley", "org.opencontainers.image.version": r.version.full,

@@ -74,7 +74,7 @@
 
   const endings = {
     lost: "The connection was lost. Call again when the network is back.",
-    unreachable: "No sound gets through: this network blocks UDP, or the server's UDP port is closed. Use the chat, or another network.",
+    unreachable: "No sound gets through: this network blocks it, or the server's port for calls from browsers is closed. Use the chat, or another network.",
   };
 
   function why(err) {
