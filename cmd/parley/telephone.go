@@ -94,6 +94,12 @@ func (s *Settings) telephone(db *store.DB, sandbox bool, providers *provider.Set
 	if s.TrunkPrivate == "off" {
 		config.Reach = guard.Check
 	}
+	config.Refused = func(ctx context.Context, list []parley.TrunkRefusal) {
+		err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.KeepRefusals(ctx, list) })
+		if err != nil {
+			slog.Error("keep the calls that were refused", "calls", len(list), "error", err)
+		}
+	}
 	config.Answer = func(ctx context.Context, in *sip.Invite) {
 		a := call.Arrival{Ringer: in, From: in.From, To: in.To, AssistantID: in.AssistantID, Signalling: &in.Signalling}
 		if in.Trunk != nil {

@@ -74,7 +74,7 @@ func (p *telephone) trunk(t *parley.Trunk) (sip.Trunk, error) {
 		return sip.Trunk{}, fmt.Errorf("read trunk %d: %w", t.ID, err)
 	}
 	allowed = slices.DeleteFunc(allowed, p.rules.Wide)
-	out := sip.Trunk{ID: t.ID, Number: t.PhoneNumber, Address: t.SIPAddress, Transport: t.Transport,
+	out := sip.Trunk{ID: t.ID, Owner: t.UserID, Number: t.PhoneNumber, Address: t.SIPAddress, Transport: t.Transport,
 		CA: t.TLSCA, SRTP: t.SRTP, Username: t.SIPUsername, Password: password,
 		Register: t.Register, ByIP: t.InboundAuthorizationType == "ip", Allowed: allowed, Proxy: t.OutboundProxy.Address(),
 		Extension: t.Extension(), Country: t.CountryCode, Hosts: t.InboundHosts, Manners: manners(t)}

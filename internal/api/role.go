@@ -237,6 +237,7 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		POST /user/phone-numbers/sip-trunks
 		PUT /user/phone-numbers/sip-trunks/{id}
 		DELETE /user/phone-numbers/sip-trunks/{id}
+		GET /user/phone-numbers/sip-trunks/{id}/refusals
 		POST /user/phone-numbers/sip-trunks/{id}/check
 		POST /user/phone-numbers/sip-trunks/{id}/test-call
 		POST /user/sandbox/sms-inbound

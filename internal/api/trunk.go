@@ -26,6 +26,8 @@ func (a *API) trunkRoutes() {
 		NotFound: missing, Summary: "Delete a SIP trunk and its number"}, a.deleteTrunk)
 	handle(a, op{Method: "POST", Path: base + "/{id}/check", Name: "checkTrunk", Tag: tag, Family: bare,
 		NotFound: missing, Summary: "Check whether the trunk answers, and what its answer tells"}, a.checkTrunk)
+	handle(a, op{Method: "GET", Path: base + "/{id}/refusals", Name: "listTrunkRefusals", Tag: tag, Family: bare,
+		NotFound: missing, Summary: "List the trunk's calls that were refused of late, with the reason and the INVITE"}, a.listRefusals)
 	handle(a, op{Method: "POST", Path: base + "/{id}/test-call", Name: "tryTrunk", Tag: tag, Family: bare,
 		NotFound: missing, Summary: "Place a test call over the trunk, and report how it went"}, a.tryTrunk)
 }
@@ -127,6 +129,11 @@ func (a *API) checkTrunk(ctx context.Context, r *request, in *checkQuery) (*trun
 		out.OptionsMS = &health.OptionsMS
 	}
 	return out, nil
+}
+
+func (a *API) listRefusals(ctx context.Context, r *request, in *byID) (*listOf[parley.TrunkRefusal], error) {
+	list, err := a.DB.TrunkRefusals(ctx, r.UserID(), in.ID)
+	return &listOf[parley.TrunkRefusal]{list}, err
 }
 
 type trial struct {

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"parley/internal/parley"
+	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
 
@@ -218,4 +220,27 @@ func TestTrunkRules(t *testing.T) {
 	if !parley.ValidHostPort("::1") {
 		t.Error("an IPv6 address is no host")
 	}
+}
+
+// The calls that were refused over a trunk are its owner's to read, with those of no other trunk.
+func TestTrunkRefusals(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		made := h.post(trunksAt, trunkBody(), status(201)).json()["data"].(map[string]any)
+		at := fmt.Sprintf("%s/%d/refusals", trunksAt, id(made))
+		h.get(at, status(200)).is(`{"data":[]}`)
+		h.write(func(ctx context.Context, tx *store.Tx) error {
+			return tx.KeepRefusals(ctx, []parley.TrunkRefusal{{TrunkID: id(made), At: 1_000, Status: 488, Reason: "No codec.", Known: true,
+				Place: "192.0.2.1", Caller: "+12025550177", Transport: "udp", Peer: "192.0.2.1:5060", Text: "INVITE sip:x SIP/2.0"}})
+		})
+		row := h.get(at, status(200)).rows()[0]
+		if want := []string{"at", "from_trunk", "id", "peer", "reason", "status", "text", "transport"}; !slices.Equal(keys(row), want) {
+			t.Errorf("it has %v", keys(row))
+		}
+		if fmt.Sprintln(row["status"], row["reason"], row["peer"], row["from_trunk"], row["text"]) != "488 No codec. 192.0.2.1:5060 true INVITE sip:x SIP/2.0\n" {
+			t.Errorf("it is %v", row)
+		}
+		h.stranger().get(at, status(404)).is(`{"error":"SIP trunk not found"}`)
+		h.delete(fmt.Sprintf("/user/customers/%s", "+12025550177"), status(200))
+		h.get(at, status(200)).is(`{"data":[]}`)
+	})
 }

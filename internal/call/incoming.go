@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -49,6 +50,9 @@ type Arrival struct {
 	Signalling  *parley.CallSignalling
 }
 
+// teller is a Ringer that tells the trunk's owner why a call is refused of which no row is kept.
+type teller interface{ Tell(code int, why string) }
+
 // The SIP statuses with which calls are refused.
 const (
 	nobodyThere = 404
@@ -60,6 +64,9 @@ const (
 
 // errNobody refuses a call to a number that nobody has here.
 var errNobody = errors.New("nobody has this number")
+
+// errUnproved is errNobody for a trunk's number that its owner has not proved.
+var errUnproved = fmt.Errorf("%w: it is not proved", errNobody)
 
 // errBlocked refuses a caller whom the number's owner does not want to hear from.
 var errBlocked = errors.New("the caller is blocked")
@@ -76,6 +83,11 @@ func (d *Center) Incoming(ctx context.Context, in Arrival) {
 		d.wg.Done()
 		switch {
 		case errors.Is(err, errNobody):
+			why := "The number called is nobody's here any more."
+			if errors.Is(err, errUnproved) {
+				why = "This server takes calls to a trunk's number only when its owner has proved that it is theirs: see Caller id on the page of numbers."
+			}
+			tell(in, nobodyThere, why)
 			refuse(in, nobodyThere)
 		case errors.Is(err, errBlocked):
 			refuse(in, declined)
@@ -85,12 +97,20 @@ func (d *Center) Incoming(ctx context.Context, in Arrival) {
 			var e *parley.Error
 			if !errors.As(err, &e) {
 				slog.Error("take a call", "to", in.To, "error", err)
+			} else if errors.Is(err, errAsleep) {
+				tell(in, notNow, errAsleep.Message+" Assign an active one to it.")
 			}
 			refuse(in, notNow)
 		}
 		return
 	}
 	r.run(r.receive)
+}
+
+func tell(in Arrival, code int, why string) {
+	if t, ok := in.Ringer.(teller); ok {
+		t.Tell(code, why)
+	}
 }
 
 func refuse(in Arrival, code int) {
@@ -161,6 +181,19 @@ func (d *Center) accept(ctx context.Context, in Arrival) (*reception, error) {
 // errAsleep refuses a call that nobody takes now.
 var errAsleep = parley.Errorf(parley.Unavailable, "No active assistant answers this number.")
 
+// errClosed refuses a call as the number's route wants it.
+var errClosed = parley.Errorf(parley.Unavailable, "The number's route refuses calls now.")
+
+// left is why the call of a caller who has given up is over.
+func (in Arrival) left() error {
+	if known, ok := in.Ringer.(interface{ Context() context.Context }); ok {
+		if cause := context.Cause(known.Context()); errors.Is(cause, parley.CustomerHangup) {
+			return cause
+		}
+	}
+	return parley.CustomerHangup
+}
+
 // callee is what happens to a call: which assistant it is for, and by which route. A softphone's calls have neither
 // number nor route.
 func (d *Center) callee(ctx context.Context, in Arrival) (*reception, error) {
@@ -206,7 +239,7 @@ func (d *Center) unproved(ctx context.Context, n *parley.Number) error {
 	is, err := d.DB.ProvedNumber(ctx, n.UserID, n.PhoneNumber)
 	if err == nil && !is {
 		slog.Info("a call is not answered: nobody has proved that the number is theirs (PARLEY_NUMBER_PROOF)", "number", n.ID, "user", n.UserID)
-		err = errNobody
+		err = errUnproved
 	}
 	return err
 }
@@ -235,7 +268,10 @@ func (d *Center) routed(ctx context.Context, r *reception, route *parley.NumberR
 		return cmp.Or(err, error(errAsleep))
 	}
 	if r.step == parley.RouteRefuse || r.step == parley.RouteAssistant && a.Status != "active" {
-		if !r.canSound() {
+		if refuses := r.step == parley.RouteRefuse; !r.canSound() {
+			if refuses {
+				return errClosed
+			}
 			return errAsleep
 		}
 		r.step = parley.RouteWords
@@ -307,7 +343,7 @@ func (l *live) answer(in Arrival) error {
 	crash.Go(&watch, func() {
 		select {
 		case <-in.Done():
-			l.cancel(parley.CustomerHangup)
+			l.cancel(in.left())
 		case <-answered:
 		}
 	}, l.crashed)
@@ -331,7 +367,7 @@ func (l *live) answer(in Arrival) error {
 	case <-greeted.done:
 	case <-time.After(prepareTime):
 	case <-in.Done():
-		l.cancel(parley.CustomerHangup)
+		l.cancel(in.left())
 	case <-l.ctx.Done():
 	}
 	if l.ctx.Err() != nil {

@@ -236,9 +236,11 @@ func (r *reception) watch() (stop func()) {
 	crash.Go(&watching, func() {
 		select {
 		case <-gone:
-			cause := parley.CustomerHangup
+			cause := r.in.left()
 			if r.line != nil && r.line.err != nil {
-				_, cause = parley.Disposition(r.line.err, !r.early.Load())
+				if cause = r.line.err; !isReason(cause) {
+					_, cause = parley.Disposition(r.line.err, !r.early.Load())
+				}
 			}
 			r.cancel(cause)
 		case <-done:

@@ -250,6 +250,9 @@ func (d *Center) EraseCustomer(ctx context.Context, userID int64, who string) (g
 		if err != nil {
 			return false, err
 		}
+		if err := tx.EraseRefusals(ctx, userID, who); err != nil {
+			return false, err
+		}
 		if err := removeRecordings(ctx, tx, names); err != nil {
 			return false, err
 		}
@@ -280,6 +283,11 @@ func (d *Center) Forget(ctx context.Context, recordings, calls parley.Time) erro
 			return errors.Join(err, removeRecordings(ctx, tx, names))
 		})
 		if err != nil {
+			return err
+		}
+	}
+	if calls > 0 {
+		if err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.ForgetRefusals(ctx, calls) }); err != nil {
 			return err
 		}
 	}

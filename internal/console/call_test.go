@@ -575,6 +575,28 @@ func (w *wire) Registered(int64) bool                                     { retu
 func (w *wire) Secure() bool                                              { return w.secure }
 func (w *wire) Refresh()                                                  { w.changed++ }
 
+// Calls that were refused are on the trunk's page, for those who may read SIP messages.
+func TestTrunkRefusedCalls(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	trunk := h.trunk(t, u, "Office", "+4930901822")
+	path := "/trunks/" + id(trunk.ID)
+	v := h.signedIn(t, u)
+	if v.get(path).doc().Find("#refusals").Length() != 0 {
+		t.Error("refused calls are shown where there are none")
+	}
+	h.write(t, func(ctx context.Context, tx *store.Tx) error {
+		return tx.KeepRefusals(ctx, []parley.TrunkRefusal{{TrunkID: trunk.ID, At: parley.Now(), Status: 401, Reason: "Enter <them> at the provider.",
+			Place: "192.0.2.1", Transport: "udp", Peer: "192.0.2.1:5060", Text: "INVITE sip:x SIP/2.0\r\nTo: <sip:x>"}})
+	})
+	text := v.get(path).doc().Find("#refusals").Text()
+	for _, want := range []string{"401", "Password missing", "Enter <them> at the provider.", "not the trunk's", "192.0.2.1:5060", "To: <sip:x>"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in %s", want, text)
+		}
+	}
+}
+
 func TestTrunkCheckShowsItsResult(t *testing.T) {
 	h := open(t)
 	u := h.user(t)

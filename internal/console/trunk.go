@@ -42,6 +42,7 @@ type trunkForm struct {
 	dial    string // whom to ring for a test
 	refused string // why that was not done
 	tried   *parley.TestCall
+	turned  []parley.TrunkRefusal // calls that were refused of late
 }
 
 // transportHelp says what can't be done over TLS, where anything can be done at all.
@@ -155,7 +156,9 @@ func (c *Console) trunkEdit(r *request) (*answer, error) {
 		return nil, err
 	}
 	f := c.editTrunk(t, offered(r, treeOf(t.For(r.who.Role())), t), nil)
-	f.warnings, err = c.Numbers.Warn(r.Context(), t)
+	if f.warnings, err = c.Numbers.Warn(r.Context(), t); err == nil && r.who.Role().Includes(parley.RoleEditor) {
+		f.turned, err = c.DB.TrunkRefusals(r.Context(), r.UserID(), t.ID)
+	}
 	return show(t.Name, trunkEditor(f)), err
 }
 
@@ -237,6 +240,10 @@ func triedText(t *parley.TestCall) string {
 	}
 	return "The test call was answered"
 }
+
+// refusedIn are the statuses with which calls that come in are refused, in words.
+var refusedIn = map[int]string{400: "Not readable", 401: "Password missing", 403: "Wrong password", 404: "No such number", 415: "Not readable",
+	416: "No telephone's address", 420: "Unknown extension", 480: "Nobody answers", 488: "No common sound", 503: "Too many calls", 505: "Not SIP 2.0"}
 
 // topics are what findings are about, in words.
 var topics = map[string]string{"dns": "Address", "options": "Answer", "tls": "Certificate", "registration": "Registration", "nat": "NAT", "codecs": "Codecs",

@@ -3,6 +3,7 @@ package parley
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -63,6 +64,9 @@ const (
 	NodeLost            EndedReason = "node_lost"
 	Shutdown            EndedReason = "shutdown"
 )
+
+// AnsweredElsewhere ends a call that rang at several places when another one was answered.
+var AnsweredElsewhere = fmt.Errorf("%w: somebody else answered", Canceled)
 
 func (r EndedReason) Error() string {
 	return "the call ended: " + strings.ReplaceAll(string(r), "_", " ")

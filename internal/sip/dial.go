@@ -256,9 +256,9 @@ func (a *attempt) transact(ctx context.Context, try *sipgo.Request, h hop, patie
 func (a *attempt) wait(ctx context.Context, tx *sipgo.ClientTx, try *sipgo.Request, h hop,
 	patience time.Duration) (*sipgo.Response, error) {
 	provisional := false
-	takeBack := func() {
+	takeBack := func(why string) {
 		l := a.leg
-		l.begin(func() { l.server.takeBack(l, tx, try, h, provisional) })
+		l.begin(func() { l.server.takeBack(l, tx, try, h, provisional, why) })
 	}
 	var silent <-chan time.Time
 	if patience > 0 {
@@ -277,10 +277,10 @@ func (a *attempt) wait(ctx context.Context, tx *sipgo.ClientTx, try *sipgo.Reque
 		case <-tx.Done():
 			return nil, lost(tx.Err(), h)
 		case <-silent:
-			takeBack()
+			takeBack("")
 			return nil, silence(h)
 		case <-ctx.Done():
-			takeBack()
+			takeBack(reasonFor(context.Cause(ctx)))
 			return nil, context.Cause(ctx)
 		}
 	}
@@ -411,13 +411,13 @@ func (s *Server) stray(res *sipgo.Response) {
 
 // takeBack cancels an INVITE. CANCEL must not overtake it, so it waits for a first answer (RFC 3261, section 9.1). If a
 // 2xx crosses the CANCEL, it is confirmed and the call is hung up at once.
-func (s *Server) takeBack(l *leg, tx *sipgo.ClientTx, invite *sipgo.Request, h hop, provisional bool) {
+func (s *Server) takeBack(l *leg, tx *sipgo.ClientTx, invite *sipgo.Request, h hop, provisional bool, why string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 64*sipgo.T1)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, func() { time.AfterFunc(s.patient, cancel) })()
 	cancelled := make(chan struct{})
 	send := func() {
-		s.begin(func() { defer close(cancelled); s.cancel(ctx, invite, h) })
+		s.begin(func() { defer close(cancelled); s.cancel(ctx, invite, h, why) })
 	}
 	if provisional {
 		send()
@@ -433,7 +433,7 @@ func (s *Server) takeBack(l *leg, tx *sipgo.ClientTx, invite *sipgo.Request, h h
 			switch {
 			case !res.IsProvisional() && res.IsSuccess():
 				tx.Terminate()
-				l.abandon(ctx, invite, res)
+				l.abandon(ctx, invite, res, why)
 				return
 			case !res.IsProvisional():
 				return // the transaction confirms it
@@ -450,7 +450,7 @@ func (s *Server) takeBack(l *leg, tx *sipgo.ClientTx, invite *sipgo.Request, h h
 	}
 }
 
-func (s *Server) cancel(ctx context.Context, invite *sipgo.Request, h hop) {
+func (s *Server) cancel(ctx context.Context, invite *sipgo.Request, h hop, why string) {
 	req := sipgo.NewRequest(sipgo.CANCEL, *invite.Recipient.Clone())
 	req.AppendHeader(invite.Via().Clone()) // by which the INVITE is found
 	for _, n := range []string{"Route", "From", "To", "Call-ID"} {
@@ -459,7 +459,7 @@ func (s *Server) cancel(ctx context.Context, invite *sipgo.Request, h hop) {
 	forwards := sipgo.MaxForwardsHeader(70)
 	req.AppendHeader(&forwards)
 	req.AppendHeader(&sipgo.CSeqHeader{SeqNo: invite.CSeq().SeqNo, MethodName: sipgo.CANCEL})
-	req.SetBody(nil)
+	withReason(req, why).SetBody(nil)
 	req.SetTransport(h.transport())
 	req.SetDestination(h.addr.String())
 	req.Laddr = invite.Laddr
@@ -470,8 +470,8 @@ func (s *Server) cancel(ctx context.Context, invite *sipgo.Request, h hop) {
 }
 
 // abandon confirms a 2xx that is no longer wanted, and hangs up. The call itself may be on its way elsewhere.
-func (l *leg) abandon(ctx context.Context, invite *sipgo.Request, res *sipgo.Response) {
+func (l *leg) abandon(ctx context.Context, invite *sipgo.Request, res *sipgo.Response, why string) {
 	f := l.branch(res)
 	f.confirm2xx(invite)
-	f.ask(ctx, f.request(sipgo.BYE))
+	f.ask(ctx, withReason(f.request(sipgo.BYE), why))
 }

@@ -108,15 +108,15 @@ func spare(text []byte, names []string) (out []byte, bad string) {
 }
 
 // refuseUnread answers a request that can't be read with 400, or 416 if it is for an address of a kind that no telephone
-// has. The answer has the headers that it needs as they came.
-func (g *ingress) refuseUnread(text []byte, bad string) {
+// has. The answer has the headers that it needs as they came. It returns the status, 0 where there was no answer.
+func (g *ingress) refuseUnread(text []byte, bad string) (code int) {
 	if bytes.HasPrefix(text, []byte("ACK ")) {
-		return
+		return 0
 	}
 	head, _ := headOf(text)
 	lines := lineReader{rest: head}
 	first, _ := lines.physical()
-	code := 400
+	code = 400
 	if _, to := cutBlank(first); hasScheme(to) {
 		scheme, _, _ := strings.Cut(string(to), ":")
 		if foreign(&sipgo.Uri{Scheme: strings.ToLower(scheme)}) {
@@ -143,7 +143,7 @@ func (g *ingress) refuseUnread(text []byte, bad string) {
 		}
 	}
 	if len(vias) == 0 {
-		return
+		return 0
 	}
 	to := g.from
 	if before, after, ok := strings.Cut(vias[0], ";rport"); ok && !strings.HasPrefix(after, "=") {
@@ -154,6 +154,7 @@ func (g *ingress) refuseUnread(text []byte, bad string) {
 	lead := fmt.Sprintf("SIP/2.0 %d %s\r\n", code, phrase(code))
 	g.write([]byte(lead+strings.Join(append(vias, rest...), "\r\n")+"\r\n"+warning(bad)+
 		"\r\nServer: "+agent+"\r\nContent-Length: 0\r\n\r\n"), to)
+	return code
 }
 
 // viaOf reads a Via's line.

@@ -201,7 +201,7 @@ func (l *leg) lost(res *sipgo.Response) {
 		l.mu.Lock()
 		l.losers[tag] = ack
 		l.mu.Unlock()
-		l.begin(func() { f.ask(f.server.ctx, f.request(sipgo.BYE)) })
+		l.begin(func() { f.ask(f.server.ctx, withReason(f.request(sipgo.BYE), tookElsewhere)) })
 	}
 }
 

@@ -43,7 +43,7 @@ func (s *Server) admit(dst, data []byte, from netip.AddrPort, stream *connection
 		s.firewall.turnAway(from)
 		return nil
 	}
-	g := ingress{s: s, from: from, stream: stream, friend: friend, local: local}
+	g := ingress{s: s, raw: data, from: from, stream: stream, friend: friend, local: local}
 	text := tidy(dst, data)
 	m, text, bad := read(text)
 	req, ok := m.(*sipgo.Request)
@@ -51,7 +51,9 @@ func (s *Server) admit(dst, data []byte, from netip.AddrPort, stream *connection
 		g.req = req
 		ok = g.admit(x)
 	} else if friend && text != nil {
-		g.refuseUnread(text, bad)
+		if code := g.refuseUnread(text, bad); code != 0 && bytes.HasPrefix(text, []byte("INVITE ")) {
+			g.turnHere(x, code, unread(code, bad))
+		}
 	}
 	if ok {
 		return text
@@ -79,6 +81,7 @@ func (s *Server) busy() bool {
 // ingress is a request at the firewall.
 type ingress struct {
 	s             *Server
+	raw           []byte // as it came
 	req           *sipgo.Request
 	from          netip.AddrPort
 	stream        *connection
@@ -91,12 +94,18 @@ func (g *ingress) admit(x *index) bool {
 	if bad := flaw(req); bad != "" {
 		if g.friend && req.Via() != nil && req.Method != sipgo.ACK {
 			g.reply(400, "Warning", warningOf(bad))
+			if req.Method == sipgo.INVITE {
+				g.turnHere(x, 400, unread(400, bad))
+			}
 		}
 		return false
 	}
 	if req.SipVersion != "SIP/2.0" {
 		if g.friend && req.Method != sipgo.ACK {
 			g.reply(505)
+			if req.Method == sipgo.INVITE {
+				g.turnHere(x, 505, "The message is not SIP/2.0.")
+			}
 		}
 		return false
 	}
@@ -184,6 +193,7 @@ func registered(req *sipgo.Request) *sipgo.Response {
 // invite examines a new call.
 func (g *ingress) invite(x *index) bool {
 	v := x.route(g.req, g.from, g.local)
+	var proved []*Trunk
 	if len(v.try) > 0 {
 		if g.s.firewall.banned(g.from.Addr()) {
 			return false
@@ -192,19 +202,24 @@ func (g *ingress) invite(x *index) bool {
 		switch proof {
 		case noProof, staleProof:
 			g.reply(401, g.s.digest.challenges(g.from.Addr(), proof == staleProof)...)
+			g.asked(v.try)
 			return false
 		case wrongProof:
 			g.s.firewall.failed(g.from.Addr())
 			g.reply(403)
+			g.s.turned.answered(callOf(g.req))
+			g.turn(oneOwner(v.try), 403, wrongLogin)
 			return false
 		}
 		g.s.firewall.passed(g.from.Addr())
+		g.s.turned.answered(callOf(g.req))
 		if t.Number == "" {
 			v.trunk = t
 		} else if to, ok := x.answers(t, x.calledIn(g.req)); ok {
 			v.trunk, v.to = t, to
 		} else {
 			v.refuse = 404
+			proved = []*Trunk{t}
 		}
 	}
 	if v.refuse == 404 && foreign(&g.req.Recipient) {
@@ -213,6 +228,11 @@ func (g *ingress) invite(x *index) bool {
 	switch {
 	case v.refuse != 0:
 		g.reply(v.refuse)
+		if why := g.nobody(x); proved != nil {
+			g.turn(proved, v.refuse, why)
+		} else {
+			g.turnHere(x, v.refuse, why)
+		}
 		return false
 	case v.trunk == nil && v.assistant == 0:
 		return false
@@ -229,6 +249,7 @@ func (s *Server) expect(g *ingress, v route) bool {
 	if ok, answer := s.firewall.begin(over); !ok {
 		if answer {
 			g.reply(503, "Retry-After", "5")
+			g.turn([]*Trunk{v.trunk}, 503, tooMany)
 		}
 		return false
 	}
@@ -244,6 +265,7 @@ func (s *Server) expect(g *ingress, v route) bool {
 	}
 	if full && s.firewall.refusals.Allow() {
 		g.reply(503, "Retry-After", "30")
+		g.turn([]*Trunk{v.trunk}, 503, allBusy)
 	}
 	return !full
 }

@@ -260,7 +260,7 @@ func (s *Server) invited(req *sipgo.Request, tx *sipgo.ServerTx) {
 	if !tx.OnTerminate(forget) {
 		forget("", nil)
 	}
-	if !tx.OnCancel(func(*sipgo.Request) { in.cancel(parley.CustomerHangup) }) {
+	if !tx.OnCancel(func(cancel *sipgo.Request) { in.cancel(leftWith(in.Trunk, cancel, parley.CustomerHangup)) }) {
 		in.cancel(parley.CustomerHangup)
 	}
 	in.begun.Store(true)
@@ -289,6 +289,7 @@ func (in *Invite) take() {
 	switch {
 	case code != 0:
 		_ = in.tx.Respond(respond(in.req, code, headers...))
+		in.turn(code, unfitText(code, headers))
 		l.end(errFinal, false)
 		return
 	case old != nil:

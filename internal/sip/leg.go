@@ -415,5 +415,5 @@ func (l *leg) hangUp() {
 		ctx, cancel = context.WithTimeout(context.Background(), l.server.patient)
 		defer cancel()
 	}
-	_, _ = l.ask(ctx, l.request(sipgo.BYE)) // who doesn't answer is gone
+	_, _ = l.ask(ctx, withReason(l.request(sipgo.BYE), reasonFor(l.cause))) // who doesn't answer is gone
 }

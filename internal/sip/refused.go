@@ -21,7 +21,7 @@ func refusedBy(res *sipgo.Response) *Refused {
 	}
 	for _, h := range res.GetHeaders("Reason") {
 		for _, one := range splitList(h.Value()) {
-			add(reasonIn(one))
+			add(readReason(one).said())
 		}
 	}
 	for _, h := range res.GetHeaders("Warning") {
@@ -40,33 +40,6 @@ func refusedBy(res *sipgo.Response) *Refused {
 		}
 	}
 	return &Refused{Code: res.StatusCode, Reason: res.Reason, Because: strings.Join(said, "; ")}
-}
-
-// reasonIn is the text of one reason, or its cause where that is not the SIP status again.
-func reasonIn(one string) string {
-	at := parametersAt([]byte(one))
-	protocol, rest := strings.TrimSpace(one[:at]), one[at:]
-	cause := ""
-	for rest != "" {
-		rest = rest[1:]
-		p := rest
-		if i := find([]byte(rest), false, ";"); i >= 0 {
-			p, rest = rest[:i], rest[i:]
-		} else {
-			rest = ""
-		}
-		name, value, _ := strings.Cut(p, "=")
-		switch strings.ToLower(strings.TrimSpace(name)) {
-		case "text":
-			return unquoted(value)
-		case "cause":
-			cause = strings.TrimSpace(value)
-		}
-	}
-	if cause == "" || strings.EqualFold(protocol, "SIP") {
-		return ""
-	}
-	return protocol + " cause " + cause
 }
 
 // unquoted is a value without the quotes around it.

@@ -131,10 +131,12 @@ func (s *Server) follow(trunks []Trunk) {
 func (s *Server) reindex(trunks []Trunk) {
 	x := newIndex(trunks)
 	for i := range trunks {
+		trunks[i].at = nil
 		for _, to := range []string{trunks[i].Address, trunks[i].Proxy} {
 			if host, _, err := hostPort(to); err == nil {
 				if a, err := netip.ParseAddr(host); err == nil {
 					x.hosts[a.Unmap()] = true
+					trunks[i].at = append(trunks[i].at, a.Unmap())
 				}
 			}
 		}

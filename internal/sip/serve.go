@@ -97,11 +97,11 @@ func (l *leg) handle(req *sipgo.Request, tx *sipgo.ServerTx) {
 		l.state.Unlock()
 		if early && l.incoming != nil { // a caller that gives up in an unusual way (RFC 3261, section 15)
 			_ = l.incoming.Refuse(487)
-			l.incoming.cancel(parley.CustomerHangup)
+			l.incoming.cancel(leftWith(l.trunk, req, parley.CustomerHangup))
 		} else if handed {
 			l.end(parley.Transferred, false)
 		} else {
-			l.end(parley.CustomerHangup, false)
+			l.end(leftWith(l.trunk, req, parley.CustomerHangup), false)
 		}
 	case sipgo.INVITE:
 		l.reinvite(req, tx)

@@ -36,6 +36,7 @@ type Server struct {
 
 	mark     string // is in the branch of every request that we send, so that answers are told from forgeries
 	firewall *firewall
+	turned   *turned // incoming calls
 	digest   *digestAuth
 	index    atomic.Pointer[index]
 
@@ -83,7 +84,7 @@ type Server struct {
 
 // New makes a server. It does nothing before Listen and Run.
 func New(c Config) *Server {
-	s := &Server{config: c, ports: rtp.NewPorts(c.Ports[0], c.Ports[1]), mark: token(12), firewall: newFirewall(),
+	s := &Server{config: c, ports: rtp.NewPorts(c.Ports[0], c.Ports[1]), mark: token(12), firewall: newFirewall(), turned: newTurned(),
 		digest:  newDigestAuth(),
 		refresh: make(chan struct{}, 1), ready: make(chan struct{}), idle: make(chan struct{}),
 		invites: map[string]*Invite{}, legs: map[string]*leg{}, regs: map[int64]*registration{},
@@ -197,6 +198,9 @@ func (s *Server) Run(ctx context.Context) error {
 	s.readers.Go(func() { s.listenTCP(s.tcp, overTCP) })
 	if s.secure != nil {
 		s.readers.Go(func() { s.listenTCP(s.secure, overTLS) })
+	}
+	if s.config.Refused != nil {
+		s.readers.Go(func() { s.tell(ctx) })
 	}
 	s.watch(ctx)
 

@@ -35,6 +35,8 @@ type Config struct {
 	// Trunks lists all trunks that may call us and that we register with. It is called at the start, periodically, and
 	// after Refresh.
 	Trunks func(ctx context.Context) ([]Trunk, error)
+	// Refused is told, by one goroutine, of calls over users' trunks that were refused before Answer had them. It may be nil.
+	Refused func(ctx context.Context, list []parley.TrunkRefusal)
 	// Answer takes an incoming call. It runs in its own goroutine, and the call is over when it returns. ctx is the
 	// Invite's own: it ends when the caller gives up, and when the server stops.
 	Answer func(ctx context.Context, in *Invite)
@@ -43,6 +45,7 @@ type Config struct {
 // Trunk is a route in and out.
 type Trunk struct {
 	ID        int64          // unique; 0 is the carrier's, which has many numbers
+	Owner     int64          // whose account's it is
 	Number    string         // E.164, or an extension; "" for the carrier's
 	Extension bool           // Number is an extension of a telephone system
 	Further   []string       // more numbers, E.164
@@ -63,6 +66,7 @@ type Trunk struct {
 	Manners
 
 	provider []netip.Addr // of one that we register with: where its domain leads
+	at       []netip.Addr // of its own address and its proxy's, where these are no names
 }
 
 // place is the address at which the trunk is reached.
