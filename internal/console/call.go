@@ -161,6 +161,7 @@ func (v *callView) soundVersion() string {
 	if m.Said != nil {
 		text += soundText(*m.Said)
 	}
+	text += strconv.Itoa(m.Strangers) + " " + strconv.Itoa(m.Still)
 	if m.RoundTripMS != nil {
 		text += strconv.FormatInt(*m.RoundTripMS, 10)
 	}

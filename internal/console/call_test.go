@@ -286,7 +286,7 @@ func TestFailedCallSaysWhy(t *testing.T) {
 			parley.Now())
 	})
 	fine := h.called(t, u, a, over(parley.CustomerHangup))
-	fine.Media = &parley.CallMedia{Codec: "G722", Encryption: "AEAD_AES_128_GCM",
+	fine.Media = &parley.CallMedia{Codec: "G722", Strangers: 7, Stranger: "192.0.2.9:4000", Still: 12, Encryption: "AEAD_AES_128_GCM",
 		Heard: parley.CallSound{LossPercent: 1.5, JitterMS: 3, MOS: 4.31}}
 	h.write(t, func(ctx context.Context, tx *store.Tx) error {
 		return errors.Join(tx.EndCall(ctx, fine), tx.KeepSIP(ctx, fine.ID, []parley.SIPMessage{
@@ -297,7 +297,8 @@ func TestFailedCallSaysWhy(t *testing.T) {
 	if got := shown.Find("#sip summary code").Text(); got != "BYE <x> SIP/2.0" {
 		t.Errorf("the SIP messages say %q", got)
 	}
-	if got := shown.Find("#facts").Text(); !strings.Contains(got, "AEAD_AES_128_GCM") || !strings.Contains(got, "1.5 % lost") {
+	if got := shown.Find("#facts").Text(); !strings.Contains(got, "AEAD_AES_128_GCM") || !strings.Contains(got, "1.5 % lost") ||
+		!strings.Contains(got, "7 packets from 192.0.2.9:4000") || !strings.Contains(got, "12 packets stood still") {
 		t.Errorf("the facts say %q", got)
 	}
 	for path, where := range map[string]string{"/calls": "#call-" + id(c.ID), "/calls/" + id(c.ID): "#call-state"} {

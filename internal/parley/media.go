@@ -11,6 +11,8 @@ type CallMedia struct {
 	Unreadable int `json:"unreadable_packets,omitempty"`
 	// Refused are packets of sound that were not decoded: longer than they can be, or far more than the time that passed.
 	Refused int `json:"refused_packets,omitempty"`
+	// Still are packets whose timestamp stood still while their numbers went on: their lengths made the time.
+	Still int `json:"still_timestamp_packets,omitempty"`
 	// Strangers are packets from addresses that the signalling does not name, which were not heard, and Stranger is the last of these.
 	Strangers int    `json:"stranger_packets,omitempty"`
 	Stranger  string `json:"stranger,omitempty"`

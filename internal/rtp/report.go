@@ -25,6 +25,7 @@ type Stats struct {
 
 	Suite      Suite          // by which sound is encrypted, "" where it is not
 	Unreadable int            // packets that came and could not be decrypted
+	Still      int            // packets whose timestamp stood still, so that their lengths made the time
 	Strangers  int            // packets from addresses that are not the call's, which were not heard
 	Stranger   netip.AddrPort // the last of these addresses
 	Refused    int            // packets whose sound was not decoded: it was longer than it can be, or too much for the time that passed
@@ -200,7 +201,7 @@ func (s *Session) Stats() Stats {
 	return Stats{Sent: int(r.sent), Received: in.before.received, Lost: in.before.lost,
 		Jitter:    inTime(uint32(in.jitter>>4), clock),
 		RoundTrip: r.roundTrip, Reports: r.farCount, FarLost: r.former.farLost + lostBy(r.far),
-		FarJitter: inTime(r.far.Jitter, clock), Suite: s.cover.suite(), Unreadable: s.cover.unreadable, Refused: s.flood.refused,
+		FarJitter: inTime(r.far.Jitter, clock), Suite: s.cover.suite(), Unreadable: s.cover.unreadable, Refused: s.flood.refused + s.timeline.flood.refused, Still: s.timeline.count,
 		Strangers: s.latch.strangers, Stranger: s.latch.stranger}
 }
 

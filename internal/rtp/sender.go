@@ -13,19 +13,22 @@ import (
 type Sender struct {
 	Header pion.Header // of the packet that Next or More made
 
-	codec   Codec
-	ticks   uint32 // in a frame
-	encoder *audio.Encoder
-	ts      uint32 // of the frame that is due
-	key     uint32 // of the key that is being sent
-	silent  bool   // nothing was said in the last frame
-	size    int    // octets of audio in a packet
-	audio   [mostSent + audio.FrameBytes]byte
-	waiting int  // octets of audio that don't fill a packet yet
-	spurt   bool // a talkspurt begins in them
-	packet  [headerSize + mostSent]byte
-	events  EventSender
-	tones   *audio.Digits
+	codec     Codec
+	rate      audio.Rate
+	resampler *audio.Resampler // to the codec's rate; nil: it is the same
+	resampled audio.Frame
+	ticks     uint32 // in a frame
+	encoder   *audio.Encoder
+	ts        uint32 // of the frame that is due
+	key       uint32 // of the key that is being sent
+	silent    bool   // nothing was said in the last frame
+	size      int    // octets of audio in a packet
+	audio     [mostSent + audio.FrameBytes]byte
+	waiting   int  // octets of audio that don't fill a packet yet
+	spurt     bool // a talkspurt begins in them
+	packet    [headerSize + mostSent]byte
+	events    EventSender
+	tones     *audio.Digits
 }
 
 // NewSender begins a stream, which sends nothing before Speak. Its sequence numbers begin in the lower half: a receiver
@@ -33,7 +36,7 @@ type Sender struct {
 // 3.3.1).
 func NewSender(rate audio.Rate) *Sender {
 	return &Sender{Header: pion.Header{Version: 2, SequenceNumber: uint16(rand.Uint32()) >> 1, SSRC: rand.Uint32()},
-		ts: rand.Uint32(), ticks: frameTicks, silent: true, size: audio.FrameBytes,
+		rate: rate, ts: rand.Uint32(), ticks: frameTicks, silent: true, size: audio.FrameBytes,
 		tones: audio.NewDigits(rate)}
 }
 
@@ -41,6 +44,9 @@ func NewSender(rate audio.Rate) *Sender {
 func (s *Sender) Speak(c Codec) {
 	if s.encoder == nil || c.Format != s.codec.Format || c.Bitrate != s.codec.Bitrate {
 		s.encoder, s.waiting = audio.NewEncoder(c.Format), 0
+		if s.codec.Format == 0 || c.Format.Rate() != s.codec.Format.Rate() {
+			s.resampler = between(s.rate, c.Format.Rate())
+		}
 		if c.Bitrate > 0 {
 			s.encoder.Limit(c.Bitrate)
 		}
@@ -50,6 +56,18 @@ func (s *Sender) Speak(c Codec) {
 		s.Header.SSRC = rand.Uint32()
 	}
 	s.codec, s.ticks = c, ticks
+}
+
+// between changes sound from one rate to another; nil where they are the same.
+func between(from, to audio.Rate) *audio.Resampler {
+	if from == to {
+		return nil
+	}
+	r, err := audio.NewResampler(int(from), int(to))
+	if err != nil {
+		panic(err) // both are rates of formats
+	}
+	return r
 }
 
 // Fill sets how long packets are, as the far end wants them: 10 to 60 ms, otherwise 20.
@@ -97,6 +115,10 @@ func (s *Sender) Next(f audio.Frame, spoken bool) (payload []byte) {
 	}
 	s.spurt = spoken && s.silent || s.spurt && s.waiting > 0
 	s.silent = !spoken
+	if s.resampler != nil {
+		s.resampled = s.resampler.Resample(s.resampled[:0], f)
+		f = s.resampled
+	}
 	if s.codec.Format == audio.Opus { // whatever length the far end would like, it takes any (RFC 7587, section 6.1)
 		return s.sound(copy(s.packet[headerSize:], s.encoder.Encode(s.audio[:0], f)), s.ts)
 	}

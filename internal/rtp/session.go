@@ -29,18 +29,21 @@ type Session struct {
 	quiet time.Duration // since when none is expected, or we are held; 0 where neither is so
 
 	// Receiving.
-	header   pion.Header
-	decoder  *audio.Decoder
-	other    *audio.Decoder // of another format at the same rate, which some send although it wasn't agreed on last
-	receiver *Receiver
-	queue    *Queue // before the decoder, where that needs packets in order
-	flood    flood  // likewise: that decoder takes more time than the others
-	events   EventReader
-	detector *audio.DigitDetector // where telephone-event wasn't agreed on
-	keys     keys
-	comfort  comfort
-	pcm      []int16
-	now      time.Duration // when the packet came that is being heard
+	header    pion.Header
+	decoder   *audio.Decoder
+	other     *audio.Decoder // of another format at the same rate, which some send although it wasn't agreed on last
+	receiver  *Receiver
+	queue     *Queue // before the decoder, where that needs packets in order
+	timeline  timeline
+	flood     flood // likewise: that decoder takes more time than the others
+	events    EventReader
+	detector  *audio.DigitDetector // where telephone-event wasn't agreed on
+	keys      keys
+	comfort   comfort
+	pcm       []int16
+	resampler *audio.Resampler // of what the decoders make, to the session's rate; nil: it is the same
+	resampled []int16
+	now       time.Duration // when the packet came that is being heard
 
 	// Sending.
 	sender *Sender
@@ -81,6 +84,9 @@ func (s *Session) agree(a Agreement, at time.Duration) {
 	first := s.decoder == nil
 	if first || c.Format != s.codec.Format {
 		s.decoder, s.other = audio.NewDecoder(c.Format), nil
+		if first || c.Format.Rate() != s.codec.Format.Rate() {
+			s.resampler = between(c.Format.Rate(), s.rate)
+		}
 		switch c.Format {
 		case audio.PCMU:
 			s.other = audio.NewDecoder(audio.PCMA)
@@ -224,7 +230,7 @@ func (s *Session) take(data []byte, from netip.AddrPort, at time.Duration) {
 		return
 	}
 	s.heard, s.now = at, at
-	s.reports.in.packet(h.SequenceNumber, h.Timestamp, h.SSRC, at, !isEvent)
+	s.reports.in.packet(h.SequenceNumber, h.Timestamp, h.SSRC, at, !isEvent && s.timeline.still < stuck)
 	payload := Unpad(h, data[n:])
 	switch {
 	case isEvent:
@@ -241,7 +247,7 @@ func (s *Session) take(data []byte, from netip.AddrPort, at time.Duration) {
 		s.receiver.Put(at, h.SequenceNumber, h.Timestamp, h.SSRC, s.pcm)
 	default:
 		s.pcm = decoder.Decode(s.pcm[:0], payload)
-		s.receiver.Put(at, h.SequenceNumber, h.Timestamp, h.SSRC, s.pcm)
+		s.put(at)
 	}
 }
 
@@ -258,8 +264,23 @@ func (s *Session) decode(data []byte, at time.Duration) {
 	}
 	// What can't be decoded is as good as lost.
 	if s.pcm = s.decoder.Decode(s.pcm[:0], payload); len(s.pcm) > 0 {
-		s.receiver.Put(at, h.SequenceNumber, h.Timestamp, h.SSRC, s.pcm)
+		s.put(at)
 	}
+}
+
+// put has what was decoded heard, at the session's rate.
+func (s *Session) put(at time.Duration) {
+	h, pcm := &s.header, s.pcm
+	clock := s.codec.Format.ClockRate()
+	ts, ok := s.timeline.read(h.SequenceNumber, h.Timestamp, h.SSRC, uint32(len(pcm)*clock/int(s.codec.Format.Rate())), clock, at)
+	if !ok {
+		return
+	}
+	if s.resampler != nil {
+		s.resampled = s.resampler.Resample(s.resampled[:0], pcm)
+		pcm = s.resampled
+	}
+	s.receiver.Put(at, h.SequenceNumber, ts, h.SSRC, pcm)
 }
 
 // Unpad removes the padding from a payload.

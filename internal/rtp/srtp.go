@@ -11,7 +11,7 @@ import (
 	"github.com/pion/srtp/v3"
 )
 
-// Suite is a way to encrypt audio (RFC 3711, RFC 7714), by its name in signalling (RFC 4568).
+// Suite is a way to encrypt audio (RFC 3711, 6188 and 7714), by its name in signalling (RFC 4568).
 type Suite string
 
 // The suites that we support.
@@ -19,6 +19,9 @@ const (
 	AES80  Suite = "AES_CM_128_HMAC_SHA1_80"
 	AES32  Suite = "AES_CM_128_HMAC_SHA1_32"
 	AESGCM Suite = "AEAD_AES_128_GCM"
+
+	AES256x80 Suite = "AES_256_CM_HMAC_SHA1_80" // RFC 6188
+	AES256x32 Suite = "AES_256_CM_HMAC_SHA1_32"
 )
 
 var suites = map[Suite]struct {
@@ -28,6 +31,9 @@ var suites = map[Suite]struct {
 	AES80:  {srtp.ProtectionProfileAes128CmHmacSha1_80, 16, 14},
 	AES32:  {srtp.ProtectionProfileAes128CmHmacSha1_32, 16, 14},
 	AESGCM: {srtp.ProtectionProfileAeadAes128Gcm, 16, 12},
+
+	AES256x80: {srtp.ProtectionProfileAes256CmHmacSha1_80, 32, 14},
+	AES256x32: {srtp.ProtectionProfileAes256CmHmacSha1_32, 32, 14},
 }
 
 // Size is how many octets a key of the suite has, including its salt: 0 for a suite that we don't support.

@@ -17,7 +17,7 @@ import (
 	"parley/internal/audio"
 )
 
-var allSuites = []Suite{AES80, AES32, AESGCM}
+var allSuites = []Suite{AES80, AES32, AESGCM, AES256x80, AES256x32}
 
 // covered returns a session that encrypts, and the far end's contexts to encrypt and decrypt with.
 func covered(t testing.TB, suite Suite, p audio.Peer) (m *Session, w *wire, seal, open *srtp.Context) {

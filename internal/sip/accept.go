@@ -83,7 +83,7 @@ func (l *leg) answeredLocked(m sipgo.Message, offer *ours) error {
 	if err != nil {
 		return err
 	}
-	c, ok := d.audio(l.Rate(), offer, l.secrecy())
+	c, ok := d.audio(0, offer, l.secrecy())
 	if !ok {
 		return errNoCodec
 	}

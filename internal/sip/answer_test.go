@@ -133,8 +133,8 @@ func TestReinvite(t *testing.T) {
 			break
 		}
 	}
-	// An offer with a codec of another rate, or with none of ours: the call goes on as it was.
-	for _, formats := range []string{"9", "3 4 18"} {
+	// An offer with none of our codecs: the call goes on as it was.
+	for _, formats := range []string{"3 4 18"} {
 		res = c.ask("INVITE", strings.Replace(sdp(c.rtp.addr()), "RTP/AVP 0 101", "RTP/AVP "+formats, 1))
 		c.ack("")
 		if !strings.HasPrefix(res, "SIP/2.0 488") {

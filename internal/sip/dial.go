@@ -131,7 +131,7 @@ func (a *attempt) describe(d *Dialling, h hop) {
 	a.every = s.config.Session
 	askTimer(a.invite, a.every, 0, false)
 	d.dress(a.invite, t.uri(t.written(d.From), from.Host, 0))
-	a.offer = l.offer(d.codecs())
+	a.offer = l.offer(d.Trunk.offered())
 	withSDP(a.invite, l.offerLocked(a.offer, directions["sendrecv"]))
 }
 

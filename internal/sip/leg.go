@@ -150,7 +150,9 @@ func (l *leg) Dial(digits string) error {
 
 // agreeLocked adopts what was chosen from a description.
 func (l *leg) agreeLocked(d *description, c choice) {
-	l.rate.Store(int32(c.codec.Format.Rate()))
+	if l.rate.Load() == 0 || l.incoming == nil && !l.state.running { // later ones are changed to it
+		l.rate.Store(int32(c.codec.Format.Rate()))
+	}
 	l.state.agreed = agreement(d, l.shake(d, c))
 	l.apply()
 }
@@ -192,13 +194,15 @@ func (l *leg) offer(c codecs) *ours {
 	return o
 }
 
-// again are the formats that we offer within the call, with the one that it has. The caller holds the state's lock.
+// again are the formats that we offer within the call: the one that it has, then all that the trunk may have. The caller
+// holds the state's lock.
 func (l *leg) again() codecs {
-	c := l.trunk.offered().ofRate(l.Rate())
-	if f := l.state.agreed.Codec.Format; f != 0 && !slices.Contains(c, f) {
-		c = append(c, f)
+	c := l.trunk.offered()
+	f := l.state.agreed.Codec.Format
+	if f == 0 {
+		return c
 	}
-	return c
+	return append(codecs{f}, slices.DeleteFunc(slices.Clone(c), func(o audio.Format) bool { return o == f })...)
 }
 
 // answerLocked takes an offer and returns our answer. Our key stays in use if theirs does, and is a new one otherwise,

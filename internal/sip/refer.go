@@ -221,11 +221,13 @@ func (r *referral) call(ctx context.Context) error {
 	l, a := r.leg, r.attempt
 	n := a.leg
 	l.state.Lock()
+	trunk := *l.trunk
+	trunk.Codecs = l.again()
 	n.round = l.round + 1
 	n.own = local{id: uint64(rand.Uint32()), identity: l.server.identity,
 		addr: netip.AddrPortFrom(l.server.shown(r.hop.addr.Addr()), l.own.addr.Port())}
 	l.state.Unlock()
-	a.describe(&Dialling{Trunk: *l.trunk, To: userOf(&r.to), From: l.trunk.Number, rate: l.Rate()}, r.hop)
+	a.describe(&Dialling{Trunk: trunk, To: userOf(&r.to), From: l.trunk.Number}, r.hop)
 	a.direct(r.to, r.hop)
 	a.invite.To().Address, n.remote.uri = *r.to.Clone(), r.to
 	addHeaders(a.invite, []string{"Replaces", r.instead.String(), "Require", "replaces"})

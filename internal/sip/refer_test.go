@@ -67,7 +67,7 @@ func TestRefer(t *testing.T) {
 			t.Errorf("the INVITE:\n%s", m)
 		}
 		offer, err := parseSDP([]byte(bodyOf(m)))
-		if err != nil || offer.streams[0].port != int(r.first.media().Port()) || strings.Contains(m, "G722") {
+		if err != nil || offer.streams[0].port != int(r.first.media().Port()) || !strings.Contains(m, " RTP/AVP 0 9 8 101\r\n") {
 			t.Errorf("the sound does not stay where it is: %v\n%s", err, m)
 		}
 		r.other.reply(m, "401 Unauthorized", "", `WWW-Authenticate: Digest realm="r", nonce="n"`)

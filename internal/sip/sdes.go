@@ -25,7 +25,7 @@ const (
 
 // offered are the suites that we offer, beginning with the one that everybody has. From an offer, the far end's first
 // choice is taken.
-var offered = []rtp.Suite{rtp.AES80, rtp.AESGCM, rtp.AES32}
+var offered = []rtp.Suite{rtp.AES80, rtp.AESGCM, rtp.AES32, rtp.AES256x80, rtp.AES256x32}
 
 const (
 	mostCrypto    = 16      // lines of a stream

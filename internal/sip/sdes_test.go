@@ -3,15 +3,22 @@ package sip
 import (
 	"errors"
 	"fmt"
+	"math"
+	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/pion/srtp/v3"
+
+	"parley/internal/audio"
 	"parley/internal/parley"
 	"parley/internal/rtp"
 )
 
 const (
 	key30 = "WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz" // of RFC 4568's own example
+	key46 = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLQ=="
 	key28 = "WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubA=="
 )
 
@@ -29,6 +36,9 @@ func TestCryptoLines(t *testing.T) {
 		"2 aes_cm_128_hmac_sha1_32 INLINE:" + key30 + " WSH=64 -X=1":              {rtp.AES32, ""},
 		"3 AEAD_AES_128_GCM inline:" + key28:                                      {rtp.AESGCM, ""},
 		"3 AEAD_AES_128_GCM inline:" + strings.TrimRight(key28, "="):              {rtp.AESGCM, ""},
+		"4 AES_256_CM_HMAC_SHA1_80 inline:" + key46:                               {rtp.AES256x80, ""},
+		"5 AES_256_CM_HMAC_SHA1_32 inline:" + key46 + "|2^31|1:4":                 {rtp.AES256x32, "\x00\x00\x00\x01"},
+		"4 AES_256_CM_HMAC_SHA1_80 inline:" + key30:                               {},
 		"3 AEAD_AES_128_GCM inline:" + key30:                                      {},
 		"1 AES_CM_128_HMAC_SHA1_80 inline:" + key28:                               {},
 		"1 AES_CM_256_HMAC_SHA1_80 inline:" + key30:                               {},
@@ -260,4 +270,76 @@ func TestEncryptedLateOffer(t *testing.T) {
 	}
 	c.ask("BYE", "")
 	in.ends(t, parley.CustomerHangup)
+}
+
+// TestEverySuite: each suite that we offer can be taken, and both ends hear.
+func TestEverySuite(t *testing.T) {
+	t.Parallel()
+	profiles := map[rtp.Suite]srtp.ProtectionProfile{rtp.AES80: srtp.ProtectionProfileAes128CmHmacSha1_80,
+		rtp.AES32: srtp.ProtectionProfileAes128CmHmacSha1_32, rtp.AESGCM: srtp.ProtectionProfileAeadAes128Gcm,
+		rtp.AES256x80: srtp.ProtectionProfileAes256CmHmacSha1_80, rtp.AES256x32: srtp.ProtectionProfileAes256CmHmacSha1_32}
+	context := func(k rtp.Key) *srtp.Context {
+		n := map[bool]int{true: 32, false: 16}[strings.Contains(string(k.Suite), "256")]
+		c, err := srtp.CreateContext([]byte(k.Secret[:n]), []byte(k.Secret[n:]), profiles[k.Suite])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	f, s := newFar(t), start(t, Config{})
+	trunk := f.trunk()
+	trunk.SRTP = "required"
+	for i, suite := range offered {
+		p := newPhone(1000)
+		out := make(chan *running, 1)
+		go func() {
+			l, err := s.Dial(soon(t), Dialling{To: "+15550001111", From: "+15550002222", Trunk: trunk})
+			if err != nil {
+				t.Error(err)
+				close(out)
+				return
+			}
+			out <- run(l, p)
+		}()
+		m := f.take("INVITE")
+		d, err := parseSDP([]byte(bodyOf(m)))
+		if err != nil || len(m) > 1300 {
+			t.Fatalf("%d octets, %v", len(m), err)
+		}
+		theirs, own := rtp.NewKey(suite), d.streams[0].crypto[i]
+		f.reply(m, "200 OK", strings.Replace(sdp(f.rtp.addr(), strings.TrimSpace(sdes{own.tag, theirs}.line())), "RTP/AVP", "RTP/SAVP", 1))
+		f.take("ACK")
+		r := get(t, out)
+		seal, open := context(theirs), context(own.key)
+		var heard []int16
+		buf := make([]byte, 2048)
+		for n := range 60 {
+			pcm := make([]int16, 160)
+			for k := range pcm {
+				pcm[k] = int16(8000 * math.Sin(2*math.Pi*440*float64(n*160+k)/8000))
+			}
+			sealed, err := seal.EncryptRTP(nil, packet(0, n == 0, uint16(n), uint32(n)*160, 3, audio.EncodeULaw(nil, pcm)), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = f.rtp.WriteToUDPAddrPort(sealed, netip.AddrPortFrom(d.streams[0].addr, uint16(d.streams[0].port)))
+			_ = f.rtp.SetReadDeadline(time.Now().Add(hang))
+			size, err := f.rtp.Read(buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plain, err := open.DecryptRTP(nil, buf[:size], nil)
+			if err != nil {
+				t.Fatalf("%s: %v", suite, err)
+			}
+			heard = audio.DecodeULaw(heard, plain[12:])
+		}
+		if share(heard[len(heard)-4000:], 1000, audio.Narrow) < 0.9 {
+			t.Errorf("%s: the far end does not hear the tone", suite)
+		}
+		p.await(t, "a tone of 440 Hz is heard", func() bool { n := len(p.heard) - 1600; return n > 0 && share(p.heard[n:], 440, audio.Narrow) > 0.9 })
+		r.stop(errDone)
+		f.reply(f.take("BYE"), "200 OK", "")
+		r.ends(t, errDone)
+	}
 }

@@ -138,8 +138,7 @@ func (l *leg) handle(req *sipgo.Request, tx *sipgo.ServerTx) {
 	}
 }
 
-// reinvite changes the session: hold and resume, another address, another codec of the same rate (RFC 3261, section
-// 14.2).
+// reinvite changes the session: hold and resume, another address, another codec (RFC 3261, section 14.2).
 func (l *leg) reinvite(req *sipgo.Request, tx *sipgo.ServerTx) {
 	st := &l.state
 	l.settle()

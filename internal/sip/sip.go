@@ -95,16 +95,6 @@ type Dialling struct {
 	Early func(audio.Rate) audio.Peer
 	// May says why a call may not be sent on (3xx) to an E.164 number or a sip: address. If it is nil, none is.
 	May func(to string) error
-
-	rate audio.Rate // of the sound; 0: any
-}
-
-// codecs are the formats that are offered.
-func (d *Dialling) codecs() codecs {
-	if d.rate == 0 {
-		return d.Trunk.offered()
-	}
-	return d.Trunk.offered().ofRate(d.rate)
 }
 
 // Health is the state of a trunk.

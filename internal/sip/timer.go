@@ -314,7 +314,7 @@ func (l *leg) reanswered(res *sipgo.Response, as ours) error {
 	if err != nil {
 		return nil //nolint:nilerr // what was agreed on before still holds
 	}
-	c, ok := d.audio(l.Rate(), &as, l.secrecy())
+	c, ok := d.audio(0, &as, l.secrecy())
 	if !ok {
 		return nil
 	}

@@ -17,7 +17,7 @@ func (l *leg) Media() *parley.CallMedia {
 		return nil
 	}
 	lost, mos := s.Heard()
-	m := &parley.CallMedia{Codec: codec, Encryption: string(s.Suite), Unreadable: s.Unreadable, Refused: s.Refused,
+	m := &parley.CallMedia{Codec: codec, Encryption: string(s.Suite), Unreadable: s.Unreadable, Refused: s.Refused, Still: s.Still,
 		Heard: sound(s.Received, lost, s.Jitter, mos)}
 	if m.Strangers = s.Strangers; s.Stranger.IsValid() {
 		m.Stranger = s.Stranger.String()

@@ -101,7 +101,10 @@ func (l *leg) read(text []byte) (d *description, c choice, code int) {
 	if own := l.trunk.codecs(); len(own) > 0 {
 		d.prefer(own)
 	}
-	c, ok := d.audio(l.Rate(), nil, l.secrecy())
+	c, ok := d.audio(l.Rate(), nil, l.secrecy()) // as it began, if that can be
+	if !ok {
+		c, ok = d.audio(0, nil, l.secrecy())
+	}
 	if !ok {
 		return nil, c, 488
 	}
@@ -114,7 +117,7 @@ func unfit(code int, text []byte, srtp secrecy) []string {
 	if code != 488 {
 		return nil
 	}
-	number, why := 305, "the call's sound is G.722, Opus or G.711, and keeps its sampling rate"
+	number, why := 305, "the call's sound is G.722, Opus or G.711, of those that the trunk's codecs name"
 	d, err := parseSDP(text)
 	switch {
 	case err != nil || len(d.streams) == 0:
@@ -123,6 +126,11 @@ func unfit(code int, text []byte, srtp secrecy) []string {
 		if slices.ContainsFunc(d.streams, func(m stream) bool { return m.kind == "image" }) {
 			why = "fax (T.38) is not spoken here; the call goes on as it was"
 		}
+	case srtp != srtpOff && slices.ContainsFunc(d.streams, func(m stream) bool {
+		_, fits := m.handshake()
+		return m.overDTLS() && !fits
+	}):
+		why = "DTLS-SRTP needs a=fingerprint by SHA-256, SHA-384 or SHA-512, and a=setup: active, passive or actpass"
 	case !fits(text, srtp) && fits(text, srtpOptional):
 		if why = "the sound must be encrypted here (SRTP): the trunk's srtp is " + string(srtp); srtp == srtpOff {
 			why = "the sound is not encrypted here: offer RTP/AVP, or set the trunk's srtp to optional"
