@@ -91,7 +91,7 @@ func (p *telephone) trunk(t *parley.Trunk) (sip.Trunk, error) {
 // manners is how a trunk's provider wants to be talked to, as the line knows it.
 func manners(t *parley.Trunk) sip.Manners {
 	m := sip.Manners{Format: t.SIPCallingFormat, Prefix: t.Prefix, FromUser: t.FromUser, UserPhone: t.UserPhone,
-		Identity: t.IdentityHeader, Privacy: t.Privacy, CalledFrom: t.CalledNumberFrom, Silent: !t.Options}
+		Identity: t.IdentityHeader, Privacy: t.Privacy, AuthName: t.AuthUsername, NoEarly: t.EarlyMedia == "ignore", CalledFrom: t.CalledNumberFrom, Silent: !t.Options}
 	if t.FromDomain != nil {
 		m.FromDomain = *t.FromDomain
 	}

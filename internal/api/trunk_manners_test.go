@@ -47,6 +47,8 @@ func TestTrunkFields(t *testing.T) {
 			"sip_calling_format": {[]any{"e164", "national", "+e164"}, []any{"E164", 1}},
 			"prefix":             {[]any{"0", "9*#", ""}, []any{"a", strings.Repeat("1", 17)}},
 			"from_user":          {[]any{"username", "4711-a", "number"}, []any{"a b", `"`}},
+			"auth_username":      {[]any{"4711-a@example.com", ""}, []any{"a b", strings.Repeat("x", 256)}},
+			"early_media":        {[]any{"ignore", "play"}, []any{"on"}},
 			"from_domain":        {[]any{"sip.example.com", "192.0.2.1", nil}, []any{"sip.example.com:5060", "a b"}},
 			"contact_domain":     {[]any{"sbc.example.com", nil}, []any{"<x>"}},
 			"user_phone":         {[]any{true, false}, []any{"yes"}},
@@ -179,7 +181,7 @@ func TestTrunkPreset(t *testing.T) {
 		for _, p := range list {
 			ids[p.(map[string]any)["id"].(string)] = true
 		}
-		if len(list) != 25 || !ids["twilio"] || !ids["fritzbox"] {
+		if len(list) != 26 || !ids["twilio"] || !ids["fritzbox"] {
 			t.Errorf("%d presets: %v", len(list), ids)
 		}
 		body := map[string]any{"phone_number": "+4930901820", "sip_username": "1234567t0", "sip_password": "x", "preset": "sipgate", "from_user": "4711"}

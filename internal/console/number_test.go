@@ -364,7 +364,7 @@ func TestTrunkPresets(t *testing.T) {
 	h := open(t)
 	u := h.user(t)
 	v := h.signedIn(t, u)
-	if page := v.get("/trunks/new"); page.doc().Find("#choose-preset option").Length() != 26 || page.doc().Find("[data-guide]").Length() != 0 {
+	if page := v.get("/trunks/new"); page.doc().Find("#choose-preset option").Length() != 27 || page.doc().Find("[data-guide]").Length() != 0 {
 		t.Error("not all presets are offered, or a guide is shown before one is chosen")
 	}
 	page := v.get("/trunks/new?preset=sipgate").says("P-Preferred-Identity").says("Not looked up")

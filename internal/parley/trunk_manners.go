@@ -10,6 +10,8 @@ type TrunkManners struct {
 	SIPCallingFormat string   `bun:"sip_calling_format" json:"sip_calling_format" default:"+e164" enum:"+e164,e164,national" doc:"How numbers are written in what leaves: +4930901820, 4930901820, or as dialled in country_code."`
 	Prefix           string   `json:"prefix" maxLength:"16" pattern:"^[0-9*#+]*$" must:"contain only digits and the characters * # +" doc:"Put before each number that is called."`
 	FromUser         string   `json:"from_user" default:"number" maxLength:"64" pattern:"^[A-Za-z0-9_.!~*'()+-]+$" must:"be number, username, or a text of letters, digits and the characters - _ . ! ~ * ' ( ) +" doc:"Who From names: number, the calling number; username, sip_username; or this text."`
+	AuthUsername     string   `bun:"auth_username" json:"auth_username" maxLength:"255" pattern:"^[^\\s\"<>]*$" must:"not contain spaces, quotes or angle brackets" doc:"The user name in answers to a challenge (digest), where the provider wants another one there than sip_username; empty: sip_username. Callers who prove the password give it, too."`
+	EarlyMedia       string   `bun:"early_media" json:"early_media" default:"play" enum:"play,ignore" doc:"What somebody who waits while the trunk is called hears before the answer: play, the trunk's own sound (183), as soon as there is some; ignore, what this server plays."`
 	FromDomain       *string  `json:"from_domain" maxLength:"253" doc:"The host in From, when registering too; by default that of sip_address."`
 	ContactDomain    *string  `json:"contact_domain" maxLength:"253" doc:"The host in Contact; by default this server's address."`
 	UserPhone        bool     `json:"user_phone" default:"false" doc:"Add user=phone to addresses that hold numbers."`
@@ -19,7 +21,7 @@ type TrunkManners struct {
 	InboundHosts     []string `bun:"inbound_hosts,type:json" json:"inbound_hosts" maxItems:"20" maxLength:"253" doc:"Names whose addresses calls come from, beside allowed_inbound_ips; they are looked up again every minute."`
 	RTPSource        *string  `bun:"rtp_source" json:"rtp_source" enum:"signalled,any" doc:"Where sound may come from: signalled, the addresses that the signalling names; any, any address, where no other comes. null: as this server does it (PARLEY_RTP_SOURCE)."`
 	Options          bool     `json:"options" default:"true" doc:"false: the trunk is never sent OPTIONS, so its check tells less."`
-	Preset           *string  `json:"preset" enum:"1und1,3cx,airtel,asterisk,avaya,bandwidth,cisco,easybell,exotel,freepbx,freeswitch,fritzbox,fusionpbx,mitel,ovh,plivo,sipgate,swisscom,teams,telekom,telnyx,twilio,voipms,vonage,zadarma" doc:"Whose trunk it is. Naming another one fills in the settings that its documents want, where neither this request nor an earlier one says otherwise (GET /user/phone-numbers/sip-trunks/presets)."`
+	Preset           *string  `json:"preset" enum:"1und1,3cx,airtel,asterisk,avaya,bandwidth,cisco,easybell,exotel,freepbx,freeswitch,fritzbox,fusionpbx,mitel,ovh,plivo,sipgate,swisscom,teams,telekom,telnyx,twilio,voipms,vonage,whatsapp,zadarma" doc:"Whose trunk it is. Naming another one fills in the settings that its documents want, where neither this request nor an earlier one says otherwise (GET /user/phone-numbers/sip-trunks/presets)."`
 }
 
 // check adds what the fields' own rules can't see.

@@ -98,7 +98,7 @@ func (x *examination) options(ctx context.Context) (err error) {
 	if x.hops, err = s.hops(ctx, t); err != nil {
 		return err
 	}
-	x.res, err = s.ask(ctx, s.options(t, x.hops[0]), x.hops[0], &login{username: t.Username, password: t.Password})
+	x.res, err = s.ask(ctx, s.options(t, x.hops[0]), x.hops[0], t.asked())
 	return err
 }
 

@@ -64,7 +64,11 @@ func (s *Server) dialAt(ctx context.Context, d *Dialling, h hop, patience time.D
 			"This server had no port left for the sound of the call. Try again in a moment.")
 	}
 	l.callID, l.local.tag, l.ladder = id, tag, s.ladders.find(id)
-	a := &attempt{leg: l, ringing: d.Ringing, early: d.Early, patience: patience, called: d.To, may: d.May, home: h.addr}
+	early := d.Early
+	if d.Trunk.NoEarly {
+		early = nil
+	}
+	a := &attempt{leg: l, ringing: d.Ringing, early: early, patience: patience, called: d.To, may: d.May, home: h.addr}
 	a.describe(d, h)
 	l.add()
 	if err := a.run(ctx, h); err != nil {
@@ -110,8 +114,11 @@ func (a *attempt) describe(d *Dialling, h hop) {
 	from := t.uri(t.caller(d.From), cmp.Or(t.FromDomain, host), 0)
 	l.local.uri, l.remote = from, name{uri: *to.Clone()}
 	l.remote.uri.Port = 0
+	if h.way == overTLS {
+		to.UriParams.Add("transport", "tls") // some tell calls apart by it
+	}
 	l.hop, l.target, l.seq = h, to, 1
-	l.login = login{username: t.Username, password: t.Password}
+	l.login = t.login()
 	l.contact = s.contactOf(t, escape(t.written(d.From)), h)
 	if d.Withheld && t.Privacy != "id" {
 		l.local.uri, l.contact.User = nobody, nobody.User

@@ -109,7 +109,7 @@ func (l *digestAuth) check(req *sipgo.Request, a netip.Addr, trunks []*Trunk) (p
 		return staleProof, nil
 	}
 	for _, t := range trunks {
-		if c.Username != t.Username || t.Password == "" {
+		if c.Username != t.authName() || t.Password == "" {
 			continue
 		}
 		chal := digest.Challenge{Realm: realm, Nonce: c.Nonce, Algorithm: c.Algorithm}
@@ -117,7 +117,7 @@ func (l *digestAuth) check(req *sipgo.Request, a netip.Addr, trunks []*Trunk) (p
 			chal.QOP = []string{c.QOP}
 		}
 		want, err := digest.Digest(&chal, digest.Options{Method: string(req.Method), URI: c.URI,
-			GetBody: bodyReader(req), Username: t.Username, Password: t.Password, Count: c.Nc, Cnonce: c.Cnonce})
+			GetBody: bodyReader(req), Username: c.Username, Password: t.Password, Count: c.Nc, Cnonce: c.Cnonce})
 		if err != nil || subtle.ConstantTimeCompare([]byte(want.Response), []byte(strings.ToLower(c.Response))) != 1 {
 			continue
 		}

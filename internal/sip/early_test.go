@@ -74,3 +74,36 @@ func TestEarlyHeard(t *testing.T) {
 		})
 	}
 }
+
+// TestEarlyIgnored: nobody hears what a trunk says before its answer where its setting is so.
+func TestEarlyIgnored(t *testing.T) {
+	t.Parallel()
+	f, s := newFar(t), start(t, Config{})
+	trunk := f.trunk()
+	trunk.NoEarly = true
+	out, p := make(chan dialled, 1), newPhone(0)
+	go func() {
+		l, err := s.Dial(soon(t), Dialling{Trunk: trunk, To: "+15550001111", From: "+15550002222",
+			Early: func(audio.Rate) audio.Peer { t.Error("somebody hears it"); return newPhone(0) }})
+		if err != nil {
+			out <- dialled{err: err}
+			return
+		}
+		out <- dialled{leg: run(l, p)}
+	}()
+	m := f.take("INVITE")
+	d, err := parseSDP([]byte(bodyOf(m)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.reply(m, "183 Session Progress", sdp(f.rtp.addr()))
+	hush := f.rtp.talk(netip.AddrPortFrom(d.streams[0].addr, uint16(d.streams[0].port)), 440, 1)
+	defer hush()
+	f.reply(m, "200 OK", sdp(f.rtp.addr()))
+	f.take("ACK")
+	l := get(t, out)
+	p.hears(t, 440)
+	l.leg.stop(errDone)
+	f.reply(f.take("BYE"), "200 OK", "")
+	l.leg.ends(t, errDone)
+}

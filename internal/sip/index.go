@@ -102,7 +102,7 @@ func within(places map[netip.Prefix]bool, a netip.Addr) bool {
 }
 
 // provable reports whether a password tells the trunk from others.
-func (t *Trunk) provable() bool { return !t.ByIP && t.Username != "" && t.Password != "" }
+func (t *Trunk) provable() bool { return !t.ByIP && t.authName() != "" && t.Password != "" }
 
 func (t *Trunk) mayTry(a netip.Addr) bool {
 	return t.provable() && (len(t.Allowed) == 0 || t.allows(a))

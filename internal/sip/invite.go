@@ -332,7 +332,7 @@ func (in *Invite) describe(peer netip.AddrPort) {
 	l.seq = 1
 	user := "parley"
 	if in.Trunk != nil {
-		l.login = login{username: in.Trunk.Username, password: in.Trunk.Password}
+		l.login = in.Trunk.login()
 	} else {
 		user = userOf(&req.Recipient)
 	}

@@ -20,6 +20,8 @@ type Manners struct {
 	Format        string   // of numbers: +e164 (""), e164, national
 	Prefix        string   // before each number that is called
 	FromUser      string   // number (""), username, or a text
+	AuthName      string   // the user name that a password is proved with; "": the trunk's
+	NoEarly       bool     // nobody hears its sound before an answer
 	FromDomain    string   // in From; "": the trunk's
 	ContactDomain string   // in Contact; "": our address
 	UserPhone     bool     // addresses that hold numbers say user=phone
@@ -33,6 +35,18 @@ type Manners struct {
 // written is a number as the trunk writes numbers.
 func (t *Trunk) written(number string) string {
 	return parley.WrittenNumber(number, t.Format, cmp.Or(t.Country, parley.PhoneCountry(t.Number)))
+}
+
+// authName is the user name that a password is proved with.
+func (t *Trunk) authName() string { return cmp.Or(t.AuthName, t.Username) }
+
+// login answers the trunk's challenges.
+func (t *Trunk) login() login { return login{username: t.authName(), password: t.Password} }
+
+// asked is login for one request.
+func (t *Trunk) asked() *login {
+	l := t.login()
+	return &l
 }
 
 // dialled is whom the trunk is asked to call.

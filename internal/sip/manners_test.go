@@ -340,3 +340,30 @@ func TestNamedTwice(t *testing.T) {
 		}
 	}
 }
+
+// TestAuthName: a trunk with an authentication name proves the password with it, and is proved by it alone.
+func TestAuthName(t *testing.T) {
+	t.Parallel()
+	own := Trunk{ID: 3, Number: "+15550001111", Username: "bob", Password: "right", Manners: Manners{AuthName: "4711-a"}}
+	a := newAnswerer(0)
+	callee, caller := start(t, Config{Answer: a.answer, Trunks: fixed(own)}), start(t, Config{})
+	for _, c := range []struct{ username, authName, want string }{{"bob", "4711-a", ""}, {"4711-a", "", ""}, {"bob", "", "403"}} {
+		l, err := caller.Dial(soon(t), Dialling{To: "+15550001111", From: "+15550002222", Trunk: Trunk{Address: callee.Addr().String(), Username: c.username,
+			Password: "right", Manners: Manners{AuthName: c.authName, FromUser: "username"}}})
+		if c.want != "" {
+			if codeOf(err) != c.want {
+				t.Errorf("%+v: %v", c, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%+v: %v", c, err)
+		}
+		r, in := run(l, newPhone(0)), a.next(t)
+		if user := in.leg.(*leg).remote.uri.User; user != c.username {
+			t.Errorf("From names %s", user)
+		}
+		r.hangUp(t)
+		in.ends(t, nil)
+	}
+}

@@ -318,7 +318,7 @@ func (r *registration) registerAt(ctx context.Context, h hop, callID string, seq
 		Params: sipgo.HeaderParams{{K: "expires", V: strconv.Itoa(expires)}}})
 	req.AppendHeader(sipgo.NewHeader("Expires", strconv.Itoa(expires)))
 	req.AppendHeader(sipgo.NewHeader("Allow", allowed))
-	res, err := s.ask(ctx, req, h, &login{username: t.Username, password: t.Password})
+	res, err := s.ask(ctx, req, h, t.asked())
 	*seq = req.CSeq().SeqNo
 	if err != nil {
 		return 0, err

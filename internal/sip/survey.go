@@ -79,7 +79,7 @@ func (s *Server) inUse() (list []Trunk) {
 func (s *Server) look(ctx context.Context, t *Trunk, h hop) {
 	asking, cancel := context.WithTimeoutCause(ctx, s.passing, silence(h))
 	defer cancel()
-	res, err := s.ask(asking, s.options(t, h), h, &login{username: t.Username, password: t.Password})
+	res, err := s.ask(asking, s.options(t, h), h, t.asked())
 	if err == nil && res.StatusCode == 503 {
 		err = refusedBy(res)
 	}
@@ -168,7 +168,7 @@ func (r *registration) options(ctx context.Context) (seen string, err error) {
 	}
 	asking, cancel := context.WithTimeoutCause(ctx, s.asking, silence(h))
 	defer cancel()
-	res, err := s.ask(asking, s.options(t, h), h, &login{username: t.Username, password: t.Password})
+	res, err := s.ask(asking, s.options(t, h), h, t.asked())
 	if err != nil {
 		return "", err
 	}
