@@ -59,6 +59,9 @@ func (l *Leg) answer(ctx context.Context, o *Offer) (string, error) {
 	}
 	engine := l.server.engine
 	receive(&engine.BufferFactory, l)
+	if o.begin {
+		_ = engine.SetAnsweringDTLSRole(webrtc.DTLSRoleClient) // it is one
+	}
 	api := webrtc.NewAPI(webrtc.WithSettingEngine(engine), webrtc.WithMediaEngine(l.server.media),
 		webrtc.WithInterceptorRegistry(nil))
 	l.pc, err = api.NewPeerConnection(webrtc.Configuration{Certificates: []webrtc.Certificate{proof}})
@@ -79,20 +82,20 @@ func (l *Leg) answer(ctx context.Context, o *Offer) (string, error) {
 	l.connecting.Lock()
 	defer l.connecting.Unlock()
 	l.offer = o
-	answer, err := l.negotiate(ctx, o.text)
+	answer, err := l.negotiate(ctx, o)
 	if err != nil {
 		return "", err
 	}
 	l.help()
-	return describe(answer, o.opus), nil
+	return o.unbundled(describe(answer, o.opus)), nil
 }
 
 // negotiate takes an offer, and returns our answer with all of our candidates.
-func (l *Leg) negotiate(ctx context.Context, offer string) (string, error) {
+func (l *Leg) negotiate(ctx context.Context, o *Offer) (string, error) {
 	bad := func(err error) (string, error) {
 		return "", parley.Errorf(parley.Invalid, "The SDP offer can't be answered: %v.", err)
 	}
-	if err := l.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: offer}); err != nil {
+	if err := l.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: o.bundled()}); err != nil {
 		return bad(err)
 	}
 	if len(l.pc.GetSenders()) == 0 {
@@ -116,6 +119,26 @@ func (l *Leg) negotiate(ctx context.Context, offer string) (string, error) {
 	text := l.pc.LocalDescription().SDP
 	l.ours, err = ReadFragment(text)
 	return text, err
+}
+
+// group is the line of a bundle of the sound alone.
+func (o *Offer) group() string { return "a=group:BUNDLE " + o.lone + "\r\n" }
+
+// bundled is the offer for a library that answers bundles only: the sound is one of its own where there is none.
+func (o *Offer) bundled() string {
+	if o.lone == "" {
+		return o.text
+	}
+	head, media, _ := strings.Cut(o.text, "m=")
+	return head + o.group() + "m=" + media
+}
+
+// unbundled is the answer, without a bundle where none was offered (RFC 9143, section 7.3).
+func (o *Offer) unbundled(answer string) string {
+	if o.lone == "" {
+		return answer
+	}
+	return strings.Replace(answer, o.group(), "", 1)
 }
 
 // describe says in our answer how we want Opus (RFC 7587, section 6.1): as wide as we hear and at a rate that is good

@@ -83,11 +83,12 @@ func (l *Leg) Restart(ctx context.Context, f Fragment) (ours Fragment, err error
 	if l.restarts++; l.restarts > mostRestarts {
 		return ours, parley.Errorf(parley.Refused, "This call has been connected anew too often. Call again.")
 	}
-	text := l.offer.renewed(f)
-	if _, err := l.negotiate(ctx, text); err != nil {
+	next := *l.offer
+	next.text = l.offer.renewed(f)
+	if _, err := l.negotiate(ctx, &next); err != nil {
 		return ours, err
 	}
-	l.offer.text = text
+	l.offer = &next
 	return l.ours, nil
 }
 

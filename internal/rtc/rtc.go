@@ -310,8 +310,10 @@ const mostMedia = 8
 type Offer struct {
 	From string // whom it is counted against: an address or a network; "": nobody
 
-	text string
-	opus string // its payload type
+	text  string
+	opus  string // its payload type
+	lone  string // the name of its sound, where it is in no bundle
+	begin bool   // we must begin the handshake: the sender waits
 }
 
 // Text is the offer as it was read.
@@ -346,6 +348,20 @@ func ReadOffer(text string) (*Offer, error) {
 		}
 		if o.opus == "" || !g722 {
 			return refuse("its audio must offer Opus, which we hear, and G.722, which we speak")
+		}
+		setup, said := m.Attribute("setup")
+		if !said {
+			setup, _ = parsed.Attribute("setup")
+		}
+		if setup == "holdconn" {
+			return refuse("a=setup:holdconn leaves no way to find keys: active, passive and actpass do")
+		}
+		o.begin = setup == "passive"
+		o.lone, _ = m.Attribute("mid")
+		for _, a := range parsed.Attributes {
+			if a.Key == "group" && strings.HasPrefix(a.Value, "BUNDLE") {
+				o.lone = ""
+			}
 		}
 		return o, nil
 	}

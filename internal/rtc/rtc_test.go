@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -729,6 +730,66 @@ func TestOffers(t *testing.T) {
 		if _, _, err := s.Answer(t.Context(), o, nil); !errors.As(err, &e) || e.Kind != parley.Invalid {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// Whoever offers says who begins the handshake, and may leave the bundle out. What can't be is the sender's fault.
+func TestOffersOfOthers(t *testing.T) {
+	s := listening(t, Config{})
+	bare := strings.Replace(sdp, "a=group:BUNDLE 0\r\n", "", 1)
+	for _, c := range []struct{ name, text, setup string }{
+		{"actpass", sdp, "passive"}, {"passive", strings.Replace(sdp, "actpass", "passive", 1), "active"}, {"active", strings.Replace(sdp, "actpass", "active", 1), "passive"},
+		{"no bundle", bare, "passive"}, {"passive without a bundle", strings.Replace(bare, "actpass", "passive", 1), "active"},
+	} {
+		o, err := ReadOffer(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leg, answer, err := s.Answer(t.Context(), o, func(*Leg, error) {})
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if !strings.Contains(answer, "a=setup:"+c.setup+"\r\n") || strings.Contains(answer, "BUNDLE") != strings.Contains(c.text, "BUNDLE") {
+			t.Errorf("%s:\n%s", c.name, answer)
+		}
+		leg.end(parley.CustomerHangup)
+	}
+	var e *parley.Error
+	if _, err := ReadOffer(strings.Replace(sdp, "actpass", "holdconn", 1)); !errors.As(err, &e) || e.Kind != parley.Invalid || !strings.Contains(e.Message, "holdconn") {
+		t.Errorf("holdconn: %v", err)
+	}
+}
+
+// A browser that waits for the handshake, and one without a bundle, are connected.
+func TestCallsOfOthers(t *testing.T) {
+	s := listening(t, Config{})
+	for name, change := range map[string]func(string) string{
+		"waits": func(text string) string { return strings.ReplaceAll(text, "a=setup:actpass", "a=setup:passive") },
+		"unbundled": func(text string) string {
+			return regexp.MustCompile("a=group:BUNDLE[^\r]*\r\n").ReplaceAllString(text, "")
+		},
+	} {
+		b := call(t)
+		o, err := ReadOffer(change(b.offer()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		leg, answer, err := s.Answer(t.Context(), o, func(*Leg, error) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: answer}); err != nil {
+			t.Fatalf("%s: %v in\n%s", name, err, answer)
+		}
+		for state := webrtc.PeerConnectionStateNew; state != webrtc.PeerConnectionStateConnected; {
+			select {
+			case state = <-b.states:
+			case <-time.After(30 * time.Second):
+				t.Fatalf("%s: it is not connected, but %s", name, state)
+			}
+		}
+		leg.end(parley.CustomerHangup)
 	}
 }
 

@@ -81,10 +81,10 @@ func TestEarlyIgnored(t *testing.T) {
 	f, s := newFar(t), start(t, Config{})
 	trunk := f.trunk()
 	trunk.NoEarly = true
-	out, p := make(chan dialled, 1), newPhone(0)
+	out, p, rang := make(chan dialled, 1), newPhone(0), make(chan bool, 1)
 	go func() {
 		l, err := s.Dial(soon(t), Dialling{Trunk: trunk, To: "+15550001111", From: "+15550002222",
-			Early: func(audio.Rate) audio.Peer { t.Error("somebody hears it"); return newPhone(0) }})
+			Ringing: func() { rang <- true }, Early: func(audio.Rate) audio.Peer { t.Error("somebody hears it"); return newPhone(0) }})
 		if err != nil {
 			out <- dialled{err: err}
 			return
@@ -97,6 +97,7 @@ func TestEarlyIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.reply(m, "183 Session Progress", sdp(f.rtp.addr()))
+	get(t, rang) // it has been looked at
 	hush := f.rtp.talk(netip.AddrPortFrom(d.streams[0].addr, uint16(d.streams[0].port)), 440, 1)
 	defer hush()
 	f.reply(m, "200 OK", sdp(f.rtp.addr()))
