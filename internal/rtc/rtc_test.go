@@ -750,7 +750,7 @@ func TestOffersOfOthers(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if !strings.Contains(answer, "a=setup:"+c.setup+"\r\n") || strings.Contains(answer, "BUNDLE") != strings.Contains(c.text, "BUNDLE") {
+		if !strings.Contains(answer, "a=setup:"+c.setup+"\r\n") || !strings.Contains(answer, "m=audio 9 ") || strings.Contains(answer, "BUNDLE") != strings.Contains(c.text, "BUNDLE") {
 			t.Errorf("%s:\n%s", c.name, answer)
 		}
 		leg.end(parley.CustomerHangup)

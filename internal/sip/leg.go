@@ -189,7 +189,10 @@ func (l *leg) offer(c codecs) *ours {
 	case srtpDTLS:
 		o.dtls = true
 	default:
-		o.keys = newKeys()
+		l.mu.Lock()
+		way := l.hop.way
+		l.mu.Unlock()
+		o.keys = newKeys(way)
 	}
 	return o
 }

@@ -24,8 +24,12 @@ const (
 )
 
 // offered are the suites that we offer, beginning with the one that everybody has. From an offer, the far end's first
-// choice is taken.
-var offered = []rtp.Suite{rtp.AES80, rtp.AESGCM, rtp.AES32, rtp.AES256x80, rtp.AES256x32}
+// choice is taken. The longer keys are offered over streams alone: over UDP the INVITE would be too long for a packet, and
+// the keys can be read on the way.
+var (
+	offered       = []rtp.Suite{rtp.AES80, rtp.AESGCM, rtp.AES32}
+	offeredStream = append(offered[:3:3], rtp.AES256x80, rtp.AES256x32)
+)
 
 const (
 	mostCrypto    = 16      // lines of a stream
@@ -39,9 +43,13 @@ type sdes struct {
 }
 
 // newKeys are the keys of an offer.
-func newKeys() []sdes {
+func newKeys(w way) []sdes {
 	var list []sdes
-	for i, s := range offered {
+	suites := offered
+	if w.stream() {
+		suites = offeredStream
+	}
+	for i, s := range suites {
 		list = append(list, sdes{i + 1, rtp.NewKey(s)})
 	}
 	return list

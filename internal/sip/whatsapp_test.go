@@ -184,7 +184,8 @@ func TestWhatsAppOut(t *testing.T) {
 	req := m.next("INVITE ")
 	uri := strings.Fields(req)[1]
 	if !strings.HasPrefix(uri, "sip:+"+whatsapp+"@") || !strings.HasSuffix(uri, ";transport=tls") ||
-		!strings.HasPrefix(field(req, "From"), "<sip:+"+business+"@meta-voip.example.com>") || !strings.Contains(req, " RTP/SAVP 96 0 8 ") {
+		!strings.HasPrefix(field(req, "From"), "<sip:+"+business+"@meta-voip.example.com>") || !strings.Contains(req, " RTP/SAVP 96 0 8 ") ||
+		strings.Count(req, "a=crypto:") != 5 || !strings.Contains(req, " AES_256_CM_HMAC_SHA1_80 inline:") {
 		t.Errorf("the INVITE:\n%s", req)
 	}
 	answer(req, "407 Proxy Authentication Required", "", `Proxy-Authenticate: Digest realm="wa.meta.vc",nonce="419ac2415577f8e1",opaque="440badfc05072367",algorithm=MD5,qop="auth"`)
