@@ -196,6 +196,7 @@ func (h *server) openAssistants(t *terminal) (err error) {
 		return err
 	}
 	h.tools, h.hub, h.webhooks = tool.New(h.guard), event.NewHub(), event.NewSender(h.db, h.guard)
+	h.closing(h.tools.Close)
 	if h.issuer, err = s.issuer(h.db, h.guard); err != nil {
 		return err
 	}

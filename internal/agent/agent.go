@@ -58,6 +58,8 @@ type Tool struct {
 	Fillers [2]string
 	// Ends says that nothing is left to say once this tool has done its work: it hung up. If it fails the turn goes on.
 	Ends bool
+	// Idle says that it changes nothing: one that still runs when the customer interrupts is broken off.
+	Idle bool
 }
 
 // Sink takes a turn's reply as it forms. Its methods are called one at a time and may block: thinking waits for them.

@@ -200,6 +200,7 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		PUT /user/tools/{id}
 		DELETE /user/tools/{id}
 		POST /user/tools/{id}/test
+		POST /user/tools/{id}/list
 		DELETE /user/conversations/{id}
 		DELETE /user/customers/{phone}
 		POST /user/make_call

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"math"
+	"strings"
 
 	"parley/internal/assistant"
 	"parley/internal/parley"
@@ -23,6 +24,8 @@ func (a *API) toolRoutes() {
 		Summary: "Delete a tool and remove it from its assistants"}, a.deleteTool)
 	handle(a, op{Method: "POST", Path: "/user/tools/{id}/test", Name: "testTool", Tag: tag, NotFound: missing,
 		Summary: "Call a tool as the assistant would"}, a.testTool)
+	handle(a, op{Method: "POST", Path: "/user/tools/{id}/list", Name: "listToolServer", Tag: tag, NotFound: missing,
+		Summary: "List the tools of an MCP server anew"}, a.listToolServer)
 }
 
 func (a *API) listTools(ctx context.Context, r *request, _ *none) ([]parley.Tool, error) {
@@ -48,20 +51,28 @@ func (a *API) getTool(ctx context.Context, r *request, in *byID) (*parley.Tool, 
 }
 
 func (a *API) createTool(ctx context.Context, r *request, _ *none) (*messageData[*parley.Tool], error) {
-	t, err := tool.Create(ctx, a.DB, r.UserID(), r.Body)
+	t, err := a.Assistants.CreateTool(ctx, r.UserID(), r.Body, r.Who.Timezone())
 	if err != nil {
 		return nil, err
 	}
-	return &messageData[*parley.Tool]{"Tool created successfully", tool.Shown(t)}, nil
+	return toolAnswer("Tool created successfully", t), nil
 }
 
 func (a *API) updateTool(ctx context.Context, r *request, in *byID) (*messageData[*parley.Tool], error) {
-	t, err := tool.Change(ctx, a.DB, r.UserID(), in.ID,
+	t, err := a.Assistants.ChangeTool(ctx, r.UserID(), in.ID, r.Who.Timezone(),
 		func(parley.Tool) (map[string]any, error) { return r.Body, nil })
 	if err != nil {
 		return nil, err
 	}
-	return &messageData[*parley.Tool]{"Tool updated successfully", tool.Shown(t)}, nil
+	return toolAnswer("Tool updated successfully", t), nil
+}
+
+// toolAnswer is a tool that was saved or listed. What keeps an MCP server from being listed is said with it.
+func toolAnswer(message string, t *parley.Tool) *messageData[*parley.Tool] {
+	if t.Listing != nil && t.Listing.Error != "" {
+		message += "; its server could not be listed: " + strings.TrimSuffix(t.Listing.Error, ".")
+	}
+	return &messageData[*parley.Tool]{message, tool.Shown(t)}
 }
 
 func (a *API) deleteTool(ctx context.Context, r *request, in *byID) (*notice, error) {
@@ -72,13 +83,14 @@ type toolTest struct {
 	byID
 	Body struct {
 		Arguments map[string]any    `json:"arguments" doc:"What the AI would supply."`
+		Tool      string            `json:"tool" maxLength:"128" doc:"Of an MCP server: the name of the tool that is called."`
 		Variables map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{variable}}. The built-in ones are there as in a conversation; customer_phone is what is sent here."`
 		Assistant int64             `json:"assistant_id" format:"assistant" doc:"Whose variables are used too; by default those of the first assistant that has the tool."`
 	}
 }
 
 func (a *API) testTool(ctx context.Context, r *request, in *toolTest) (*tool.Result, error) {
-	trial := assistant.Trial{Arguments: in.Body.Arguments, Variables: in.Body.Variables, Timezone: r.Who.Timezone()}
+	trial := assistant.Trial{Arguments: in.Body.Arguments, Tool: in.Body.Tool, Variables: in.Body.Variables, Timezone: r.Who.Timezone()}
 	if r.Body["assistant_id"] != nil {
 		trial.Assistant = &in.Body.Assistant
 	}
@@ -87,4 +99,24 @@ func (a *API) testTool(ctx context.Context, r *request, in *toolTest) (*tool.Res
 		return nil, err
 	}
 	return &result, nil
+}
+
+type toolList struct {
+	byID
+	Body struct {
+		Variables map[string]string `json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{variable}} in its headers."`
+		Assistant int64             `json:"assistant_id" format:"assistant" doc:"Whose variables are used too; by default those of the first assistant that has the tool."`
+	}
+}
+
+func (a *API) listToolServer(ctx context.Context, r *request, in *toolList) (*messageData[*parley.Tool], error) {
+	trial := assistant.Trial{Variables: in.Body.Variables, Timezone: r.Who.Timezone()}
+	if r.Body["assistant_id"] != nil {
+		trial.Assistant = &in.Body.Assistant
+	}
+	t, err := a.Assistants.ListTool(ctx, r.UserID(), in.ID, trial)
+	if err != nil {
+		return nil, err
+	}
+	return toolAnswer("Tool listed", t), nil
 }

@@ -27,8 +27,9 @@ func TestToolLife(t *testing.T) {
 			t.Errorf("message %v", made["message"])
 		}
 		tool := made["data"].(map[string]any)
-		want := []string{"created_at", "description", "endpoint", "filler", "headers", "id", "json_schema", "method", "name",
-			"schema", "schema_notes", "second_filler", "timeout", "updated_at"}
+		want := []string{"allowed_tools", "created_at", "description", "endpoint", "filler", "headers", "id", "json_schema", "kind", "listing",
+			"method", "name", "oauth_client_id", "oauth_client_secret", "oauth_scope", "oauth_token_url", "schema", "schema_notes",
+			"second_filler", "timeout", "updated_at"}
 		if got := slices.Sorted(maps.Keys(tool)); !slices.Equal(got, want) {
 			t.Errorf("fields %v", got)
 		}

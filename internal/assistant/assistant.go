@@ -266,9 +266,9 @@ func (d *Studio) CheckStage(live, plays *parley.Assistant, set *stage.Set) error
 	var wrong parley.Fields
 	var tools, variables []string
 	for _, a := range []*parley.Assistant{live, plays} {
-		for _, t := range a.MidCallTools {
-			if !slices.Contains(tools, t.Name) {
-				tools = append(tools, t.Name)
+		for _, name := range ToolNames(a) {
+			if !slices.Contains(tools, name) {
+				tools = append(tools, name)
 			}
 		}
 		variables = append(append(variables, parley.VariableNames(a.Texts()...)...), slices.Collect(maps.Keys(a.Variables))...)

@@ -1,11 +1,11 @@
 package assistant
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -29,6 +29,8 @@ type Occasion struct {
 	Now            time.Time
 	// the token of a test, "" for a real occasion: no tool is really called in one, unless the test says so
 	Test string
+	// what it is of: a call or conversation, "" for none. It has sessions of its own with MCP servers.
+	Of string
 }
 
 // Staged is an occasion as a test sets it: with the time that it shows.
@@ -82,6 +84,10 @@ type Ready struct {
 	model     ai.Model
 	builtIn   bool // the model is the built-in one, which judges nothing
 	tools     []agent.Tool
+	served    []*served // MCP servers, whose tools are beside them
+	studio    *Studio
+	values    tool.Variables
+	test, of  string    // of the occasion
 	knowledge *searcher // nil without a knowledgebase
 }
 
@@ -93,20 +99,25 @@ func (d *Studio) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
 		return nil, fmt.Errorf("ready assistant %d: %w", a.ID, err)
 	}
 	o = d.Staged(o)
-	r := &Ready{Variables: Variables(a, o), model: m, builtIn: builtIn}
+	r := &Ready{Variables: Variables(a, o), model: m, builtIn: builtIn, studio: d, test: o.Test, of: o.Of}
 	if !builtIn {
 		r.clock = newClock(a, o.Now)
 	}
 	own := o
 	own.Visitor = nil
-	values := tool.Variables{All: r.Variables, Owner: Variables(a, own)}
+	r.values = tool.Variables{All: r.Variables, Owner: Variables(a, own)}
 	a = a.Rendered(r.Variables)
 	r.Assistant, r.Initial, r.system = a, a.InitialMessage, a.SystemPrompt
 	for i := range a.MidCallTools {
-		t := d.midCall(&a.MidCallTools[i], values)
-		if set := d.Stages.Find(o.Test); o.Test != "" && !set.Really(t.Name) {
-			name := t.Name
-			t.Run = func(ctx context.Context, _ json.RawMessage) (string, error) { return set.Answer(ctx, name) }
+		if m := &a.MidCallTools[i]; m.Kind == parley.ToolMCP {
+			s := &served{tool: m}
+			s.listing.Store(m.Listing)
+			r.served = append(r.served, s)
+			continue
+		}
+		t := d.midCall(&a.MidCallTools[i], r.values)
+		if o.Test != "" {
+			t.Run = staged(d.Stages.Find(o.Test), t.Name, t.Run)
 		}
 		r.tools = append(r.tools, t)
 	}
@@ -151,17 +162,11 @@ func (d *Studio) midCall(t *parley.Tool, vars tool.Variables) agent.Tool {
 		Tool:    ai.Tool{Name: t.Name, Description: t.Description, Schema: tool.Schema(t)},
 		Fillers: [2]string{t.Filler, t.SecondFill},
 		Run: func(ctx context.Context, arguments json.RawMessage) (string, error) {
-			var args map[string]any
-			dec := json.NewDecoder(bytes.NewReader(arguments))
-			dec.UseNumber() // an order number past 2^53 must keep its digits
-			if err := dec.Decode(&args); err != nil {
-				return "", fmt.Errorf("the arguments are no JSON object: %w", err)
+			args, err := decoded(arguments)
+			if err != nil {
+				return "", err
 			}
-			result := d.Tools.Run(ctx, t, args, vars)
-			if result.Misfit {
-				return "", agent.Misfit(result.Text())
-			}
-			return result.Text(), nil
+			return told(d.Tools.Run(ctx, t, args, vars))
 		},
 	}
 }
@@ -170,7 +175,8 @@ func (d *Studio) midCall(t *parley.Tool, vars tool.Variables) agent.Tool {
 func (r *Ready) Turn(history []ai.Message, sink agent.Sink) *agent.Turn {
 	temperature := r.Assistant.LLMTemperature.Float()
 	day, now := r.clock.now()
-	return &agent.Turn{Model: r.model, System: r.clock.after(r.system), Day: day, Now: now, History: history, Tools: r.tools,
+	return &agent.Turn{Model: r.model, System: r.clock.after(r.system), Day: day, Now: now, History: history,
+		Tools:       slices.Concat(r.tools, r.fromServers()),
 		Temperature: &temperature, Sink: sink}
 }
 

@@ -15,6 +15,7 @@ type Trial struct {
 	Arguments map[string]any
 	Variables map[string]string
 	Assistant *int64 // whose variables there are too; nil: the first that has the tool
+	Tool      string // of an MCP server: which of its tools
 	Timezone  string // of who tries it, where no assistant has the tool
 }
 
@@ -29,10 +30,13 @@ func (s *Studio) Try(ctx context.Context, userID, toolID int64, in Trial) (tool.
 		return tool.Result{}, nil, err
 	}
 	o := Occasion{Variables: in.Variables, Now: time.Now()}
-	err = s.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		return tx.Meter(ctx, userID, parley.Now(), parley.LimitToolTestRate, parley.LimitToolTests)
-	})
-	if err != nil {
+	var listed *parley.ListedTool
+	if t.Kind == parley.ToolMCP {
+		if listed, err = find(t, in.Tool); err != nil {
+			return tool.Result{}, nil, err
+		}
+	}
+	if err := s.meterTrial(ctx, userID); err != nil {
 		return tool.Result{}, nil, err
 	}
 	if a.PhoneNumberID != nil {
@@ -42,8 +46,33 @@ func (s *Studio) Try(ctx context.Context, userID, toolID int64, in Trial) (tool.
 		}
 		o.AssistantPhone = n.PhoneNumber
 	}
+	if listed != nil {
+		result := s.Tools.RunListed(ctx, t, *listed, "", in.Arguments, tool.Owned(Variables(a, o)))
+		return result, nil, nil
+	}
 	result, sent := s.Tools.Try(ctx, t, in.Arguments, tool.Owned(Variables(a, o)))
 	return result, sent, nil
+}
+
+// meterTrial counts a trial, of which an account has so many.
+func (s *Studio) meterTrial(ctx context.Context, userID int64) error {
+	return s.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Meter(ctx, userID, parley.Now(), parley.LimitToolTestRate, parley.LimitToolTests)
+	})
+}
+
+// find is a tool of an MCP server that can be called.
+func find(t *parley.Tool, name string) (*parley.ListedTool, error) {
+	for _, l := range tool.Offered(t) {
+		if l.Name == name && len(l.Schema) > 0 {
+			return &l, nil
+		}
+	}
+	why := "The tool field must be one of the server's tools, as they were listed."
+	if name == "" {
+		why = "The tool field is required: it says which of the server's tools is called."
+	}
+	return nil, parley.Fields{{Name: "tool", Messages: []string{why}}}.Err()
 }
 
 // tester is the assistant in whose place a tool is tried; nobody, in the account's time zone, where none has it.

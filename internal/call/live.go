@@ -227,7 +227,7 @@ func (l *live) occasion() assistant.Occasion {
 
 // occasion is what the assistant is prepared for.
 func occasion(c *parley.Call) assistant.Occasion {
-	o := assistant.Occasion{Now: time.Now()}
+	o := assistant.Occasion{Now: time.Now(), Of: "call " + strconv.FormatInt(c.ID, 10)}
 	o.Variables, o.Visitor = parley.Part(c.InputVariables, c.VisitorNames)
 	if c.CustomerPhone != nil {
 		o.CustomerPhone = *c.CustomerPhone

@@ -25,6 +25,7 @@ func (d *Center) persona(a *parley.Assistant, o assistant.Occasion) (voice.Perso
 	if err != nil {
 		return voice.Persona{}, err
 	}
+	ready.Warm()
 	a = ready.Assistant
 	p := voice.Persona{Assistant: a, Think: ready.Turn, Initial: ready.Initial, Reengagement: a.ReengagementPrompt,
 		VoicemailMessage: a.VoiceMailMessage,

@@ -175,6 +175,7 @@ func (c *Chat) start(ctx context.Context, a *parley.Assistant, conv *parley.Conv
 	if err != nil {
 		return nil, nil, err
 	}
+	c.Assistants.Warm(a, occasion(conv))
 	history, err := c.DB.Messages(ctx, conv.ID)
 	return conv, history, err
 }
@@ -222,7 +223,7 @@ func EndsAt(a *parley.Assistant) parley.Time {
 }
 
 func occasion(conv *parley.Conversation) assistant.Occasion {
-	o := assistant.Occasion{Now: time.Now()}
+	o := assistant.Occasion{Now: time.Now(), Of: conv.ID}
 	o.Variables, o.Visitor = conv.GivenBy()
 	if conv.CustomerPhone != nil {
 		o.CustomerPhone = *conv.CustomerPhone

@@ -173,6 +173,7 @@ func (c *Chat) think(ctx context.Context, conv *parley.Conversation, a *parley.A
 	if err != nil {
 		return agent.Reply{}, nil, err
 	}
+	ready.Warm()
 	list, err := c.DB.Messages(ctx, conv.ID)
 	if err != nil {
 		return agent.Reply{}, nil, err

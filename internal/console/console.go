@@ -339,6 +339,7 @@ func (c *Console) routes() {
 	c.page("GET /tools/{id}", c.toolEdit)
 	c.page("POST /tools/{id}", c.toolSave)
 	c.page("POST /tools/{id}/try", c.toolTry)
+	c.page("POST /tools/{id}/list", c.toolRelist)
 	c.page("POST /tools/{id}/delete", c.toolDelete)
 
 	c.page("GET /phone", c.phoneRead)

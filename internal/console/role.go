@@ -221,6 +221,7 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		GET /tools/{id}
 		POST /tools/{id}
 		POST /tools/{id}/try
+		POST /tools/{id}/list
 		POST /tools/{id}/delete
 		GET /numbers/buy
 		POST /numbers/buy

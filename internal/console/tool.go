@@ -27,7 +27,18 @@ func (c *Console) toolNew(r *request) (*answer, error) {
 	t := &parley.Tool{}
 	form.Defaults(t)
 	t.Method = http.MethodPost
-	return show("New tool", toolEditor(&toolForm{fields: fieldsOf[parley.Tool](treeOf(t), nil)})), nil
+	if t.Kind = parley.ToolHTTP; r.FormValue("kind") == string(parley.ToolMCP) {
+		t.Kind = parley.ToolMCP
+	}
+	return show(newTool(t.Kind), toolEditor(&toolForm{fields: fieldsOf[parley.Tool](treeOf(t), nil), kind: t.Kind})), nil
+}
+
+// newTool heads the page of a new tool.
+func newTool(kind parley.ToolKind) string {
+	if kind == parley.ToolMCP {
+		return "New MCP server"
+	}
+	return "New tool"
 }
 
 // toolForm is what the page of one tool shows. Values of headers that are stored stay on the server: the form names
@@ -35,6 +46,9 @@ func (c *Console) toolNew(r *request) (*answer, error) {
 type toolForm struct {
 	*fields
 	id       int64 // 0: it is new
+	kind     parley.ToolKind
+	listing  *parley.ToolListing // of an MCP server; nil where it was never listed
+	secret   bool                // it has one for OAuth
 	name     string
 	seen     parley.Time
 	overtook bool
@@ -51,6 +65,7 @@ type toolForm struct {
 type toolTrial struct {
 	arguments map[string]string
 	typed     string // the arguments of a tool with a JSON Schema
+	tool      string // of an MCP server: which one was called
 	result    tool.Result
 	sent      *tool.Sent // nil: nothing was sent
 }
@@ -71,9 +86,45 @@ func (t *toolForm) typed() string {
 	return t.trial.typed
 }
 
+// asksJSON says whether a trial's arguments are typed as JSON.
+func (t *toolForm) asksJSON() bool { return t.own || t.kind == parley.ToolMCP }
+
+// callable are the tools of an MCP server that can be tried.
+func (t *toolForm) callable() (list []option) {
+	for _, l := range t.serverList() {
+		if len(l.Schema) > 0 {
+			list = append(list, option{value: l.Name, label: l.Name})
+		}
+	}
+	return list
+}
+
+// called is the tool of an MCP server that was tried the last time.
+func (t *toolForm) called() string {
+	if t.trial == nil {
+		return ""
+	}
+	return t.trial.tool
+}
+
+// serverList are an MCP server's tools, and behind them what is chosen and not there any more.
+func (t *toolForm) serverList() (list []parley.ListedTool) {
+	if t.listing != nil {
+		list = slices.Clone(t.listing.Tools)
+	}
+	allowed, _ := t.get("allowed_tools").([]any)
+	for _, a := range allowed {
+		name, _ := a.(string)
+		if name != "" && !slices.ContainsFunc(list, func(l parley.ListedTool) bool { return l.Name == name }) {
+			list = append(list, parley.ListedTool{Name: name, Note: "The server has no such tool now."})
+		}
+	}
+	return list
+}
+
 // boxes are the parameters that have a box of their own to try them.
 func (t *toolForm) boxes() []parley.ToolParam {
-	if t.own {
+	if t.asksJSON() {
 		return nil
 	}
 	return t.params
@@ -106,15 +157,22 @@ func (t *toolForm) path(more string) string {
 
 func (c *Console) toolCreate(r *request) (*answer, error) {
 	tree := decode(r.PostForm, reflect.TypeFor[parley.Tool]())
-	_, err := tool.Create(r.Context(), c.DB, r.UserID(), tree)
+	made, err := c.Assistants.CreateTool(r.Context(), r.UserID(), tree, r.who.Timezone())
 	wrong, ok := fieldErrors(err)
 	switch {
+	case err == nil && made.Kind == parley.ToolMCP:
+		return see("/tools/"+strconv.FormatInt(made.ID, 10), "created"), nil
 	case err == nil:
 		return see("/tools", "created"), nil
 	case !ok:
 		return nil, err
 	}
-	return invalid("New tool", toolEditor(&toolForm{fields: fieldsOf[parley.Tool](tree, wrong)})), nil
+	kind := parley.ToolHTTP
+	if tree["kind"] == string(parley.ToolMCP) {
+		kind = parley.ToolMCP
+	}
+	delete(tree, toolSecret)
+	return invalid(newTool(kind), toolEditor(&toolForm{fields: fieldsOf[parley.Tool](tree, wrong), kind: kind})), nil
 }
 
 func (c *Console) toolEdit(r *request) (*answer, error) {
@@ -136,7 +194,8 @@ func (c *Console) toolEdit(r *request) (*answer, error) {
 
 func editTool(t *parley.Tool, tree map[string]any, wrong parley.Fields) *toolForm {
 	return &toolForm{fields: fieldsOf[parley.Tool](tree, wrong), id: t.ID, name: t.Name, seen: t.UpdatedAt, params: t.Schema,
-		own: len(t.JSONSchema) > 0, notes: tool.Shown(t).SchemaNotes}
+		own: len(t.JSONSchema) > 0, notes: tool.Shown(t).SchemaNotes, kind: t.Kind, listing: tool.Shown(t).Listing,
+		secret: t.OAuthSecret != ""}
 }
 
 // toolTry calls a tool as it is saved, with the arguments of the form: an empty box gives none.
@@ -151,8 +210,8 @@ func (c *Console) toolTry(r *request) (*answer, error) {
 			trial.arguments[p.Name], given[p.Name] = text, text
 		}
 	}
-	if len(t.JSONSchema) > 0 {
-		trial.typed = r.PostFormValue("arguments")
+	if len(t.JSONSchema) > 0 || t.Kind == parley.ToolMCP {
+		trial.typed, trial.tool = r.PostFormValue("arguments"), r.PostFormValue("tool")
 		tree, ok := typedJSON(trial.typed).(map[string]any)
 		if given = tree; !ok && strings.TrimSpace(trial.typed) != "" {
 			trial.result = tool.Result{Error: "The arguments are no JSON object, such as {\"number\": 4711}: nothing was sent."}
@@ -162,7 +221,10 @@ func (c *Console) toolTry(r *request) (*answer, error) {
 		}
 	}
 	trial.result, trial.sent, err = c.Assistants.Try(r.Context(), r.UserID(), t.ID,
-		assistant.Trial{Arguments: given, Timezone: r.who.Timezone()})
+		assistant.Trial{Arguments: given, Tool: trial.tool, Timezone: r.who.Timezone()})
+	if wrong, ok := fieldErrors(err); ok {
+		trial.result, err = tool.Result{Error: wrong[0].Messages[0]}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -179,6 +241,7 @@ func masked(t *parley.Tool) map[string]any {
 		h := h.(map[string]any)
 		h["value"], h["kept"] = "", strconv.Itoa(i)
 	}
+	delete(tree, toolSecret)
 	return tree
 }
 
@@ -200,6 +263,19 @@ func unmask(r *request, tree map[string]any, stored []parley.ToolHeader) {
 	}
 }
 
+// toolSecret is the field of the secret, which is written and never read back.
+const toolSecret = "oauth_client_secret"
+
+// keepSecret leaves the stored secret where its box was left empty, and takes it away without a client.
+func keepSecret(tree map[string]any) {
+	switch {
+	case tree["oauth_client_id"] == "":
+		tree[toolSecret], tree["oauth_token_url"] = "", ""
+	case tree[toolSecret] == "":
+		delete(tree, toolSecret)
+	}
+}
+
 // hide takes the stored values out again before the form is shown with its errors.
 func hide(tree map[string]any) map[string]any {
 	headers, _ := tree["headers"].([]any)
@@ -208,6 +284,7 @@ func hide(tree map[string]any) map[string]any {
 			h["value"] = ""
 		}
 	}
+	delete(tree, toolSecret)
 	return tree
 }
 
@@ -217,8 +294,11 @@ func (c *Console) toolSave(r *request) (*answer, error) {
 	tree := decode(r.PostForm, reflect.TypeFor[parley.Tool]())
 	var old *parley.Tool
 	overtook := false
-	_, err := tool.Change(r.Context(), c.DB, r.UserID(), r.id("id"), func(now parley.Tool) (map[string]any, error) {
+	_, err := c.Assistants.ChangeTool(r.Context(), r.UserID(), r.id("id"), r.who.Timezone(), func(now parley.Tool) (map[string]any, error) {
 		old = &now
+		if now.Kind == parley.ToolMCP {
+			keepSecret(tree)
+		}
 		unmask(r, tree, now.Headers)
 		if overtook = r.PostFormValue("seen") != strconv.FormatInt(int64(now.UpdatedAt), 10); overtook {
 			return nil, errOvertaken
@@ -239,6 +319,15 @@ func (c *Console) toolSave(r *request) (*answer, error) {
 		return nil, err
 	}
 	return invalid(old.Name, toolEditor(editTool(old, hide(tree), wrong))), nil
+}
+
+// toolRelist lists the tools of an MCP server anew.
+func (c *Console) toolRelist(r *request) (*answer, error) {
+	_, err := c.Assistants.ListTool(r.Context(), r.UserID(), r.id("id"), assistant.Trial{Timezone: r.who.Timezone()})
+	if err != nil {
+		return nil, err
+	}
+	return see("/tools/" + r.PathValue("id") + "#server-tools"), nil
 }
 
 func (c *Console) toolDelete(r *request) (*answer, error) {

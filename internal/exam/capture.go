@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"parley/internal/assistant"
 	"parley/internal/parley"
 	"parley/internal/stage"
 	"parley/internal/store"
@@ -161,8 +162,8 @@ type (
 func (s *source) script(name string, a *parley.Assistant, expect bool) (string, error) {
 	out := script{Name: name, Mock: map[string]mocked{}, Variables: map[string]string{}}
 	own := map[string]bool{}
-	for _, t := range a.MidCallTools {
-		own[t.Name] = true
+	for _, name := range assistant.ToolNames(a) {
+		own[name] = true
 	}
 	if s.channel == "chat" {
 		out.Channel = "chat"

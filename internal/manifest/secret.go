@@ -24,7 +24,7 @@ func escaped(s string) string { return strings.ReplaceAll(s, "${", "$${") }
 // eachSecret passes each text of a body that may hold secrets, with the name of its place, and puts what f returns in its
 // place. The others of a body are no secrets, and what looks like a reference in them is none.
 func (k *Kind) eachSecret(body map[string]any, f func(place, text string) string) {
-	fields := map[string][]string{accountDir: {"webhook_url"}, toolDir: {"endpoint"},
+	fields := map[string][]string{accountDir: {"webhook_url"}, toolDir: {"endpoint", toolSecret},
 		trunkDir: {trunkPassword}}[k.Dir]
 	if k.isAssistant() {
 		fields = []string{"webhook_url", "inbound_webhook_url", "conversation_ended_webhook_url"}
@@ -110,7 +110,7 @@ func (t *Thing) conceal(used, taken map[string]bool) {
 		case text == "":
 		case live[place] == text:
 			hidden = written[place]
-		case kind == trunkPassword:
+		case kind == trunkPassword, kind == toolSecret:
 			hidden = name(place)
 		case kind == "sip_headers":
 			if !open(text) {

@@ -448,7 +448,8 @@ func (a *Assistant) For(role Role) *Assistant {
 	b.WebhookURL, b.InboundWebhookURL, b.ConversationEndedURL = nil, nil, nil
 	b.MidCallTools = slices.Clone(a.MidCallTools)
 	for i := range b.MidCallTools {
-		b.MidCallTools[i].Headers, b.MidCallTools[i].Endpoint = nil, ""
+		t := &b.MidCallTools[i]
+		t.Headers, t.Endpoint, t.ToolOAuth = nil, "", ToolOAuth{}
 	}
 	b.Tools = slices.Clone(a.Tools)
 	for i := range b.Tools {

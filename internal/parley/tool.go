@@ -9,16 +9,18 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Tool is a mid-call tool: an HTTP endpoint of the user's that an assistant calls while it talks.
+// Tool is a mid-call tool: an HTTP endpoint of the user's that an assistant calls while it talks, or an MCP server with
+// tools of its own.
 type Tool struct {
 	bun.BaseModel `bun:"tools" json:"-"`
 
 	ID          int64        `bun:",pk,autoincrement" json:"id" readOnly:"true"`
 	UserID      int64        `json:"-"`
-	Name        string       `json:"name" required:"true" maxLength:"255" pattern:"^[a-z][a-z_]*$" must:"contain only lowercase letters and underscores, and start with a letter" doc:"Unique among the user's tools; the model calls it by this name."`
-	Description string       `json:"description" required:"true" maxLength:"255" doc:"When and how the AI uses the tool."`
+	Kind        ToolKind     `json:"kind" default:"http" enum:"http,mcp" doc:"http: one endpoint. mcp: an MCP server (streamable HTTP) at endpoint, whose own tools the model gets; method, schema and json_schema mean nothing then."`
+	Name        string       `json:"name" required:"true" maxLength:"255" pattern:"^[a-z][a-z_]*$" must:"contain only lowercase letters and underscores, and start with a letter" doc:"Unique among the user's tools; the model calls it by this name. Of kind mcp, it tells tools apart that have the same name."`
+	Description string       `json:"description" required:"true" maxLength:"255" doc:"When and how the AI uses the tool. Of kind mcp it is for people: the model goes by the descriptions of the server's tools."`
 	Endpoint    string       `json:"endpoint" required:"true" maxLength:"2048" format:"http-url" doc:"{param} is replaced by an argument, URL-escaped; {{variable}} by a variable."`
-	Method      string       `json:"method" required:"true" enum:"GET,POST,PUT,PATCH,DELETE"`
+	Method      string       `json:"method" required:"true" enum:"GET,POST,PUT,PATCH,DELETE" doc:"Of kind mcp it may be left out, and is POST."`
 	Timeout     int          `json:"timeout" default:"10" minimum:"1" maximum:"30" doc:"Seconds."`
 	Filler      string       `json:"filler" maxLength:"255" doc:"Said on the telephone while the answer is awaited, after half a second in which nothing is said; {{variable}} is replaced. Empty: one of the assistant's fillers, or a sentence in its language."`
 	SecondFill  string       `bun:"second_filler" json:"second_filler" maxLength:"255" doc:"Said when the answer takes eight seconds more."`
@@ -27,8 +29,54 @@ type Tool struct {
 	Schema      []ToolParam  `bun:"type:json" json:"schema" maxItems:"50" doc:"The parameters that the AI supplies. Of a tool with a json_schema, as much as this form can say."`
 	JSONSchema  JSONSchema   `bun:"json_schema,type:json,nullzero" json:"json_schema" doc:"The parameters as a JSON Schema (draft 2020-12) of an object, in place of schema: with lists, nested objects, enum, integer, format, default. At most 32 KB. Shown of every tool; of both, the one that is changed counts, json_schema before schema."`
 	SchemaNotes []string     `bun:"-" json:"schema_notes" readOnly:"true" doc:"What vendors can't do with json_schema."`
-	CreatedAt   Time         `json:"created_at" readOnly:"true"`
-	UpdatedAt   Time         `json:"updated_at" readOnly:"true"`
+	ToolOAuth
+	Allowed   []string     `bun:"allowed_tools,type:json" json:"allowed_tools" maxItems:"200" maxLength:"128" uniqueItems:"true" doc:"Kind mcp: names of those of the server's tools that the model gets. Empty: all."`
+	Listing   *ToolListing `bun:"-" json:"listing" readOnly:"true" doc:"Kind mcp: the server's tools as they were last listed: when it was saved, on demand, and now and then while it is used."`
+	CreatedAt Time         `json:"created_at" readOnly:"true"`
+	UpdatedAt Time         `json:"updated_at" readOnly:"true"`
+}
+
+// ToolKind is what a tool is.
+type ToolKind string
+
+// The kinds of mid-call tools.
+const (
+	ToolHTTP ToolKind = "http"
+	ToolMCP  ToolKind = "mcp"
+)
+
+// ToolOAuth are the credentials by which we get tokens for an MCP server (OAuth 2.1, client credentials).
+type ToolOAuth struct {
+	OAuthClientID string `bun:"oauth_client_id" json:"oauth_client_id" maxLength:"255" doc:"Kind mcp: the client id with which tokens for the server are had (OAuth 2.1, client credentials). Empty: without OAuth."`
+	OAuthSecret   string `bun:"-" json:"oauth_client_secret" maxLength:"1024" trim:"off" doc:"Kind mcp: its secret; kept encrypted."`
+	OAuthTokenURL string `bun:"oauth_token_url" json:"oauth_token_url" maxLength:"2048" format:"http-url" doc:"Kind mcp: where tokens are had. Empty: where the server's metadata says (RFC 9728)."`
+	OAuthScope    string `bun:"oauth_scope" json:"oauth_scope" maxLength:"1024" doc:"Kind mcp: the scopes that are asked for, with spaces between them. Empty: those that the server names."`
+	SealedSecret  []byte `bun:"oauth_secret" json:"-"` // OAuthSecret as it is stored
+}
+
+// ToolListing is what an MCP server said of its tools.
+type ToolListing struct {
+	bun.BaseModel `bun:"tool_listings" json:"-"`
+
+	ToolID   int64        `bun:",pk" json:"-"`
+	UserID   int64        `json:"-"`
+	Tools    []ListedTool `bun:"type:json" json:"tools"`
+	More     bool         `json:"more" doc:"The server has more tools than are listed: 200 at most, and 256 KB of them."`
+	Error    string       `json:"error" doc:"Why the server could not be listed the last time; the tools are then those of before. Empty where it could."`
+	ListedAt Time         `bun:",nullzero" json:"listed_at" doc:"When they were listed; null: never."`
+	TriedAt  Time         `json:"-"`
+}
+
+// ListedTool is a tool of an MCP server.
+type ListedTool struct {
+	Name        string     `json:"name"`
+	Title       string     `json:"title"`
+	Description string     `json:"description"`
+	Schema      JSONSchema `json:"json_schema" doc:"Of its arguments."`
+	ReadOnly    bool       `json:"read_only" doc:"The server says that it changes nothing."`
+	Destructive bool       `json:"destructive" doc:"It may change or delete what is there; also where the server doesn't say."`
+	Given       bool       `json:"given" doc:"The model gets it."`
+	Note        string     `json:"note" doc:"Why the model doesn't get it, or what it is not told of it."`
 }
 
 // ToolHeader is a header sent to a tool's endpoint. Values are encrypted at rest.
@@ -54,12 +102,29 @@ func (t *Tool) Check(f *Fields) {
 	if slices.Contains(BuiltinTools, t.Name) {
 		f.AddText("name", "The name field must not be the name of a built-in tool ("+t.Name+").")
 	}
+	t.checkServer(f)
 	seen := map[string]bool{}
 	for i, p := range t.Schema {
 		if p.Name != "" && seen[p.Name] {
 			f.Add("schema."+strconv.Itoa(i)+".name", "has a duplicate value.")
 		}
 		seen[p.Name] = true
+	}
+}
+
+// checkServer checks what only an MCP server has.
+func (t *Tool) checkServer(f *Fields) {
+	if t.Kind != ToolMCP {
+		return
+	}
+	if strings.ContainsAny(t.Endpoint, "{}") {
+		f.AddText("endpoint", "The endpoint field must not have placeholders: an MCP server has one address. Headers may have variables.")
+	}
+	switch o := &t.ToolOAuth; {
+	case o.OAuthClientID != "" && o.OAuthSecret == "":
+		f.AddText("oauth_client_secret", "The oauth_client_secret field is required with oauth_client_id.")
+	case o.OAuthClientID == "" && (o.OAuthSecret != "" || o.OAuthTokenURL != ""):
+		f.AddText("oauth_client_id", "The oauth_client_id field is required with oauth_client_secret and oauth_token_url.")
 	}
 }
 

@@ -89,7 +89,10 @@ func (q Query) anyAssistant(ctx context.Context, which func(*bun.SelectQuery) *b
 	if len(list) == 0 {
 		return nil, parley.Errorf(parley.NotFound, assistantNotFound)
 	}
-	return &list[0], q.complete(ctx, list)
+	if err := q.complete(ctx, list); err != nil {
+		return nil, err
+	}
+	return &list[0], q.addListings(ctx, pointers(list[0].MidCallTools)) // of several at once nobody needs them
 }
 
 // complete fills in the variables of some assistants, and their mid-call tools in one query for all of them.

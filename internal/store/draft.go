@@ -110,5 +110,8 @@ func (q Query) ToolsNamed(ctx context.Context, userID int64, ids []int64) ([]par
 			}
 		}
 	}
-	return list, q.unsealTools(list)
+	if err := q.unsealTools(list); err != nil {
+		return nil, err
+	}
+	return list, q.addListings(ctx, pointers(list))
 }

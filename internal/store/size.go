@@ -39,10 +39,12 @@ var (
 		"octet_length(coalesce(CAST(function_calls AS TEXT), '')) + octet_length(coalesce(CAST(verdicts AS TEXT), ''))",
 		"run_id IN (SELECT id FROM test_runs WHERE user_id = ?)"}
 	bulkTool = bulk{"tools", "octet_length(description) + octet_length(endpoint) + octet_length(CAST(schema AS TEXT)) + octet_length(headers) + " +
-		"COALESCE(octet_length(CAST(json_schema AS TEXT)), 0) + octet_length(filler) + octet_length(second_filler)",
+		"COALESCE(octet_length(CAST(json_schema AS TEXT)), 0) + octet_length(filler) + octet_length(second_filler) + " +
+		"coalesce(octet_length(oauth_secret), 0) + octet_length(oauth_token_url) + octet_length(oauth_scope) + octet_length(CAST(allowed_tools AS TEXT))",
 		"user_id = ?"}
+	bulkListing = bulk{"tool_listings", "octet_length(CAST(tools AS TEXT)) + octet_length(error)", "user_id = ?"}
 
-	bulks = []bulk{bulkAssistant, bulkVersion, bulkDraft, bulkTest, bulkRun, bulkScript, bulkResult, bulkTool}
+	bulks = []bulk{bulkAssistant, bulkVersion, bulkDraft, bulkTest, bulkRun, bulkScript, bulkResult, bulkTool, bulkListing}
 )
 
 // storedLimit is looked at when a transaction ends, when it is known what it has added.

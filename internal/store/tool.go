@@ -10,7 +10,10 @@ import (
 	"parley/internal/parley"
 )
 
-const toolNotFound = "Tool not found"
+const (
+	toolNotFound = "Tool not found"
+	oauthSecret  = "tool oauth secret"
+)
 
 // Tool is one of the user's mid-call tools.
 func (q Query) Tool(ctx context.Context, userID, id int64) (*parley.Tool, error) {
@@ -32,7 +35,10 @@ func (q Query) tool(ctx context.Context, userID, id int64, lock bool) (*parley.T
 	if err := s.Scan(ctx); err != nil {
 		return nil, notFound(err, toolNotFound)
 	}
-	return t, q.unsealTool(t)
+	if err := q.unsealTool(t); err != nil {
+		return nil, err
+	}
+	return t, q.addListings(ctx, []*parley.Tool{t})
 }
 
 // Tools are the user's mid-call tools, newest first.
@@ -51,7 +57,10 @@ func (q Query) ToolsBefore(ctx context.Context, userID, id int64, n int) ([]parl
 	if err != nil {
 		return nil, err
 	}
-	return list, q.unsealTools(list)
+	if err := q.unsealTools(list); err != nil {
+		return nil, err
+	}
+	return list, q.addListings(ctx, pointers(list))
 }
 
 // CreateTool stores a new mid-call tool.
@@ -95,6 +104,11 @@ func toolName(err error) error {
 
 // DeleteTool removes a mid-call tool and takes it from every assistant.
 func (tx *Tx) DeleteTool(ctx context.Context, userID, id int64) error {
+	n, err := tx.weight(ctx, bulkListing, "tool_id = ? AND user_id = ?", id, userID)
+	if err != nil {
+		return err
+	}
+	tx.weighs(userID, -n, true)
 	return tx.weigh(ctx, userID, bulkTool, "id = ?", []any{id}, func() error {
 		return tx.drop(ctx, userID, parley.AuditTool, id, toolNotFound,
 			"DELETE FROM tools WHERE id = ? AND user_id = ? RETURNING name", id, userID)
@@ -128,7 +142,10 @@ func (q Query) toolsOf(ctx context.Context, assistants []int64) (map[int64][]par
 
 func (q Query) sealTool(t *parley.Tool) error {
 	plain, err := json.Marshal(t.Headers)
-	t.Sealed = q.box.seal("tool headers", plain)
+	t.Sealed, t.SealedSecret = q.box.seal("tool headers", plain), nil
+	if t.OAuthSecret != "" {
+		t.SealedSecret = q.box.seal(oauthSecret, []byte(t.OAuthSecret))
+	}
 	return err
 }
 
@@ -145,6 +162,13 @@ func (q Query) unsealTool(t *parley.Tool) error {
 	plain, err := q.box.open("tool headers", t.Sealed)
 	if err != nil {
 		return fmt.Errorf("headers of tool %d: %w", t.ID, err)
+	}
+	if len(t.SealedSecret) > 0 {
+		secret, err := q.box.open(oauthSecret, t.SealedSecret)
+		if err != nil {
+			return fmt.Errorf("OAuth secret of tool %d: %w", t.ID, err)
+		}
+		t.OAuthSecret = string(secret)
 	}
 	return json.Unmarshal(plain, &t.Headers)
 }

@@ -2,6 +2,8 @@ package tool
 
 import (
 	"context"
+	"maps"
+	"net/http"
 	"reflect"
 	"slices"
 
@@ -37,6 +39,12 @@ func Change(ctx context.Context, db *store.DB, userID, id int64,
 		if err != nil || reflect.DeepEqual(old, *t) {
 			return err
 		}
+		if old.Kind != t.Kind || old.Endpoint != t.Endpoint { // another server has other tools
+			t.Listing = nil
+			if err := tx.DropToolListing(ctx, userID, id); err != nil {
+				return err
+			}
+		}
 		return tx.SaveTool(ctx, userID, t)
 	})
 	return t, err
@@ -51,9 +59,19 @@ func Delete(ctx context.Context, db *store.DB, userID, id int64) error {
 // fields are right the database says so.
 func lay(ctx context.Context, q store.Query, userID int64, body map[string]any, t *parley.Tool, whole bool) error {
 	old := *t
+	if kind, sent := body["kind"]; body["method"] == nil && (kind == string(parley.ToolMCP) || !sent && old.Kind == parley.ToolMCP) {
+		body = maps.Clone(body)
+		if body == nil {
+			body = map[string]any{}
+		}
+		body["method"] = http.MethodPost
+	}
 	fields := form.Bind(body, t, whole)
 	t.Check(&fields)
 	settle(body, &old, t, &fields)
+	if t.Kind == parley.ToolMCP {
+		t.Method, t.Schema, t.JSONSchema = http.MethodPost, []parley.ToolParam{}, nil
+	}
 	if len(fields) == 0 || fields.Has("name") {
 		return fields.Err()
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"parley/internal/egress"
+	"parley/internal/mcp"
 	"parley/internal/parley"
 	"parley/internal/schema"
 )
@@ -101,10 +102,25 @@ type Variables struct {
 func Owned(vars map[string]string) Variables { return Variables{vars, vars} }
 
 // Runner runs tools. It is safe for concurrent use.
-type Runner struct{ client *http.Client }
+type Runner struct {
+	client  *http.Client
+	servers *mcp.Client
+	listing listing
+}
 
 // New makes a runner whose requests go out through the guard.
-func New(g *egress.Guard) *Runner { return &Runner{g.Client(maxRedirects)} }
+func New(g *egress.Guard) *Runner {
+	r := &Runner{client: g.Client(maxRedirects), servers: mcp.New(g)}
+	r.listing.ctx, r.listing.stop = context.WithCancel(context.Background())
+	return r
+}
+
+// Close ends the sessions with MCP servers, and what is being asked of them in the background.
+func (r *Runner) Close() {
+	r.listing.stop()
+	r.listing.wait.Wait()
+	r.servers.Close()
+}
 
 // Run calls the tool once and never again, with decoded JSON values as arguments (numbers as float64 or json.Number).
 // It returns within the tool's timeout and always with a result: what goes wrong is told in it.
@@ -201,6 +217,11 @@ func Schema(t *parley.Tool) json.RawMessage { return json.RawMessage(schema.Tool
 // Shown is a tool as answers show it: with both forms of its schema, and what vendors can't do with it.
 func Shown(t *parley.Tool) *parley.Tool {
 	out := *t
+	if t.Kind == parley.ToolMCP && t.Listing != nil {
+		l := *t.Listing
+		l.Tools = Offered(t)
+		out.Listing = &l
+	}
 	out.SchemaNotes = []string{}
 	if len(t.JSONSchema) > 0 {
 		out.SchemaNotes = schema.Notes(t.JSONSchema)

@@ -68,7 +68,9 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 func runner(t *testing.T) *Runner {
 	g := egress.New(nil, netip.MustParsePrefix("127.0.0.1/32"))
 	t.Cleanup(g.Close)
-	return New(g)
+	r := New(g)
+	t.Cleanup(r.Close)
+	return r
 }
 
 func call(t *testing.T, url string) Result {

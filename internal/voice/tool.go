@@ -24,10 +24,13 @@ type keys struct {
 }
 
 // outlasting wraps tools so that they go on when the customer interrupts the reply: they act on the outside world, and
-// the model learns their result in the next reply.
+// the model learns their result in the next reply. Those that change nothing are broken off.
 func (r *run) outlasting(tools []agent.Tool) []agent.Tool {
 	out := slices.Clone(tools)
 	for i := range out {
+		if out[i].Idle {
+			continue
+		}
 		run := out[i].Run
 		out[i].Run = func(ctx context.Context, arguments json.RawMessage) (string,
 			error) {
