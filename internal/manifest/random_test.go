@@ -253,6 +253,15 @@ func (r *random) tool(i int) {
 			"name": object{"type": "string", "description": r.words(40), "pattern": "^.*$"},
 			"list": object{"type": "array", "items": object{"type": "integer", "default": 1.50}}}}
 	}
+	if r.some(4) { // nobody is there
+		delete(body, "schema")
+		delete(body, "json_schema")
+		body["kind"], body["method"], body["endpoint"] = "mcp", "POST", "http://127.0.0.1:1/mcp"
+		r.maybe(body, "allowed_tools", func() any { return []string{"look_up", "cancel"} })
+		if r.some(2) {
+			body["oauth_client_id"], body["oauth_client_secret"], body["oauth_scope"] = "desk", r.secret(), "orders"
+		}
+	}
 	r.tools = append(r.tools, r.do("POST", "/user/tools", body))
 }
 

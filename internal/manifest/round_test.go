@@ -32,6 +32,7 @@ import (
 	"parley/internal/channel/sms"
 	"parley/internal/channel/whatsapp"
 	"parley/internal/document"
+	"parley/internal/egress"
 	"parley/internal/event"
 	"parley/internal/exam"
 	"parley/internal/keyring"
@@ -47,6 +48,7 @@ import (
 	"parley/internal/stage"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
+	"parley/internal/tool"
 	"parley/internal/web"
 )
 
@@ -115,8 +117,10 @@ func open(t testing.TB, models ...string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	guard := egress.New(nil)
+	t.Cleanup(guard.Close)
 	c := api.Config{DB: db, Auth: s.authority, Catalog: s.cat, Prices: prices, WhatsApp: &whatsapp.Channel{DB: db},
-		Assistants: &assistant.Studio{Stages: stage.New(), DB: db, Catalog: s.cat},
+		Assistants: &assistant.Studio{Stages: stage.New(), DB: db, Catalog: s.cat, Tools: tool.New(guard)},
 		Calls:      call.New(call.Config{DB: db}),
 		Numbers:    number.New(number.Config{DB: db, Carrier: from, Prices: prices}),
 		SMS:        &sms.Channel{DB: db, Carrier: from, Sandbox: true, Prices: prices},

@@ -255,18 +255,49 @@ func (s *session) connect(ctx context.Context, c *Client, srv Server) (cs *sdk.C
 	if s.cs != nil {
 		return s.cs, true, nil
 	}
+	s.cs, err = c.begin(ctx, srv)
+	return s.cs, false, err
+}
+
+// begin begins a session, and waits no longer than the context lasts: the SDK ends a session that fails to begin, which a
+// server may delay.
+func (c *Client) begin(ctx context.Context, srv Server) (*sdk.ClientSession, error) {
+	type outcome struct {
+		cs  *sdk.ClientSession
+		err error
+	}
+	done := make(chan outcome)
+	crash.Go(&c.leaving, func() {
+		cs, err := c.dial(ctx, srv)
+		select {
+		case done <- outcome{cs, err}:
+		case <-ctx.Done():
+			if err == nil {
+				_ = cs.Close() // nobody waits for it
+			}
+		}
+	}, crash.Log("the beginning of an MCP session"))
+	select {
+	case o := <-done:
+		return o.cs, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (c *Client) dial(ctx context.Context, srv Server) (cs *sdk.ClientSession, err error) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "parley", Version: "1"}, &sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}})
 	for _, v := range []string{version, ""} {
-		s.cs, err = client.Connect(ctx, &sdk.StreamableClientTransport{Endpoint: srv.URL, HTTPClient: c.door(srv),
+		cs, err = client.Connect(ctx, &sdk.StreamableClientTransport{Endpoint: srv.URL, HTTPClient: c.door(srv),
 			DisableStandaloneSSE: true, MaxRetries: 1, MaxEventSize: maxAnswer}, &sdk.ClientSessionOptions{ProtocolVersion: v})
-		if err == nil || !spoke(err) {
+		if err == nil {
+			return cs, nil
+		}
+		if !spoke(err) {
 			break
 		}
 	}
-	if err != nil {
-		s.cs = nil
-	}
-	return s.cs, false, err
+	return nil, err
 }
 
 // broken reports whether a connection is of no use after an error: the server gave no answer that can be understood.

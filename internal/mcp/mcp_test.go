@@ -281,6 +281,11 @@ func typed(kind, body string) http.HandlerFunc {
 func TestHang(t *testing.T) {
 	for name, begin := range map[string]func(w http.ResponseWriter){
 		"silent": func(http.ResponseWriter) {},
+		"with a session": func(w http.ResponseWriter) {
+			w.Header().Set("Mcp-Session-Id", "s")
+			w.Header().Set("Content-Type", "application/json")
+			_ = http.NewResponseController(w).Flush()
+		},
 		"drips": func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, ": hello\n\n")
