@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
+	"parley/internal/call"
 	"parley/internal/form"
 	"parley/internal/parley"
 	"parley/internal/sip"
@@ -113,5 +116,44 @@ func TestPresetHints(t *testing.T) {
 	p := &telephone{db: db, line: line}
 	if h, _ := p.Check(t.Context(), &in.Trunk); len(h.Findings) != 2 || h.Findings[0].Topic != "preset" || h.Findings[0].State != parley.FindingNote {
 		t.Errorf("a check finds %+v", h.Findings)
+	}
+}
+
+// TestRefusedCallIsKept: a call over a trunk that this program's line refuses is there for the trunk's owner to read.
+func TestRefusedCallIsKept(t *testing.T) {
+	db := storetest.SQLite(t)
+	u := storetest.User(t, db, parley.USD)
+	trunk := &parley.Trunk{Name: "PBX", PhoneNumber: "+4930901820", SIPAddress: "127.0.0.1:5999", Transport: "udp", SRTP: "off",
+		InboundAuthorizationType: "ip", AllowedInboundIPs: []string{"127.0.0.1"}}
+	if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateTrunk(ctx, u.ID, trunk) }); err != nil {
+		t.Fatal(err)
+	}
+	s := Settings{SIPListen: "127.0.0.1:0", RTPPorts: "40000-40099", Softphone: "off", TrunkNetworks: "24,48", TrunkPrivate: "on"}
+	p, err := s.telephone(db, true, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- p.Run(ctx, func(context.Context, call.Arrival) {}) }()
+	defer func() { stop(); <-over }()
+	far, err := net.Dial("udp", p.line.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	var list []parley.TrunkRefusal
+	for end := time.Now().Add(time.Minute); len(list) == 0 && time.Now().Before(end); {
+		fmt.Fprintf(far, "INVITE sip:+4930555@127.0.0.1 SIP/2.0\r\nVia: SIP/2.0/UDP %s;rport;branch=z9hG4bKa\r\nFrom: <sip:+12025550177@127.0.0.1>;tag=a\r\n"+
+			"To: <sip:+4930555@127.0.0.1>\r\nCall-ID: a\r\nCSeq: 1 INVITE\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n", far.LocalAddr())
+		_ = far.SetReadDeadline(time.Now().Add(time.Second)) // it may not know its trunks yet
+		_, _ = far.Read(make([]byte, 2048))
+		if list, err = db.TrunkRefusals(t.Context(), u.ID, trunk.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(list) != 1 || list[0].Status != 404 || !list[0].Known || list[0].Caller != "+12025550177" || !strings.Contains(list[0].Reason, "+4930555") ||
+		!strings.Contains(list[0].Text, "Call-ID: a") {
+		t.Errorf("kept %+v", list)
 	}
 }
