@@ -222,3 +222,55 @@ func TestMCPServers(t *testing.T) {
 		}
 	}
 }
+
+// The tools of an MCP server work in a call too, whoever the model is: what they say is spoken, and a caller who speaks while a tool that
+// only reads runs has it called off.
+func TestMCPInCall(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"pipeline", "multimodal"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			begun, off := make(chan bool, 1), make(chan bool, 1)
+			shop := sdk.NewServer(&sdk.Implementation{Name: "shop", Version: "1"}, nil)
+			type asked struct {
+				People int `json:"people"`
+			}
+			reads := &sdk.ToolAnnotations{ReadOnlyHint: true}
+			sdk.AddTool(shop, &sdk.Tool{Name: "table_free", Description: "Looks whether a table is free", Annotations: reads},
+				func(_ context.Context, _ *sdk.CallToolRequest, in asked) (*sdk.CallToolResult, any, error) {
+					return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprintf("free for %d", in.People)}}}, nil, nil
+				})
+			sdk.AddTool(shop, &sdk.Tool{Name: "window", Description: "Looks for a window", Annotations: reads},
+				func(ctx context.Context, _ *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
+					begun <- true
+					<-ctx.Done()
+					off <- true
+					return nil, nil, ctx.Err()
+				})
+			at := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return shop }, nil))
+			t.Cleanup(at.Close)
+			l, v := inMode(t, mode, nil, rich(t, 9))
+			id, _ := l.listedServer(t, "shop", at.URL)
+			l.change(t, map[string]any{"tool_ids": []int64{id}})
+			s := &scene{T: t, l: l, v: v, mode: mode}
+			s.ring()
+			s.thinks(aitest.Behaviour{Calls: []ai.ToolCall{{ID: "call_1", Name: "table_free", Arguments: `{"people":2}`}}},
+				aitest.Behaviour{Text: "Your table is ready."})
+			s.asks("For two.")
+			s.whole("Your table is ready.")
+			if results := s.holds(ai.ToolRole); len(results) != 1 || !strings.Contains(results[0], "free for 2") {
+				t.Errorf("the tool told the model %q", results)
+			}
+			s.thinks(aitest.Behaviour{Calls: []ai.ToolCall{{ID: "call_2", Name: "window", Arguments: "{}"}}},
+				aitest.Behaviour{Text: "Then not."})
+			s.asks("And by the window?")
+			<-begun
+			s.asks("Never mind.")
+			<-off
+			s.whole("Then not.")
+			if err := s.c.Hangup(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
