@@ -48,6 +48,9 @@ func (s *Settings) browsers() (*rtc.Server, error) {
 // turn is the operator's own TURN server.
 func (s *Settings) turn() (t rtc.TURN, err error) {
 	t = rtc.TURN{URLs: s.TURNURLs, User: s.TURNUser, Password: s.TURNPassword, Secret: s.TURNSecret}
+	if strings.ContainsAny(t.User+t.Password, "\"\\<>") {
+		return t, errors.New("PARLEY_TURN_USER and PARLEY_TURN_PASSWORD can't have the characters \" \\ < >: choose others at the TURN server")
+	}
 	for _, url := range t.URLs {
 		kind, host, ok := strings.Cut(url, ":")
 		if !slices.Contains([]string{"stun", "stuns", "turn", "turns"}, kind) || !ok || host == "" || strings.ContainsAny(url, "<>\" ") {
@@ -91,6 +94,9 @@ func checkBrowsers(s *Settings) finding {
 	if s.WebRTCListen == "off" {
 		return finding{"note", what, "off (PARLEY_WEBRTC_LISTEN): browsers can't call"}
 	}
+	if _, err := s.turn(); err != nil {
+		return finding{"FAIL", what, err.Error()}
+	}
 	line := rtc.New(rtc.Config{Listen: s.WebRTCListen, External: s.ExternalIP})
 	switch err := line.Listen(); {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -103,9 +109,6 @@ func checkBrowsers(s *Settings) finding {
 	if loopback(s.WebRTCListen) && !loopback(s.Listen) {
 		return finding{"note", what, s.WebRTCListen +
 			" is only reachable from this machine: set PARLEY_WEBRTC_LISTEN=0.0.0.0:8189, with PARLEY_EXTERNAL_IP behind NAT, and open that port for UDP and TCP"}
-	}
-	if _, err := s.turn(); err != nil {
-		return finding{"FAIL", what, err.Error()}
 	}
 	return finding{"ok", what, s.WebRTCListen + " is free, for UDP and TCP"}
 }

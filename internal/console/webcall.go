@@ -46,10 +46,14 @@ func (c *Console) webCall(r *request) error {
 
 // webCallReconnect connects the call anew, after this browser's network has changed.
 func (c *Console) webCallReconnect(r *request) (*answer, error) {
-	if c.Reconnect == nil {
-		return nil, parley.Errorf(parley.NotFound, "This call is over already.")
+	_, err := c.DB.Assistant(r.Context(), r.UserID(), r.id("id"))
+	if err == nil && c.Reconnect == nil {
+		err = parley.Errorf(parley.NotFound, "This call is over already.")
 	}
-	return c.toScript(r, c.Reconnect(r.w, r.Request, r.PathValue("session")))
+	if err == nil {
+		err = c.Reconnect(r.w, r.Request, r.PathValue("session"))
+	}
+	return c.toScript(r, err)
 }
 
 // webCallEnd hangs up. The session is a secret of the call's own.

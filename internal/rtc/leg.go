@@ -113,6 +113,8 @@ func (l *Leg) negotiate(ctx context.Context, o *Offer) (string, error) {
 	}
 	select {
 	case <-gathered:
+	case <-l.done:
+		return "", ErrOver
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
@@ -129,8 +131,8 @@ func (o *Offer) bundled() string {
 	if o.lone == "" {
 		return o.text
 	}
-	head, media, _ := strings.Cut(o.text, "m=")
-	return head + o.group() + "m=" + media
+	head, media, _ := strings.Cut(o.text, "\nm=")
+	return head + "\n" + o.group() + "m=" + media
 }
 
 // unbundled is the answer, without a bundle where none was offered (RFC 9143, section 7.3).

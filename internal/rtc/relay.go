@@ -2,9 +2,11 @@ package rtc
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,11 +44,13 @@ type relay struct {
 	mu    sync.Mutex
 	open  map[string]string // the passwords of calls, by name
 	taken map[string]int    // their relays
+	kept  map[*framed]bool
+	work  sync.WaitGroup // connections
 }
 
 func newRelay(media []netip.AddrPort, external netip.Addr, log logging.LoggerFactory) (*relay, error) {
 	r := &relay{conns: make(chan net.Conn), done: make(chan struct{}), media: media, external: external,
-		open: map[string]string{}, taken: map[string]int{}}
+		open: map[string]string{}, taken: map[string]int{}, kept: map[*framed]bool{}}
 	var err error
 	r.turn, err = turn.NewServer(turn.ServerConfig{Realm: realm, LoggerFactory: log, AuthHandler: r.key, QuotaHandler: r.quota,
 		EventHandler: turn.EventHandler{
@@ -118,7 +122,17 @@ func (r *relay) port(addr netip.Addr) (at netip.AddrPort, ok bool) {
 	return at, false
 }
 
-func (r *relay) close() error { return r.turn.Close() }
+// close ends the connections, and waits until nobody reads from them any more.
+func (r *relay) close() error {
+	err := r.turn.Close()
+	r.mu.Lock()
+	for c := range r.kept {
+		c.Conn.Close()
+	}
+	r.mu.Unlock()
+	r.work.Wait()
+	return err
+}
 
 // relayConns are the connections that the HTTPS server has handed over.
 type relayConns struct{ *relay }
@@ -133,6 +147,8 @@ func (c relayConns) Accept() (net.Conn, error) {
 }
 
 func (c relayConns) Close() error {
+	c.mu.Lock() // see keep
+	defer c.mu.Unlock()
 	c.once.Do(func() { close(c.done) })
 	return nil
 }
@@ -141,43 +157,125 @@ func (c relayConns) Addr() net.Addr { return &net.TCPAddr{} }
 
 // Relay takes a connection on which a browser speaks TURN. It closes the connection when nothing comes any more.
 func (s *Server) Relay(c net.Conn) {
-	if s.relay == nil {
+	r := s.relay
+	if r == nil {
+		c.Close()
+		return
+	}
+	f := &framed{Conn: c, wait: relayStart, relay: r}
+	if !r.keep(f) {
 		c.Close()
 		return
 	}
 	select {
-	case s.relay.conns <- &impatient{Conn: c, wait: relayStart}:
-	case <-s.relay.done:
-		c.Close()
+	case r.conns <- f:
+	case <-r.done:
+		f.Close()
 	}
 }
 
-// impatient is a connection on which something must come from time to time.
-type impatient struct {
+// keep notes a connection until it is closed; false where the relay closes.
+func (r *relay) keep(f *framed) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-r.done:
+		return false
+	default:
+	}
+	r.kept[f] = true
+	r.work.Add(1)
+	return true
+}
+
+// framed is a connection on which whole messages come, from time to time.
+type framed struct {
 	net.Conn
+	relay *relay
 	reads int
 	wait  time.Duration
+	buf   []byte // what was read of the stream, and not yet returned
+	frame int    // how many octets of it are the message that is returned
+	gone  sync.Once
 }
 
-// Read waits for what comes next. The first packets agree on the relay; then sound flows.
-func (c *impatient) Read(b []byte) (int, error) {
-	if c.reads++; c.reads == 16 {
-		c.wait = relayIdle
+// Close closes the connection.
+func (c *framed) Close() error {
+	err := c.Conn.Close()
+	c.gone.Do(func() {
+		c.relay.mu.Lock()
+		delete(c.relay.kept, c)
+		c.relay.mu.Unlock()
+		c.relay.work.Done()
+	})
+	return err
+}
+
+// mostFrame is more than a message with a packet of sound or of a handshake has.
+const mostFrame = 1500
+
+var errFrame = errors.New("no message of TURN, or a longer one than is relayed")
+
+// size is how long a message is that begins with a header of four octets: one of STUN (RFC 8489, section 5), or of a
+// channel, which is padded (RFC 8656, section 12.5).
+func size(header []byte) (int, error) {
+	n := int(binary.BigEndian.Uint16(header[2:]))
+	switch {
+	case header[0] < 0x40 && n%4 == 0:
+		n += 20
+	case header[0] >= 0x40 && header[0] < 0x50:
+		n = 4 + (n+3)/4*4
+	default:
+		return 0, errFrame
 	}
-	if err := c.SetReadDeadline(time.Now().Add(c.wait)); err != nil {
-		return 0, err
+	if n > mostFrame {
+		return 0, errFrame
 	}
-	return c.Conn.Read(b)
+	return n, nil
+}
+
+// Read returns what is there of one whole message. A message of another length than one can have ends the connection: the library
+// that reads from us would read it for ever. The first messages agree on the relay; then sound flows.
+func (c *framed) Read(b []byte) (int, error) {
+	for c.frame == 0 {
+		if len(c.buf) >= 4 {
+			n, err := size(c.buf)
+			if err != nil {
+				return 0, err
+			}
+			if len(c.buf) >= n {
+				c.frame = n
+				break
+			}
+		}
+		if c.reads++; c.reads == 16 {
+			c.wait = relayIdle
+		}
+		if err := c.SetReadDeadline(time.Now().Add(c.wait)); err != nil {
+			return 0, err
+		}
+		had := len(c.buf)
+		c.buf = slices.Grow(c.buf, mostFrame)
+		n, err := c.Conn.Read(c.buf[had : had+mostFrame])
+		c.buf = c.buf[:had+n]
+		if n == 0 && err != nil {
+			return 0, err
+		}
+	}
+	n := copy(b, c.buf[:c.frame])
+	c.frame -= n
+	c.buf = append(c.buf[:0], c.buf[n:]...)
+	return n, nil
 }
 
 // Write doesn't wait for a browser that takes nothing: its connection is closed.
-func (c *impatient) Write(b []byte) (int, error) {
+func (c *framed) Write(b []byte) (int, error) {
 	if err := c.SetWriteDeadline(time.Now().Add(relayStart)); err != nil {
 		return 0, err
 	}
 	n, err := c.Conn.Write(b)
 	if err != nil {
-		c.Close()
+		c.Conn.Close() // its reader sees it
 	}
 	return n, err
 }

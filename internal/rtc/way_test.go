@@ -2,13 +2,17 @@ package rtc
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pion/logging"
 	"github.com/pion/turn/v5"
@@ -325,6 +329,67 @@ func TestRelayRefuses(t *testing.T) {
 	if _, _, ok := s.relay.key(&turn.RequestAttributes{Username: own.Username, Realm: realm}); ok {
 		t.Error("a call that is over is let in")
 	}
+}
+
+// A message of a length that none has ends its connection. (The library would read it for ever.)
+func TestRelayFrames(t *testing.T) {
+	s := listening(t, Config{Relays: true})
+	at := turnOver(t, s)
+	cookie := "\x21\x12\xa4\x42" + strings.Repeat("x", 12)
+	for _, sent := range []string{
+		"\x00\x01\xff\xec" + cookie, // 65,516 and 20 are 0 in 16 bits
+		"\x00\x01\x00\x00" + cookie + "\x40\x00\xff\xfcxxxxxxxx",
+		"\x00\x01\x00\x03" + cookie, "\x00\x03\x08\x00" + cookie, "GET / HTTP/1.1\r\n\r\n", "\x80\x00\x00\x00",
+	} {
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write([]byte(sent)); err != nil {
+			t.Fatal(err)
+		}
+		c.SetReadDeadline(time.Now().Add(relayStart / 2)) // before it is closed for saying nothing
+		if _, err := io.Copy(io.Discard, c); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%q: %v", sent, err)
+		}
+		c.Close()
+	}
+}
+
+// Messages come whole, in whichever pieces the network brings them.
+func TestFramed(t *testing.T) {
+	r := &relay{kept: map[*framed]bool{}, done: make(chan struct{})}
+	near, far := net.Pipe()
+	f := &framed{Conn: near, relay: r, wait: time.Minute}
+	if !r.keep(f) {
+		t.Fatal("it is not kept")
+	}
+	want := []string{"\x00\x03\x00\x04" + strings.Repeat("a", 20), "\x40\x00\x00\x05bbbbb\x00\x00\x00", "\x00\x01\x00\x00" + strings.Repeat("c", 16)}
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		for all := []byte(strings.Join(want, "")); len(all) > 0; {
+			n := min(len(all), 7)
+			far.Write(all[:n])
+			all = all[n:]
+		}
+		far.Close()
+	})
+	for _, message := range want {
+		got := make([]byte, len(message))
+		if n, err := f.Read(got[:3]); n != 3 || err != nil { // the rest of a message is not lost
+			t.Fatal(n, err)
+		}
+		if n, err := f.Read(got[3:]); n != len(message)-3 || err != nil || string(got) != message {
+			t.Errorf("%q came as %q: %v", message, got, err)
+		}
+	}
+	if _, err := f.Read(make([]byte, 10)); err != io.EOF {
+		t.Errorf("at the end: %v", err)
+	}
+	sending.Wait()
+	f.Close()
+	f.Close()
+	r.work.Wait()
 }
 
 // The operator's own servers are told with a name that expires, or with a fixed one.

@@ -26,13 +26,16 @@ type Apart struct {
 	open map[net.Conn]bool // of which it is not known yet what is spoken
 }
 
+// turnProtocol is what a client of TURN may call it in the handshake (RFC 7443).
+const turnProtocol = "stun.turn"
+
 // handshakeTime is how long a connection may take until it is known what is spoken on it.
 const handshakeTime = 10 * time.Second
 
 // NewApart makes one of a TCP listener; turn takes the connections on which TURN is spoken.
 func NewApart(l net.Listener, c *tls.Config, turn func(net.Conn)) *Apart {
 	c = c.Clone()
-	c.NextProtos = []string{"h2", "http/1.1"}
+	c.NextProtos = []string{"h2", "http/1.1", turnProtocol}
 	return &Apart{Listener: l, config: c, turn: turn, http: make(chan net.Conn), done: make(chan struct{}),
 		open: map[net.Conn]bool{}}
 }
@@ -72,7 +75,7 @@ func (a *Apart) look(raw net.Conn) {
 		c.Close() // a peer's broken handshake
 		return
 	}
-	if b, ok := to.(*begun); ok && b.first[0] < ' ' {
+	if b, ok := to.(*begun); ok && b.first[0] < ' ' || c.ConnectionState().NegotiatedProtocol == turnProtocol {
 		a.turn(to)
 		return
 	}

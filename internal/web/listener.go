@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -10,8 +11,10 @@ import (
 )
 
 // Listen limits the connections that one client has at once to most (0: no limit); those beyond are closed as they
-// come. Trusted proxies speak for many, and have no limit.
+// come. Trusted proxies speak for many, and have no limit. An error that passes, such as that of too many open files, ends
+// nothing: the next connection is awaited.
 func (f Front) Listen(l net.Listener, most int) net.Listener {
+	l = lasting{l}
 	if most <= 0 {
 		return l
 	}
@@ -67,4 +70,23 @@ func (c *conn) CloseWrite() error {
 		return half.CloseWrite()
 	}
 	return nil
+}
+
+// lasting is a listener that goes on after errors that pass.
+type lasting struct{ net.Listener }
+
+// pause is how long a listener rests after such an error.
+const pause = 50 * time.Millisecond
+
+// Accept waits for the next connection.
+func (l lasting) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		var passing interface{ Temporary() bool }
+		if err == nil || !errors.As(err, &passing) || !passing.Temporary() {
+			return c, err
+		}
+		slog.Error("a connection can't be taken: is the limit of open files reached?", "address", l.Addr(), "error", err)
+		time.Sleep(pause)
+	}
 }

@@ -27,7 +27,7 @@ export async function call({ url, variables, on, headers }) {
   const directTime = 1000;
   const connectTime = 5000;
   const seekTime = 15000;
-  const seekPause = 2000;
+  const seekPause = 5000;
   let deadline = 0, seeking = 0;
   let lostAt = 0; // when the connection was lost; 0: it is there
 
@@ -50,7 +50,7 @@ export async function call({ url, variables, on, headers }) {
     clearInterval(watch);
     clearTimeout(deadline);
     clearTimeout(seeking);
-    removeEventListener("online", moved);
+    removeEventListener("online", online);
     if (network) network.removeEventListener("change", moved);
     track.stop();
     speaker.srcObject = null;
@@ -120,11 +120,18 @@ export async function call({ url, variables, on, headers }) {
     on("waiting", {});
     seek();
   }
+  // The browser has another network. Of what it only estimates anew, its speed, it tells as well: that is no reason.
   const network = navigator.connection;
-  const moved = () => {
+  let kind = network && network.type;
+  function moved() {
+    const was = kind;
+    kind = network && network.type;
+    if (!over && begun && !deadline && kind !== was) reconnect();
+  }
+  function online() {
     if (!over && begun && !deadline) reconnect();
-  };
-  addEventListener("online", moved);
+  }
+  addEventListener("online", online);
   if (network && network.addEventListener) network.addEventListener("change", moved);
   line.ontrack = (e) => {
     speaker.srcObject = new MediaStream([e.track]);
