@@ -86,7 +86,7 @@ func (r *reception) reachAny(group []parley.RingTarget) (*patch, *parley.CallLeg
 		if first.line == nil {
 			continue
 		}
-		stop(parley.AnsweredElsewhere)
+		stop(parley.ErrAnsweredElsewhere)
 		crash.Go(&r.ringing, func() { // of the others, who may have answered at the same moment
 			for range left - 1 {
 				if late := <-rung; late.line != nil {

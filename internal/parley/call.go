@@ -65,8 +65,8 @@ const (
 	Shutdown            EndedReason = "shutdown"
 )
 
-// AnsweredElsewhere ends a call that rang at several places when another one was answered.
-var AnsweredElsewhere = fmt.Errorf("%w: somebody else answered", Canceled)
+// ErrAnsweredElsewhere ends a call that rang at several places when another one was answered.
+var ErrAnsweredElsewhere = fmt.Errorf("%w: somebody else answered", Canceled)
 
 func (r EndedReason) Error() string {
 	return "the call ended: " + strings.ReplaceAll(string(r), "_", " ")

@@ -88,7 +88,7 @@ const tookElsewhere = `SIP;cause=200;text="Call completed elsewhere"`
 
 // reasonFor is the Reason with which a call is ended by us, "" where we know none.
 func reasonFor(cause error) string {
-	if errors.Is(cause, parley.AnsweredElsewhere) {
+	if errors.Is(cause, parley.ErrAnsweredElsewhere) {
 		return tookElsewhere
 	}
 	why, _ := errors.AsType[parley.EndedReason](cause)

@@ -69,7 +69,7 @@ func TestReasonSent(t *testing.T) {
 			}
 		}
 	}
-	for cause, want := range map[error]string{parley.AnsweredElsewhere: `SIP;cause=200;text="Call completed elsewhere"`,
+	for cause, want := range map[error]string{parley.ErrAnsweredElsewhere: `SIP;cause=200;text="Call completed elsewhere"`,
 		parley.NoAnswer: `Q.850;cause=19;text="No answer"`, parley.Canceled: `SIP;cause=487;text="Call taken back"`, errDone: ""} {
 		f := newFar(t)
 		ctx, stop := context.WithCancelCause(t.Context())
