@@ -85,7 +85,7 @@ func (d *Center) Incoming(ctx context.Context, in Arrival) {
 		case errors.Is(err, errNobody):
 			why := "The number called is nobody's here any more."
 			if errors.Is(err, errUnproved) {
-				why = "This server takes calls to a trunk's number only when its owner has proved that it is theirs: see Caller id on the page of numbers."
+				why = "This server takes calls to a trunk's number only when its owner has proved that it is theirs: see “Caller ID” on the Numbers page."
 			}
 			tell(in, nobodyThere, why)
 			refuse(in, nobodyThere)

@@ -298,7 +298,7 @@ func TestFailedCallSaysWhy(t *testing.T) {
 		t.Errorf("the SIP messages say %q", got)
 	}
 	if got := shown.Find("#facts").Text(); !strings.Contains(got, "AEAD_AES_128_GCM") || !strings.Contains(got, "1.5 % lost") ||
-		!strings.Contains(got, "7 packets from 192.0.2.9:4000") || !strings.Contains(got, "12 packets stood still") {
+		!strings.Contains(got, "7 packets from 192.0.2.9:4000") || !strings.Contains(got, "did not advance in 12 packets") {
 		t.Errorf("the facts say %q", got)
 	}
 	for path, where := range map[string]string{"/calls": "#call-" + id(c.ID), "/calls/" + id(c.ID): "#call-state"} {

@@ -592,7 +592,7 @@ func trunkEditor(t *trunkForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = t.Text("auth_username", "Authentication name", "Only where the provider gives one beside the user name. Empty: the user name.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = t.Text("auth_username", "Authentication name", "Only if the provider gives you one in addition to the user name. Empty: the user name.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -889,7 +889,7 @@ func (t *trunkForm) manners() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = t.Select("early_media", "Sound before an answer", "What somebody hears who waits while the trunk is called.", enum("play=The trunk's own, if there is some", "ignore=Music or ringing of this server")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = t.Select("early_media", "Sound before an answer", "What a waiting caller hears while the trunk is being called.", enum("play=The trunk's own sound, if it sends any", "ignore=Music or ringing of this server")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
