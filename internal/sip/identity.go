@@ -69,7 +69,7 @@ func (in *Invite) identify() {
 	who := party{name: from.DisplayName, uri: *from.Address.Clone()}
 	withheld := anonymous(&who.uri)
 	if in.Trunk != nil {
-		who, withheld = in.asserted(who, withheld)
+		who, withheld = asserted(in.req, who, withheld)
 		in.Signalling.Diversions = in.diversions()
 	}
 	in.Signalling.Headers = extensions(in.req)
@@ -92,14 +92,14 @@ func (in *Invite) called(user string) string {
 	return numberIn(user, in.Trunk.Number, in.Trunk.Country)
 }
 
-// asserted is who calls by what the trunk asserts, and whether they want that kept from the person called (RFC 3323).
-func (in *Invite) asserted(who party, withheld bool) (party, bool) {
-	if list := parties(in.req, "P-Asserted-Identity"); len(list) > 0 {
+// asserted is who calls by what a trunk asserts, and whether they want that kept from the person called (RFC 3323).
+func asserted(req *sipgo.Request, who party, withheld bool) (party, bool) {
+	if list := parties(req, "P-Asserted-Identity"); len(list) > 0 {
 		if list[0].name == "" {
 			list[0].name = who.name
 		}
 		who = list[0]
-	} else if list := parties(in.req, "Remote-Party-ID"); len(list) > 0 {
+	} else if list := parties(req, "Remote-Party-ID"); len(list) > 0 {
 		if role, ok := list[0].params.Get("party"); !ok || strings.EqualFold(role, "calling") {
 			who = list[0]
 			switch privacy, _ := who.params.Get("privacy"); strings.ToLower(privacy) {
@@ -108,7 +108,7 @@ func (in *Invite) asserted(who party, withheld bool) (party, bool) {
 			}
 		}
 	}
-	for _, h := range in.req.GetHeaders("Privacy") {
+	for _, h := range req.GetHeaders("Privacy") {
 		for _, wish := range strings.FieldsFunc(h.Value(), func(c rune) bool { return c == ';' || c == ',' }) {
 			switch strings.ToLower(strings.TrimSpace(wish)) {
 			case "id", "user":

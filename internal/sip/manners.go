@@ -212,8 +212,7 @@ const (
 	hostAtOnce = 8
 )
 
-// withHosts are trunks that also let in the addresses of their names, and know those of the provider that they register
-// with. Names are looked up beside: an address is known at the next look at the trunks, which follows at once where
+// withHosts are trunks that also let in the addresses of their names, and know where those of their provider lead. Names are looked up beside: an address is known at the next look at the trunks, which follows at once where
 // something has changed.
 func (s *Server) withHosts(trunks []Trunk) []Trunk {
 	s.hosts.mu.Lock()
@@ -262,10 +261,10 @@ func (s *Server) withHosts(trunks []Trunk) []Trunk {
 	return out
 }
 
-// domains are the names of the provider that a trunk registers with. Where it has an address alone, that is no name.
+// domains are the names of a trunk's provider. Where it has an address alone, that is no name.
 func (t *Trunk) domains() (list []string) {
 	for _, to := range []string{t.Address, t.Proxy} {
-		if host, _, err := hostPort(to); t.Register && t.Number != "" && err == nil && host != "" && !isAddr(host) {
+		if host, _, err := hostPort(to); err == nil && host != "" && !isAddr(host) {
 			list = append(list, to)
 		}
 	}

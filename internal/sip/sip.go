@@ -65,7 +65,7 @@ type Trunk struct {
 
 	Manners
 
-	provider []netip.Addr // of one that we register with: where its domain leads
+	provider []netip.Addr // where the names of its address and its proxy lead
 	at       []netip.Addr // of its own address and its proxy's, where these are no names
 }
 

@@ -22,13 +22,13 @@ import (
 
 const (
 	tellEvery    = time.Second
-	challengeFor = 8 * time.Second  // by then a caller has answered a challenge
 	toldFor      = 40 * time.Second // for so long a repetition is the same call
 	mostTold     = 512              // that wait to be told
 	mostAsked    = 2048             // calls that were asked for a password
 	mostAskedOf  = 64               // over one trunk, from its addresses or from others
 	mostGates    = 4096
-	mostShared   = 4 // trunks of one account at an address that are told
+	mostShared   = 4   // trunks of one account at an address that are told
+	mostOfCaller = 200 // bytes of who called
 )
 
 // turned are the refusals of a server's incoming calls.
@@ -41,6 +41,8 @@ type turned struct {
 	gates     map[turnedGate]*rate.Limiter
 	strangers *rate.Limiter
 	looks     map[bool]*rate.Limiter // at refused messages, of trunks' addresses and of others
+
+	challengeFor time.Duration // by then a caller has answered a challenge
 }
 
 // challenged is a call that was asked for a password, and has not told one yet.
@@ -58,7 +60,8 @@ type turnedGate struct {
 
 func newTurned() *turned {
 	return &turned{asked: map[string]challenged{}, waiting: map[turnedGate]int{}, told: map[string]time.Time{}, gates: map[turnedGate]*rate.Limiter{},
-		strangers: rate.NewLimiter(5, 50), looks: map[bool]*rate.Limiter{true: rate.NewLimiter(100, 400), false: rate.NewLimiter(50, 200)}}
+		strangers: rate.NewLimiter(5, 50), looks: map[bool]*rate.Limiter{true: rate.NewLimiter(100, 400), false: rate.NewLimiter(50, 200)},
+		challengeFor: 8 * time.Second}
 }
 
 // add notes refusals of one call, unless there are too many.
@@ -148,7 +151,7 @@ func (l *turned) due(now time.Time) []parley.TrunkRefusal {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for call, c := range l.asked {
-		if now.Sub(c.since) >= challengeFor {
+		if now.Sub(c.since) >= l.challengeFor {
 			l.addLocked(call, l.takeLocked(call), now)
 		}
 	}
@@ -201,11 +204,11 @@ func (s *Server) looksAt(known bool) bool {
 
 // turnedCall is a refused call's INVITE as it came.
 type turnedCall struct {
-	call   string // its Call-ID and the caller's tag
-	caller string
-	text   []byte
-	from   netip.AddrPort
-	way    way
+	call string // its Call-ID and the caller's tag
+	user string // who calls, as the trunk asserts; "" where that can't be read
+	text []byte
+	from netip.AddrPort
+	way  way
 }
 
 // refusals are what each of some trunks is told; the carrier's and softphones' are told to nobody.
@@ -215,7 +218,8 @@ func (m *turnedCall) refusals(trunks []*Trunk, known bool, code int, why string)
 			continue
 		}
 		list = append(list, parley.TrunkRefusal{TrunkID: t.ID, At: parley.Now(), Status: code, Known: known,
-			Place: place(m.from.Addr()).String(), Peer: m.from.String(), Transport: strings.ToLower(string(m.way)), Caller: m.caller})
+			Place: place(m.from.Addr()).String(), Peer: m.from.String(), Transport: strings.ToLower(string(m.way)),
+			Caller: cut(numberIn(m.user, t.Number, t.Country), mostOfCaller)})
 	}
 	if len(list) == 0 {
 		return nil
@@ -227,9 +231,9 @@ func (m *turnedCall) refusals(trunks []*Trunk, known bool, code int, why string)
 	return list
 }
 
-// cut is at most so many bytes of a text.
+// cut is at most so many bytes of a text, without what a database refuses.
 func cut(s string, most int) string {
-	if len(s) <= most {
+	if s = strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", ""); len(s) <= most {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most-len("…")], "") + "…"
@@ -242,12 +246,17 @@ func (g *ingress) call() *turnedCall {
 		m.way = g.stream.way
 	}
 	if req := g.req; req != nil && req.CallID() != nil && req.From() != nil {
-		m.call = callOf(req)
-		m.caller = number(userOf(&req.From().Address), "")
+		m.call, m.user = callOf(req), callerOf(req)
 	} else {
 		m.call = callIDOf(g.raw)
 	}
 	return m
+}
+
+// callerOf is the user part of who calls, whether or not that is to be shown.
+func callerOf(req *sipgo.Request) string {
+	who, _ := asserted(req, party{uri: req.From().Address}, false)
+	return userOf(&who.uri)
 }
 
 // callOf is the same for an INVITE and those that answer challenges to it.
@@ -265,17 +274,24 @@ func (g *ingress) turnHere(x *index, code int, why string) {
 	}
 }
 
-// of are the trunks that a call from an address belongs to, whose number is not known here: those at the address, if they
-// are all one account's.
+// of are the trunks that a call from an address belongs to, whose number is not known here: those at the address, unless
+// it may be another account's or the carrier's.
 func (x *index) of(from netip.Addr) (found []*Trunk) {
+	var may []*Trunk // whose it may be
 	for _, t := range x.byID {
-		if t.Number != "" && (t.ByIP && t.allows(from) || slices.Contains(t.provider, from) || x.homes[t.ID].Addr() == from ||
-			slices.Contains(t.at, from)) {
+		here := t.ByIP && t.allows(from) || slices.Contains(t.provider, from) || x.homes[t.ID].Addr() == from || slices.Contains(t.at, from)
+		if here {
 			found = append(found, t)
 		}
+		if here || t.Number != "" && t.mayTry(from) || t.Number == "" && t.allows(from) {
+			may = append(may, t)
+		}
+	}
+	if oneOwner(may) == nil || slices.ContainsFunc(may, func(t *Trunk) bool { return t.Number == "" }) {
+		return nil
 	}
 	slices.SortFunc(found, func(a, b *Trunk) int { return int(a.ID - b.ID) })
-	return oneOwner(found)
+	return found
 }
 
 // oneOwner are some trunks if they are all one account's.
@@ -323,7 +339,7 @@ func (in *Invite) turn(code int, why string) {
 	if in.Trunk == nil || why == "" {
 		return
 	}
-	m := &turnedCall{call: callOf(in.req), caller: in.From, text: []byte(in.req.String()), from: addrPort(in.req.Source()), way: way(strings.ToUpper(in.req.Transport()))}
+	m := &turnedCall{call: callOf(in.req), user: callerOf(in.req), text: []byte(in.req.String()), from: addrPort(in.req.Source()), way: way(strings.ToUpper(in.req.Transport()))}
 	for _, came := range in.server.ladders.find(in.req.CallID().Value()).messages() {
 		if came.Direction == "in" {
 			m.text = []byte(came.Text)

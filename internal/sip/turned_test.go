@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/icholy/digest"
 
@@ -41,7 +42,9 @@ func TestTurned(t *testing.T) {
 	byIP := Trunk{ID: 1, Owner: 7, Number: "+15550001111", ByIP: true, Allowed: loopback, SRTP: "required"}
 	other := netip.MustParsePrefix("127.0.0.2/32")
 	byPassword := Trunk{ID: 2, Owner: 8, Number: "+15550002222", Username: "bob", Password: "right", Allowed: []netip.Prefix{other}}
-	s := start(t, Config{Answer: a.answer, Refused: told.refused, Trunks: fixed(byIP, byPassword)})
+	s := prepare(t, Config{Answer: a.answer, Refused: told.refused, Trunks: fixed(byIP, byPassword)})
+	s.turned.challengeFor = time.Hour // however slow the machine is
+	launch(t, s)
 	uri := func(number string) string { return "sip:" + number + "@" + s.Addr().String() }
 	w, far := newWire(t, "127.0.0.1"), newWire(t, "127.0.0.2")
 	invite := func(w *wire, number, callID, body string, headers ...string) string {
@@ -90,9 +93,45 @@ func TestTurned(t *testing.T) {
 	invite(far, "+15550002222", "wrong", sdp(far.addr()), login("wrong"))
 	expect("a wrong password", 2, 403, false, far, "password was wrong", "Authorization: [hidden]")
 	invite(far, "+15550002222", "none", sdp(far.addr()))
+	s.turned.mu.Lock()
+	s.turned.challengeFor = 0
+	s.turned.mu.Unlock()
 	expect("no password", 2, 401, false, far, "sent none", "Call-ID: none")
 	if len(told) > 0 {
 		t.Errorf("told besides: %+v", <-told)
+	}
+}
+
+// TestTurnedCaller: who called is noted as a call over the trunk would have it, so that it is erased with the customer, and
+// nothing of what is told is refused by a database.
+func TestTurnedCaller(t *testing.T) {
+	t.Parallel()
+	told := make(turnedAway, 64)
+	s := start(t, Config{Refused: told.refused, Trunks: fixed(
+		Trunk{ID: 1, Owner: 7, Number: "+4930901820", Country: "DE", ByIP: true, Allowed: loopback},
+		Trunk{ID: 2, Owner: 7, Number: "+15550002222", ByIP: true, Allowed: loopback})})
+	w := newWire(t, "127.0.0.1")
+	long := strings.Repeat("x", 1000)
+	for i, c := range []struct {
+		from, header, de, us string
+	}{{"030901821", "X-None: 1", "+4930901821", "030901821"},
+		{"anonymous", "P-Asserted-Identity: <sip:+493012345678@h>\r\nPrivacy: id", "+493012345678", "+493012345678"},
+		{"200", "Remote-Party-ID: <sip:030901822@h>;party=calling", "+4930901822", "030901822"},
+		{"%00a%ffb", "X-None: 1", "ab", "ab"},
+		{long, "X-None: 1", long[:mostOfCaller-3] + "…", long[:mostOfCaller-3] + "…"}} {
+		uri := "sip:+155500099%0099@" + s.Addr().String()
+		m := w.message("INVITE", uri, "<"+uri+">", fmt.Sprint(i), 1, "", c.header)
+		w.send(s.Addr(), strings.Replace(m, "From: "+field(m, "From"), "From: <sip:"+c.from+"@h>;tag=a", 1))
+		w.finalOf(fmt.Sprint(i), 1)
+		for _, want := range []string{c.de, c.us} {
+			r := told.next(t)
+			if r.Caller != want {
+				t.Errorf("%s over trunk %d: %q, want %q", c.from, r.TrunkID, r.Caller, want)
+			}
+			if all := r.Caller + r.Reason + r.Text; strings.Contains(all, "\x00") || !utf8.ValidString(all) {
+				t.Errorf("%s: told %q", c.from, all)
+			}
+		}
 	}
 }
 
@@ -123,6 +162,35 @@ func TestTurnedShared(t *testing.T) {
 		}
 		if fmt.Sprint(got) != want {
 			t.Errorf("account %d beside 7: told %v, want %s", owner, got, want)
+		}
+	}
+	at, elsewhere := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
+	own := Trunk{ID: 1, Owner: 7, Number: "+15550001111", Address: "192.0.2.9"}
+	for name, c := range map[string]struct {
+		beside Trunk
+		want   int
+	}{
+		"the carrier, by its networks":      {Trunk{ByIP: true, Allowed: at}, 0},
+		"the carrier, by a password":        {Trunk{Username: "u", Password: "p", Allowed: at}, 0},
+		"the carrier, by its address":       {Trunk{Address: "192.0.2.9:5060"}, 0},
+		"the carrier, by its name":          {Trunk{Address: "trunk.test"}, 0},
+		"the carrier elsewhere":             {Trunk{ByIP: true, Allowed: elsewhere, Address: "198.51.100.1"}, 1},
+		"another's password":                {Trunk{ID: 2, Owner: 8, Number: "+15550002222", Username: "u", Password: "p"}, 0},
+		"another's password, elsewhere":     {Trunk{ID: 2, Owner: 8, Number: "+15550002222", Username: "u", Password: "p", Allowed: elsewhere}, 1},
+		"another's name, not registered":    {Trunk{ID: 2, Owner: 8, Number: "+15550002222", Address: "trunk.test"}, 0},
+		"another's proxy, not registered":   {Trunk{ID: 2, Owner: 8, Number: "+15550002222", Address: "198.51.100.1", Proxy: "trunk.test"}, 0},
+		"another's name, leading elsewhere": {Trunk{ID: 2, Owner: 8, Number: "+15550002222", Address: "other.test"}, 1},
+		"one's own password":                {Trunk{ID: 2, Owner: 7, Number: "+15550002222", Username: "u", Password: "p"}, 1},
+		"one's own name":                    {Trunk{ID: 2, Owner: 7, Number: "+15550002222", Address: "trunk.test"}, 2},
+	} {
+		s := New(Config{})
+		leads := func(to string) hostEntry {
+			return hostEntry{found: []netip.Prefix{netip.MustParsePrefix(to)}, asked: time.Now()}
+		}
+		s.hosts.at = map[hostName]hostEntry{{"trunk.test", overUDP}: leads("192.0.2.9/32"), {"other.test", overUDP}: leads("198.51.100.1/32")}
+		s.reindex(s.withHosts([]Trunk{own, c.beside}))
+		if got := s.index.Load().of(netip.MustParseAddr("192.0.2.9")); len(got) != c.want {
+			t.Errorf("%s: told to %d trunks, want %d", name, len(got), c.want)
 		}
 	}
 }
@@ -161,7 +229,7 @@ func TestTurnedFlood(t *testing.T) {
 		if got := fmt.Sprint(count()); got != fmt.Sprintf("map[1 false 192.0.2.1:%d 1 false 192.0.2.2:1 1 true 198.51.100.1:1]", parley.MostRefusalsOfPlace) {
 			t.Errorf("told %s", got)
 		}
-		time.Sleep(challengeFor)
+		time.Sleep(l.challengeFor)
 		l.add("other", refusal(2, false, "192.0.2.1"))
 		if got := fmt.Sprint(count()); got != "map[1 true 198.51.100.1:1 2 false 192.0.2.1:1]" {
 			t.Errorf("later %s", got)

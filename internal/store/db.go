@@ -214,6 +214,14 @@ func (q Query) skipLocked() string {
 	return " FOR UPDATE SKIP LOCKED"
 }
 
+// stay ends a query for rows that nobody may delete before the transaction ends.
+func (q Query) stay() string {
+	if q.sqlite {
+		return "" // there one transaction writes at a time
+	}
+	return " FOR KEY SHARE"
+}
+
 // Backup writes a consistent copy of a SQLite database to a file that does not exist yet, also while a server runs on
 // notFound turns "no rows" into the product's word; text is what the contract says, such as "Assistant not found".
 func notFound(err error, text string) error {

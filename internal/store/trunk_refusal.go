@@ -19,7 +19,7 @@ func (tx *Tx) KeepRefusals(ctx context.Context, list []parley.TrunkRefusal) erro
 		return nil
 	}
 	var owners []struct{ ID, UserID int64 }
-	if err := tx.q.NewRaw("SELECT id, user_id FROM trunks WHERE id IN (?)", bun.List(ids)).Scan(ctx, &owners); err != nil {
+	if err := tx.q.NewRaw("SELECT id, user_id FROM trunks WHERE id IN (?)"+tx.stay(), bun.List(ids)).Scan(ctx, &owners); err != nil {
 		return err
 	}
 	of := map[int64]int64{}
