@@ -284,7 +284,8 @@ func TestCampaignNodes(t *testing.T) {
 		}
 		three.campaignDo(t, c, "start") // the third node sees the start first, and has most of the calls
 	}
-	eventually(t, "the middle", func() bool { return far.total(t) >= each })
+	// What is killed must have had calls.
+	eventually(t, "the middle", func() bool { return far.total(t) >= each && three.gauge(t, "parley_calls_live") >= 2 })
 	three.kill(t)
 	killed := time.Now()
 	defer func() { // which leads hang, and in what calls

@@ -23,8 +23,8 @@ import (
 	"parley/internal/testenv"
 )
 
-// goroutines counts the program's goroutines, from /metrics.
-func (p *program) goroutines(t *testing.T) int {
+// gauge reads one whole number from /metrics.
+func (p *program) gauge(t *testing.T, name string) int {
 	t.Helper()
 	res, err := http.Get(p.URL + "/metrics")
 	if err != nil {
@@ -35,9 +35,9 @@ func (p *program) goroutines(t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`(?m)^go_goroutines (\d+)`).FindSubmatch(text)
+	m := regexp.MustCompile(`(?m)^` + name + ` (\d+)`).FindSubmatch(text)
 	if m == nil {
-		t.Fatalf("no go_goroutines in /metrics, answered %s", res.Status)
+		t.Fatalf("no %s in /metrics, answered %s", name, res.Status)
 	}
 	n, _ := strconv.Atoi(string(m[1]))
 	return n
@@ -82,11 +82,11 @@ func TestPhoneMany(t *testing.T) {
 		http.DefaultClient.CloseIdleConnections()
 	}
 	quick(20, 20) // after these, what stays for good is there: connections, the queue's workers
-	before := l.goroutines(t)
+	before := l.gauge(t, "go_goroutines")
 	quick(calls, 20+calls)
 	now := 0
 	defer func() { t.Logf("%d goroutines before %d calls, %d after", before, calls, now) }()
-	eventually(t, "as many goroutines as before", func() bool { now = l.goroutines(t); return now <= before+calls/10 })
+	eventually(t, "as many goroutines as before", func() bool { now = l.gauge(t, "go_goroutines"); return now <= before+calls/10 })
 	eventually(t, "free ports", func() bool { return l.portsFree(t) })
 	for _, c := range l.talks(t) {
 		if c.EndedReason != parley.CustomerHangup {

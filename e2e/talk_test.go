@@ -400,7 +400,7 @@ func TestTalkLeaves(t *testing.T) {
 	}
 	l.over(t)
 	http.DefaultClient.CloseIdleConnections()
-	before := l.goroutines(t)
+	before := l.gauge(t, "go_goroutines")
 	for name, until := range map[string]func(t *testing.T, c *phone.Call){
 		"at once":         func(*testing.T, *phone.Call) {},
 		"in the greeting": func(t *testing.T, c *phone.Call) { hears(t, c, c.Answered) },
@@ -489,7 +489,7 @@ func TestTalkLeaves(t *testing.T) {
 	now := 0
 	defer func() { t.Logf("%d goroutines before, %d after", before, now) }()
 	// connections to the vendor and to tools stay for a while
-	eventually(t, "the goroutines as before", func() bool { now = l.goroutines(t); return now <= before+6 })
+	eventually(t, "the goroutines as before", func() bool { now = l.gauge(t, "go_goroutines"); return now <= before+6 })
 	eventually(t, "free ports", func() bool { return l.portsFree(t) })
 }
 

@@ -104,6 +104,13 @@ func show(title string, body templ.Component) *answer {
 	return &answer{status: http.StatusOK, title: title, body: body}
 }
 
+// piece answers with a part of a page that a script puts into another page.
+func piece(title string, body templ.Component) *answer {
+	a := show(title, body)
+	a.part = true
+	return a
+}
+
 // invalid answers with a page whose form has errors.
 func invalid(title string, body templ.Component) *answer {
 	return &answer{status: http.StatusUnprocessableEntity, title: title, body: body}

@@ -403,8 +403,10 @@ func TestScriptsLearnTheAddress(t *testing.T) {
 			t.Errorf("%s: %q", path, got)
 		}
 	}
-	if got := v.get("/setup", "HX-Request", "true").is(http.StatusOK).header.Get("HX-Replace-Url"); got != "" {
-		t.Errorf("a part of a page changes its address to %q", got)
+	for _, path := range []string{"/setup", "/phone?phone_number=030+901820", "/phone/transfer?x=204"} {
+		if got := v.get(path, "HX-Request", "true").is(http.StatusOK).header.Get("HX-Replace-Url"); got != "" {
+			t.Errorf("a part of a page changes its address to %q", got)
+		}
 	}
 	if got := v.post("/keys", nil, "HX-Request", "true").header.Get("HX-Replace-Url"); got != "" {
 		t.Errorf("a form's answer changes the address to %q", got)

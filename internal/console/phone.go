@@ -29,7 +29,7 @@ func readNumber(r *request, transfer bool) (*answer, error) {
 	e164, err := parley.ReadPhone(text, r.who.User.Country)
 	if transfer {
 		if to, number, ok := parley.ReadTransferTarget(text, r.who.User.Country); ok && to != number {
-			return show("Number", readAs("")), nil
+			return piece("Number", readAs("")), nil
 		}
 	}
 	switch {
@@ -38,5 +38,5 @@ func readNumber(r *request, transfer bool) (*answer, error) {
 	case !strings.HasPrefix(text, "+"):
 		said = text + " is read as " + e164 + "."
 	}
-	return show("Number", readAs(said)), nil
+	return piece("Number", readAs(said)), nil
 }

@@ -11,9 +11,7 @@ func (c *Console) setupPage(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := show("Setup", setupPage(list))
-	a.part = true // of Overview
-	return a, nil
+	return piece("Setup", setupPage(list)), nil
 }
 
 // failing is how many parts don't work.
