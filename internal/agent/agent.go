@@ -54,6 +54,8 @@ type Tool struct {
 	// in the right types. The model is told the result, at most 64 KiB of it, or that there was an error: a Misfit where
 	// the arguments don't fit. Tools of one step run concurrently. A panic counts as an error.
 	Run func(ctx context.Context, arguments json.RawMessage) (string, error)
+	// Async is Run for a channel in which the conversation goes on meanwhile; nil where it has to wait. It may take longer.
+	Async func(ctx context.Context, arguments json.RawMessage) (string, error)
 	// Fillers are said while it runs: when it takes a moment, and when it takes some seconds more. "" is a sentence of the channel's.
 	Fillers [2]string
 	// Ends says that nothing is left to say once this tool has done its work: it hung up. If it fails the turn goes on.

@@ -120,12 +120,18 @@ func (t *Turn) run(ctx context.Context, c ai.ToolCall) (result string, unfit, en
 		failure = "tool"
 	}
 	telemetry.End(span, failure)
+	result, unfit = Told(result, err)
+	return result, unfit, t.Tools[i].Ends && err == nil
+}
+
+// Told is what the model is told of what a tool returned, and whether its arguments did not fit.
+func Told(result string, err error) (text string, unfit bool) {
 	if why, ok := errors.AsType[Misfit](err); ok {
 		result, unfit = string(why), true
 	} else if err != nil {
 		result = "Error: " + err.Error()
 	}
-	return cut(parley.CleanText(result), maxResult), unfit, t.Tools[i].Ends && err == nil
+	return cut(parley.CleanText(result), maxResult), unfit
 }
 
 // misfits are the tools whose arguments did not fit in the last step that called them.

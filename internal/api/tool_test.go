@@ -28,7 +28,7 @@ func TestToolLife(t *testing.T) {
 		}
 		tool := made["data"].(map[string]any)
 		want := []string{"allowed_tools", "created_at", "description", "endpoint", "filler", "headers", "id", "json_schema", "kind", "listing",
-			"method", "name", "oauth_client_id", "oauth_client_secret", "oauth_scope", "oauth_token_url", "schema", "schema_notes",
+			"method", "mode", "name", "oauth_client_id", "oauth_client_secret", "oauth_scope", "oauth_token_url", "schema", "schema_notes",
 			"second_filler", "timeout", "updated_at"}
 		if got := slices.Sorted(maps.Keys(tool)); !slices.Equal(got, want) {
 			t.Errorf("fields %v", got)
@@ -311,5 +311,28 @@ func TestToolPlanLimit(t *testing.T) {
 		h.delete(fmt.Sprintf("/user/tools/%d", last), status(200))
 		h.tool(nil)
 		h.post("/user/tools", toolBody(), status(403))
+	})
+}
+
+// Only a tool that a call does not wait for may take longer than half a minute.
+func TestToolMode(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		body := map[string]any{"name": "look_up", "description": "Looks up.", "endpoint": "https://example.com/", "method": "GET", "timeout": 31}
+		const long = "The timeout field must not be greater than 30."
+		if got := h.post("/user/tools", body, status(422)).json()["errors"]; fmt.Sprint(got) != "map[timeout:["+long+"]]" {
+			t.Errorf("a tool of 31 s: %v", got)
+		}
+		body["mode"] = "async"
+		made := h.post("/user/tools", body, status(201)).json()["data"].(map[string]any)
+		at := fmt.Sprintf("/user/tools/%d", id(made))
+		if got := h.get(at).json(); got["mode"] != "async" || got["timeout"] != json.Number("31") {
+			t.Errorf("it is %v", got)
+		}
+		if got := h.put(at, map[string]any{"mode": "sync"}, status(422)).json()["errors"]; fmt.Sprint(got) != "map[timeout:["+long+"]]" {
+			t.Errorf("one that is waited for: %v", got)
+		}
+		h.put(at, map[string]any{"mode": "sync", "timeout": 30}, status(200))
+		h.put(at, map[string]any{"mode": "later"}, status(422))
+		h.put(at, map[string]any{"mode": "async", "timeout": 601}, status(422))
 	})
 }

@@ -117,7 +117,7 @@ func (d *Studio) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
 		}
 		t := d.midCall(&a.MidCallTools[i], r.values)
 		if o.Test != "" {
-			t.Run = staged(d.Stages.Find(o.Test), t.Name, t.Run)
+			staged(d.Stages.Find(o.Test), &t)
 		}
 		r.tools = append(r.tools, t)
 	}
@@ -158,17 +158,32 @@ func (d *Studio) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, e
 
 // midCall is a mid-call tool in the form that the agent runs.
 func (d *Studio) midCall(t *parley.Tool, vars tool.Variables) agent.Tool {
-	return agent.Tool{
+	out := agent.Tool{
 		Tool:    ai.Tool{Name: t.Name, Description: t.Description, Schema: tool.Schema(t)},
 		Fillers: [2]string{t.Filler, t.SecondFill},
-		Run: func(ctx context.Context, arguments json.RawMessage) (string, error) {
+	}
+	out.Run, out.Async = inMode(t, func(ctx context.Context, t *parley.Tool, args map[string]any) tool.Result {
+		return d.Tools.Run(ctx, t, args, vars)
+	})
+	return out
+}
+
+// inMode is what the agent runs of a tool: run while the conversation waits, and async, if that is its mode, while it goes on.
+func inMode(t *parley.Tool, call func(context.Context, *parley.Tool, map[string]any) tool.Result) (
+	run, async func(context.Context, json.RawMessage) (string, error)) {
+	with := func(t *parley.Tool) func(context.Context, json.RawMessage) (string, error) {
+		return func(ctx context.Context, arguments json.RawMessage) (string, error) {
 			args, err := decoded(arguments)
 			if err != nil {
 				return "", err
 			}
-			return told(d.Tools.Run(ctx, t, args, vars))
-		},
+			return told(call(ctx, t, args))
+		}
 	}
+	if t.Mode != parley.ToolAsync {
+		return with(t), nil
+	}
+	return with(t.Waited()), with(t)
 }
 
 // Turn is a turn of thinking for this assistant; history ends with what is to be answered.

@@ -144,37 +144,41 @@ func (r *Ready) fromServers() (list []agent.Tool) {
 	for _, n := range named(servers, others) {
 		t := r.listedTool(n)
 		if r.test != "" {
-			set, name := r.studio.Stages.Find(r.test), n.name
-			t.Run = staged(set, name, t.Run)
+			staged(r.studio.Stages.Find(r.test), &t)
 		}
 		list = append(list, t)
 	}
 	return list
 }
 
-// staged is what runs in a test in place of a tool: its own run where the test says so.
-func staged(set *stage.Stage, name string, own func(context.Context, json.RawMessage) (string, error)) func(context.Context,
-	json.RawMessage) (string, error) {
-	if set.Really(name) {
-		return own
+// staged has a test answer in place of a tool, unless it says that the tool is really to be called.
+func staged(set *stage.Stage, t *agent.Tool) {
+	name, own, async := t.Name, t.Run, t.Async
+	in := func(run func(context.Context, json.RawMessage) (string, error)) func(context.Context, json.RawMessage) (string, error) {
+		return func(ctx context.Context, arguments json.RawMessage) (string, error) {
+			if set.Really(name) {
+				return run(ctx, arguments)
+			}
+			return set.Answer(ctx, name)
+		}
 	}
-	return func(ctx context.Context, _ json.RawMessage) (string, error) { return set.Answer(ctx, name) }
+	t.Run = in(own)
+	if async != nil {
+		t.Async = in(async)
+	}
 }
 
 // listedTool is a tool of an MCP server in the form that the agent runs.
 func (r *Ready) listedTool(n namedTool) agent.Tool {
-	return agent.Tool{
+	out := agent.Tool{
 		Tool:    ai.Tool{Name: n.name, Description: tool.Description(n.server, n.ListedTool), Schema: json.RawMessage(n.Schema)},
 		Fillers: [2]string{n.server.Filler, n.server.SecondFill},
 		Idle:    n.ReadOnly,
-		Run: func(ctx context.Context, arguments json.RawMessage) (string, error) {
-			args, err := decoded(arguments)
-			if err != nil {
-				return "", err
-			}
-			return told(r.studio.Tools.RunListed(ctx, n.server, n.ListedTool, r.of, args, r.values))
-		},
 	}
+	out.Run, out.Async = inMode(n.server, func(ctx context.Context, t *parley.Tool, args map[string]any) tool.Result {
+		return r.studio.Tools.RunListed(ctx, t, n.ListedTool, r.of, args, r.values)
+	})
+	return out
 }
 
 // decoded are a model's arguments: an order number past 2^53 must keep its digits.

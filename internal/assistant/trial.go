@@ -47,10 +47,10 @@ func (s *Studio) Try(ctx context.Context, userID, toolID int64, in Trial) (tool.
 		o.AssistantPhone = n.PhoneNumber
 	}
 	if listed != nil {
-		result := s.Tools.RunListed(ctx, t, *listed, "", in.Arguments, tool.Owned(Variables(a, o)))
+		result := s.Tools.RunListed(ctx, t.Waited(), *listed, "", in.Arguments, tool.Owned(Variables(a, o)))
 		return result, nil, nil
 	}
-	result, sent := s.Tools.Try(ctx, t, in.Arguments, tool.Owned(Variables(a, o)))
+	result, sent := s.Tools.Try(ctx, t.Waited(), in.Arguments, tool.Owned(Variables(a, o)))
 	return result, sent, nil
 }
 

@@ -191,6 +191,15 @@ func (l *live) tell(e voice.Event) {
 			c.FunctionCalls = append(c.FunctionCalls, t)
 		})
 		out = event.Event{Kind: Tool, Data: t}
+	case voice.ToolAnswered:
+		l.change(func(c *parley.Call) {
+			for i := range c.FunctionCalls {
+				if f := &c.FunctionCalls[i]; f.Name == e.Call.Name && f.Result == e.Text {
+					f.Result = e.Call.Result
+					out = event.Event{Kind: Tool, Data: *f}
+				}
+			}
+		})
 	case voice.Answerer:
 		l.change(func(c *parley.Call) { c.AnsweredBy, c.Verdicts = e.AnsweredBy, append(c.Verdicts, e.Verdict) })
 		return

@@ -204,6 +204,9 @@ type scene struct {
 }
 
 func (s *scene) version() string {
+	if s.tool != nil {
+		return strconv.Itoa(len(s.tool.Result)) // one in the background is answered later
+	}
 	if s.turn == nil {
 		return "once"
 	}

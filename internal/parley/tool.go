@@ -21,7 +21,8 @@ type Tool struct {
 	Description string       `json:"description" required:"true" maxLength:"255" doc:"When and how the AI uses the tool. Of kind mcp it is for people: the model goes by the descriptions of the server's tools."`
 	Endpoint    string       `json:"endpoint" required:"true" maxLength:"2048" format:"http-url" doc:"{param} is replaced by an argument, URL-escaped; {{variable}} by a variable."`
 	Method      string       `json:"method" required:"true" enum:"GET,POST,PUT,PATCH,DELETE" doc:"Of kind mcp it may be left out, and is POST."`
-	Timeout     int          `json:"timeout" default:"10" minimum:"1" maximum:"30" doc:"Seconds."`
+	Mode        ToolMode     `json:"mode" default:"sync" enum:"sync,async" doc:"sync: the conversation waits for the answer. async: a call goes on, and the assistant tells the customer when the answer is there. A chat always waits, 30 seconds at most."`
+	Timeout     int          `json:"timeout" default:"10" minimum:"1" doc:"Seconds that the answer may take: at most 30, or 600 in mode async."`
 	Filler      string       `json:"filler" maxLength:"255" doc:"Said on the telephone while the answer is awaited, after half a second in which nothing is said; {{variable}} is replaced. Empty: one of the assistant's fillers, or a sentence in its language."`
 	SecondFill  string       `bun:"second_filler" json:"second_filler" maxLength:"255" doc:"Said when the answer takes eight seconds more."`
 	Headers     []ToolHeader `bun:"-" json:"headers" maxItems:"50" doc:"Sent to the endpoint; kept encrypted."`
@@ -44,6 +45,28 @@ const (
 	ToolHTTP ToolKind = "http"
 	ToolMCP  ToolKind = "mcp"
 )
+
+// ToolMode says whether a conversation waits for a tool.
+type ToolMode string
+
+// The modes of mid-call tools.
+const (
+	ToolSync  ToolMode = "sync"
+	ToolAsync ToolMode = "async"
+)
+
+// MaxToolWait is how many seconds a conversation waits for a tool at most.
+const MaxToolWait = 30
+
+// maxToolTime is how many seconds a tool may take that no conversation waits for.
+const maxToolTime = 600
+
+// Waited is the tool for somebody who waits for its answer.
+func (t *Tool) Waited() *Tool {
+	out := *t
+	out.Timeout = min(t.Timeout, MaxToolWait)
+	return &out
+}
 
 // ToolOAuth are the credentials by which we get tokens for an MCP server (OAuth 2.1, client credentials).
 type ToolOAuth struct {
@@ -76,6 +99,7 @@ type ListedTool struct {
 	ReadOnly    bool       `json:"read_only" doc:"The server says that it changes nothing."`
 	Destructive bool       `json:"destructive" doc:"It may change or delete what is there; also where the server doesn't say."`
 	Given       bool       `json:"given" doc:"The model gets it."`
+	SchemaNotes []string   `json:"schema_notes" doc:"What vendors can't do with its json_schema."`
 	Note        string     `json:"note" doc:"Why the model doesn't get it, or what it is not told of it."`
 }
 
@@ -103,6 +127,13 @@ func (t *Tool) Check(f *Fields) {
 		f.AddText("name", "The name field must not be the name of a built-in tool ("+t.Name+").")
 	}
 	t.checkServer(f)
+	most := MaxToolWait
+	if t.Mode == ToolAsync {
+		most = maxToolTime
+	}
+	if t.Timeout > most {
+		f.Add("timeout", "must not be greater than %d.", most)
+	}
 	seen := map[string]bool{}
 	for i, p := range t.Schema {
 		if p.Name != "" && seen[p.Name] {

@@ -220,6 +220,9 @@ func Shown(t *parley.Tool) *parley.Tool {
 	if t.Kind == parley.ToolMCP && t.Listing != nil {
 		l := *t.Listing
 		l.Tools = Offered(t)
+		for i := range l.Tools {
+			l.Tools[i].SchemaNotes = schema.Notes(l.Tools[i].Schema)
+		}
 		out.Listing = &l
 	}
 	out.SchemaNotes = []string{}

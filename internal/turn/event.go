@@ -56,6 +56,8 @@ const (
 	Returned                   // the assistant goes on
 	Others                     // somebody besides the customer has begun to speak to both
 	Bid                        // and has said something that the assistant may answer
+	Underway                   // a tool runs in the background
+	Answered                   // it doesn't any more, and what it has answered can be told
 	Language                   // the customer speaks another language from here on: Text (ISO 639-1)
 	Judged                     // an external detector has judged how likely it is that a turn with this Text is over: Over
 
@@ -154,7 +156,7 @@ const (
 	Return               // the assistant goes on after a person
 	Screened             // a call screener wants to know who is calling, and why
 	Chosen               // a menu offers keys, and none seems to be the one
-	Invited              // somebody besides the customer has said something
+	Invited              // somebody besides the customer has said something, or a tool has answered in the background
 	Filler               // the reply is slow
 	Moment               // a tool is running
 	StillOn              // it is still running

@@ -52,6 +52,7 @@ type Machine struct {
 	mailbox mailbox
 	far     far
 
+	async      int           // asynchronous tools that run
 	greeted    bool          // the initial message was said, or there is none
 	quietAt    time.Duration // since when nobody has spoken, and nothing was thought
 	asked      int           // how often the assistant has asked since then whether anybody is there
@@ -245,7 +246,13 @@ func (m *Machine) Step(e Event) []Action {
 		m.back()
 	case Others:
 		m.overrule()
-	case Bid:
+	case Underway:
+		m.async++
+	case Bid, Answered:
+		if e.Kind == Answered {
+			m.async = max(m.async-1, 0)
+			m.asked, m.quietAt = 0, m.now
+		}
 		if !m.relieved {
 			m.bid = Invited
 		}

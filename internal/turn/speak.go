@@ -222,7 +222,7 @@ func (m *Machine) enter(next *Manner) {
 }
 
 // silence asks whether anybody is there when nobody speaks, and ends the call when it has asked twice without an
-// answer. An assistant that waits for the customer to speak first greets in place of the first question.
+// answer. While a tool runs in the background it says that it is still on it. An assistant that waits for the customer to speak first greets in place of the first question.
 func (m *Machine) silence() {
 	limit, quiet := m.manner.Reengage, m.now-m.quietAt
 	if m.asked == 0 {
@@ -231,6 +231,10 @@ func (m *Machine) silence() {
 	turn, speaking := m.unanswered()
 	switch {
 	case speaking || len(turn) > 0 || quiet < limit:
+		return
+	case m.async > 0 && m.greeted: // the customer waits, and not the assistant
+		m.begin(StillOn, nil)
+		m.say(StillOn)
 		return
 	case m.asked == maxAsked:
 		m.end(parley.MaxSilence)

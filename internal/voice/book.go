@@ -1,6 +1,7 @@
 package voice
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +17,8 @@ type book struct {
 	out     *playout // knows what was heard
 	entries []*entry
 	tell    func(Event)
-	tongues map[int]tongue // by utterance
+	tongues map[int]tongue    // by utterance
+	late    map[string]string // answers of tools that ran in the background, by what was told of them first
 }
 
 // entry is something that one side said.
@@ -26,6 +28,7 @@ type entry struct {
 	from   time.Duration
 	answer *answer // nil for the customer
 	guest  *Guest  // who said it, where neither did
+	news   string  // nobody said it: what the model alone is told
 	mode   parley.LegMode
 	heard  []int  // the utterances that the text consists of
 	spoke  string // of a guest: the language, ISO 639-1, "" where nobody knows
@@ -113,12 +116,12 @@ func (b *book) close() {
 }
 
 // customers reports whether the customer said it.
-func (e *entry) customers() bool { return e.answer == nil && e.guest == nil }
+func (e *entry) customers() bool { return e.answer == nil && e.guest == nil && e.news == "" }
 
 // after is what the customer or the assistant said after entry i, nil if they said nothing.
 func (b *book) after(i int) *entry {
 	for _, e := range b.entries[i+1:] {
-		if e.guest == nil {
+		if e.guest == nil && e.news == "" {
 			return e
 		}
 	}
@@ -171,6 +174,9 @@ func (b *book) answered(e *entry) bool {
 
 // turn is an entry as it appears in the transcript. It is false when nothing of it was heard.
 func (b *book) turn(e *entry) (parley.CallTurn, bool) {
+	if e.news != "" {
+		return parley.CallTurn{}, false
+	}
 	if e.guest != nil {
 		return parley.CallTurn{Speaker: e.guest.Kind.Speaker(), Text: e.text, StartedAtMS: e.from.Milliseconds(),
 			Language: e.spoke, Whispered: e.mode == parley.LegWhisper}, true
@@ -212,7 +218,10 @@ func (b *book) calls() []agent.ToolCall {
 	for _, e := range b.entries {
 		if e.answer != nil {
 			for _, step := range e.answer.calls {
-				out = append(out, step...)
+				for _, c := range step {
+					c.Result = cmp.Or(b.late[c.Result], c.Result)
+					out = append(out, c)
+				}
 			}
 		}
 	}
@@ -230,6 +239,10 @@ func (b *book) history() []ai.Message {
 		}
 		if e.guest != nil {
 			out = append(out, e.message())
+			continue
+		}
+		if e.news != "" {
+			out = append(out, ai.Message{Role: ai.User, Text: e.news})
 			continue
 		}
 		if e.joined {

@@ -106,6 +106,7 @@ func (r *run) toolEnded(a *answer, c agent.ToolCall, counts bool) {
 	a.finished(c)
 	r.told(Event{Kind: ToolUsed, Call: c})
 	r.step(turn.Event{Kind: turn.ToolEnded, Reply: a.id})
+	r.records(c)
 }
 
 // thought is called when a reply is complete, failed, or was stopped.

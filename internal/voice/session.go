@@ -65,7 +65,7 @@ func (s *Session) Run(ctx context.Context, leg audio.Leg) Result {
 	defer r.cancel(nil)
 	r.out.rate = r.rate
 	r.owned = owned{
-		m: turn.New(r.mannerOf(&p)), book: book{out: &r.out, tell: s.Tell},
+		m: turn.New(r.mannerOf(&p)), book: book{out: &r.out, tell: s.Tell, late: map[string]string{}},
 		before:     make([]*frame, 0, preroll/audio.FrameTime),
 		answeredBy: parley.AnsweredUnknown,
 	}
@@ -119,6 +119,8 @@ type owned struct {
 	guests       []*Guest        // of these: who take part
 	passing      bool            // the customer is being transferred
 	asides       asides
+	asyncs       []*asyncCall // asynchronous tools that run
+	asyncNo      int          // how many have been started
 
 	reason     parley.EndedReason
 	answeredBy parley.AnsweredBy
@@ -173,6 +175,7 @@ func (r *run) hold(ctx context.Context) Result {
 		recorded = r.recording.Close()
 	}
 	r.wg.Wait()
+	r.inbox.ask(r.abandon)
 	r.inbox.ask(r.book.close)
 	r.inbox.close()
 	<-r.inbox.done

@@ -24,10 +24,14 @@ type keys struct {
 }
 
 // outlasting wraps tools so that they go on when the customer interrupts the reply: they act on the outside world, and
-// the model learns their result in the next reply. Those that change nothing are broken off.
+// the model learns their result in the next reply. Those that change nothing are broken off, and asynchronous ones run in the background.
 func (r *run) outlasting(tools []agent.Tool) []agent.Tool {
 	out := slices.Clone(tools)
 	for i := range out {
+		if out[i].Async != nil {
+			out[i].Run = r.async(out[i])
+			continue
+		}
 		if out[i].Idle {
 			continue
 		}

@@ -131,6 +131,7 @@ const (
 	PartialHeard EventKind = "partial"     // Text: what the customer has said so far
 	TurnEnded    EventKind = "turn"        // Turn
 	ToolUsed     EventKind = "tool"        // Call
+	ToolAnswered EventKind = "answer"      // Call: it ran in the background, and its Result stood as Text until now
 	Answerer     EventKind = "answered_by" // AnsweredBy, Verdict
 )
 

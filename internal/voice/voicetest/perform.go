@@ -242,6 +242,7 @@ func (p *play) tool(a *args) {
 	if a.is("fills") {
 		o.fillers = [2]string{a.text(), a.text()}
 	}
+	o.async = a.is("async")
 	p.tools[name] = o
 }
 

@@ -35,7 +35,7 @@ import (
 //	language CODE, languages CODE CODE…     the first is the assistant's own; what is said in another is heard as "CODE: …"
 //	outbound, speculate, loosely   loosely: what is said is not what is written
 //	model answers "…" [after T] [each T] [calls NAME JSON]…, model calls NAME JSON…, model fails [KIND], model hangs
-//	tool NAME answers "…" [after T], tool NAME fails
+//	tool NAME answers "…" [after T] [fills "…" "…"] [async], tool NAME fails
 //	voice delay|pace T, voice fails|hangs N, voice breaks "…"
 //	ear delay T, ear partials off, ear loses|refuses|drops N
 //	ear turns T T                           it finds turns: after so much silence one may be over, and after so much it is
@@ -133,6 +133,8 @@ type play struct {
 	loosely bool
 	mode    string
 
+	tooled sync.WaitGroup // tools that run: one in the background outlives the call
+
 	mu  sync.Mutex
 	log []string
 }
@@ -145,6 +147,7 @@ type prop struct {
 	ran    int
 
 	fillers [2]string
+	async   bool
 }
 
 func newPlay(t *testing.T, path string) *play {
@@ -188,7 +191,11 @@ func (p *play) persona(id int64) voice.Persona {
 		Think: func(history []ai.Message, sink agent.Sink) *agent.Turn {
 			turn := &agent.Turn{Model: p.brain, System: fmt.Sprint("assistant ", id), History: history, Sink: sink}
 			for name, prop := range p.tools {
-				turn.Tools = append(turn.Tools, agent.Tool{Tool: ai.Tool{Name: name}, Fillers: prop.fillers, Run: prop.run(p)})
+				tool := agent.Tool{Tool: ai.Tool{Name: name}, Fillers: prop.fillers, Run: prop.run(p)}
+				if prop.async {
+					tool.Async = tool.Run
+				}
+				turn.Tools = append(turn.Tools, tool)
 			}
 			return turn
 		},
@@ -204,6 +211,8 @@ func (p *play) persona(id int64) voice.Persona {
 
 func (o *prop) run(p *play) func(context.Context, json.RawMessage) (string, error) {
 	return func(ctx context.Context, _ json.RawMessage) (string, error) {
+		p.tooled.Add(1)
+		defer p.tooled.Done()
 		p.mu.Lock()
 		o.ran++
 		p.mu.Unlock()
@@ -248,6 +257,7 @@ func (p *play) fatalf(format string, args ...any) {
 	if p.started {
 		p.cancel(parley.Shutdown)
 		<-p.done
+		p.tooled.Wait()
 	}
 	p.t.FailNow()
 }
@@ -283,6 +293,7 @@ func (p *play) hangUp() {
 func (p *play) finish() {
 	p.hangUp()
 	p.cancel(nil)
+	p.tooled.Wait()
 	synctest.Wait()
 	s := p.leg.state()
 	if left := p.brain.Left(); left > 0 {
