@@ -43,6 +43,12 @@ func browse(t *testing.T, flags ...string) *page {
 	if err != nil {
 		t.Fatalf("no chromium: apt-get install chromium: %v", err)
 	}
+	return browseWith(t, path, flags...)
+}
+
+// browseWith is browse with the program at a path.
+func browseWith(t *testing.T, path string, flags ...string) *page {
+	t.Helper()
 	opts := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.NoFirstRun,
 		chromedp.NoDefaultBrowserCheck, chromedp.Headless,
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 900)}

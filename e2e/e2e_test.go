@@ -78,7 +78,7 @@ func certify(dir string) error {
 		return err
 	}
 	of := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true}
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(apartNet + "1")}, DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, of, of, &key.PublicKey, key)
 	if err != nil {
 		return err

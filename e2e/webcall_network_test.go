@@ -80,6 +80,9 @@ func TestWebCallGoesOn(t *testing.T) {
 	p.do(chromedp.Evaluate[chromedp.Void](`(() => { microphones[0].stop(); microphones[0].dispatchEvent(new Event("ended")); })()`))
 	p.until("microphones.length === 2")
 	p.told("[role=log] .assistant", "At seven.") // heard by the second microphone, after the second change
+	if n := eval[int](p, "anew"); n != 2 {
+		t.Errorf("the call was connected anew %d times for 2 changes", n)
+	}
 	p.tap(".end")
 	if c := s.lastCall(t, "completed"); c.EndedReason != "customer_hangup" {
 		t.Errorf("call %+v", c)

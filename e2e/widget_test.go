@@ -19,6 +19,11 @@ import (
 // styles that would break the widget if they could reach it.
 func website(t *testing.T, s *program, attributes string) string {
 	t.Helper()
+	return serveLocal(t, shopWith(s, attributes))
+}
+
+// shopWith serves that site.
+func shopWith(s *program, attributes string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/style.css", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/css")
@@ -33,7 +38,7 @@ func website(t *testing.T, s *program, attributes string) string {
 		fmt.Fprintf(w, `<!doctype html><html lang="en"><meta name="viewport" content="width=device-width"><title>Shop</title><link rel="stylesheet" href="/style.css">
 			<main><h1>A shop</h1><p>Buy bread. <a href="/other">Elsewhere</a></p></main><script src="%s/embed.js" data-assistant-id="%s" %s async></script></html>`, s.URL, s.AssistantUUID, attributes)
 	})
-	return serveLocal(t, mux)
+	return mux
 }
 
 // assistant changes the first assistant.

@@ -31,11 +31,21 @@ export async function call({ url, variables, on, headers }) {
   let deadline = 0, seeking = 0;
   let lostAt = 0; // when the connection was lost; 0: it is there
 
-  // Whether the assistant is heard: what came since the last look had energy, and a pause between words is none.
+  // Whether the assistant is heard: what came since the last look had energy, and a pause between words is none. The server sends all the
+  // time: where nothing has come for a second, the network has changed, and the browser would notice only seconds later.
+  const stallTime = 1000;
+  const stallPause = 3000;
   let watch = 0, energy = 0, heard = 0, speaks = false;
+  let packets = 0, came = 0, tried = 0;
   async function look() {
     for (const one of (await line.getStats()).values()) {
       if (one.type !== "inbound-rtp" || over) continue;
+      if (one.packetsReceived !== packets || deadline) came = Date.now();
+      packets = one.packetsReceived;
+      if (Date.now() - came > stallTime && Date.now() - tried > stallPause) {
+        tried = Date.now();
+        reconnect();
+      }
       if (one.totalAudioEnergy - energy > 2e-5) heard = Date.now();
       energy = one.totalAudioEnergy || 0;
       const now = Date.now() - heard < 600;
