@@ -25,6 +25,7 @@ var groups = map[string]func(*bench) error{
 	"quality":   benchQuality,
 	"rehearsal": benchRehearsal,
 	"share":     benchShare,
+	"tool":      benchTool,
 	"trace":     benchTrace,
 	"vendor":    benchVendor,
 	"voice":     benchVoice,
