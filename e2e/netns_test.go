@@ -35,22 +35,25 @@ func newApart(t *testing.T) *apart {
 		t.Skip("only root may make a network namespace")
 	}
 	a := &apart{t: t, name: fmt.Sprintf("parley-%d", os.Getpid()), wire: fmt.Sprintf("p%d", os.Getpid()), address: 2}
-	if out, err := exec.Command("ip", "netns", "add", a.name).CombinedOutput(); err != nil {
-		t.Skipf("no network namespace can be made here: %v %s", err, out)
-	}
 	t.Cleanup(func() {
 		exec.Command("ip", "link", "del", a.wire).Run()
 		exec.Command("ip", "netns", "del", a.name).Run()
 	})
-	if out, err := exec.Command("ip", "link", "add", a.wire, "type", "veth", "peer", "name", "browser", "netns", a.name).CombinedOutput(); err != nil {
-		t.Skipf("no wire can be laid into a network namespace here: %v %s", err, out)
+	for _, line := range []string{
+		"netns add " + a.name,
+		"link add " + a.wire + " type veth peer name browser netns " + a.name,
+		"addr add " + apartNet + "1/24 dev " + a.wire,
+		"link set " + a.wire + " up",
+		"-n " + a.name + " link set lo up",
+		"-n " + a.name + " addr add " + apartNet + "2/24 dev browser",
+		"-n " + a.name + " link set browser up",
+		"-n " + a.name + " route add default via " + apartNet + "1",
+		"-n " + a.name + " rule add pref 9 ipproto udp dport 9 prohibit", // discard: that rules by protocol are known
+	} {
+		if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
+			t.Skipf("no network namespace can be made here: ip %s: %v %s", line, err, out)
+		}
 	}
-	a.ip("addr", "add", apartNet+"1/24", "dev", a.wire)
-	a.ip("link", "set", a.wire, "up")
-	a.inside("link", "set", "lo", "up")
-	a.inside("addr", "add", apartNet+"2/24", "dev", "browser")
-	a.inside("link", "set", "browser", "up")
-	a.inside("route", "add", "default", "via", apartNet+"1")
 	return a
 }
 
