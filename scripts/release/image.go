@@ -141,6 +141,12 @@ func (r *release) baseLayer(root string) ([]byte, error) {
 		if h.Name = name; h.Typeflag == tar.TypeDir {
 			h.Name += "/"
 		}
+		if away { // as the machine that builds has it, it differs: /sys may only be read, or written too
+			h.Mode = 0o755
+			if e.Name() == "tmp" {
+				h.Mode = 0o1777
+			}
+		}
 		h.ModTime, h.AccessTime, h.ChangeTime, h.Uname, h.Gname, h.Format = r.date, time.Time{}, time.Time{}, "", "", tar.FormatPAX
 		if err := tape.WriteHeader(h); err != nil || h.Typeflag != tar.TypeReg {
 			return err

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,7 +38,12 @@ func madeImage(t *testing.T, when time.Time) string {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Chmod(filepath.Join(root, "usr/bin/flite"), 0o755), os.Symlink("flite", filepath.Join(root, "usr/bin/say")),
+	mode := fs.FileMode(0o755) // of /sys, as the machine that builds happens to have it
+	if when.Year() == 1970 {
+		mode = 0o555
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(root, "sys"), 0o755), os.Chmod(filepath.Join(root, "sys"), mode), os.Mkdir(filepath.Join(root, "tmp"), 0o700),
+		os.Chmod(filepath.Join(root, "usr/bin/flite"), 0o755), os.Symlink("flite", filepath.Join(root, "usr/bin/say")),
 		os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
@@ -120,6 +126,11 @@ func TestImage(t *testing.T) {
 	}
 	if h := got["var/lib/parley"]; h == nil || h.Uid != imageUser || h.Mode&0o777 != 0o700 {
 		t.Errorf("the data: %+v", h)
+	}
+	for name, mode := range map[string]int64{"sys": 0o755, "tmp": 0o1777} {
+		if h := got[name]; h == nil || h.Mode != mode {
+			t.Errorf("%s: %+v", name, h)
+		}
 	}
 	if h := got["usr/bin/say"]; h == nil || h.Linkname != "flite" {
 		t.Errorf("a link: %+v", h)
