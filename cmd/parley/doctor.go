@@ -51,6 +51,7 @@ func (c *doctorCmd) Run(s *Settings, t *terminal) error {
 		}
 	}
 	found = append(found, checkTelephone(s)...)
+	found = append(found, checkSTIR(ctx, s)...)
 	found = append(found, checkBrowsers(s), checkDetector(ctx, s), checkMail(ctx, s), checkIssuer(ctx, s), checkPayments(ctx, s))
 	found = append(found, checkOpen(s)...)
 	var failed []string

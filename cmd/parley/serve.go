@@ -256,6 +256,7 @@ func (h *server) openLines() (err error) {
 	if h.phone, err = s.telephone(h.db, h.carrier.sandbox, h.providers, h.guard); err != nil {
 		return err
 	}
+	h.closing(h.phone.close)
 	h.numbers = number.New(number.Config{DB: h.db, Carrier: h.carrier.Carrier, Prices: h.prices, Limits: limits,
 		Trunks: h.phone.rules, Proof: s.NumberProof == "on", Place: h.phone.place,
 		TrunksChanged: h.phone.Refresh})

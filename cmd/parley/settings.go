@@ -75,6 +75,7 @@ type Settings struct {
 	CarrierSIPAddress    string     `name:"carrier-sip-address" help:"SIP trunk of the carrier, host[:port], for calls from and to rented numbers."`
 	CarrierSIPUsername   string     `name:"carrier-sip-username" help:"User name for the carrier's SIP trunk."`
 	CarrierSIPPassword   string     `name:"carrier-sip-password" help:"Password for the carrier's SIP trunk."`
+	CarrierSIPSign       string     `name:"carrier-sip-sign" default:"off" enum:"on,off" help:"Sign calls over the carrier's SIP trunk with the certificate of PARLEY_STIR_CERT."`
 	CarrierSIPAllowedIPs []string   `name:"carrier-sip-allowed-ips" help:"Addresses and networks from which the carrier sends calls."`
 	CallPrefixes         []string   `default:"US,CA,GB,IE,DE,AT,CH,FR,BE,NL,LU,DK,SE,NO,FI,ES,PT,IT,PL,CZ,AU,NZ,IL" help:"Allowed destinations of calls and text messages: countries (US), prefixes (+49; + allows all), and excluded prefixes (!+1900). Premium-rate and satellite numbers are never called."`
 	CallDailySpend       string     `default:"50" help:"Maximum that an account's outgoing calls and text messages may cost per day (UTC), in USD; 0: no limit."`
@@ -88,6 +89,12 @@ type Settings struct {
 	TrunkNetworks string   `default:"24,48" help:"Shortest prefix of the networks that a trunk may accept calls from, for IPv4 and IPv6."`
 	NumberProof   string   `default:"off" enum:"on,off" help:"on: calls to a trunk's number are answered only once its owner has proved that it is theirs, by the code of a text message (Numbers, Caller ID)."`
 	TrunkCallerID string   `name:"trunk-caller-id" default:"any" enum:"any,verified" help:"Calls over a trunk may show its number: any; or only once its owner has verified it: verified (Numbers, Caller ID)."`
+
+	STIRVerify    string `name:"stir-verify" default:"on" enum:"on,off" help:"Verify who calls by the Identity of calls over trunks (STIR/SHAKEN), with certificates that are fetched from where the calls say."`
+	STIRRoots     string `name:"stir-roots" help:"File of the certificate authorities (PEM) whose certificates may sign calls, such as the STI-PA's list. Without it no caller counts as verified."`
+	STIRClockSkew int    `name:"stir-clock-skew" default:"10" help:"By how many seconds the clocks of those who sign calls may differ from this server's, 0 to 300."`
+	STIRCert      string `name:"stir-cert" help:"The https address at which others fetch the certificate that outgoing calls are signed with."`
+	STIRKey       string `name:"stir-key" help:"Private key file of that certificate (PEM, P-256)."`
 
 	MetricsToken  string `help:"Bearer token with which /metrics is read. Without it and PARLEY_METRICS_LISTEN, only this machine may read it, and not through a proxy."`
 	MetricsListen string `help:"Listen address of its own for /metrics, such as 10.0.0.5:9100; it is then not on the server's own port."`

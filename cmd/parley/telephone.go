@@ -30,6 +30,7 @@ import (
 	"parley/internal/provider/local"
 	"parley/internal/simulator"
 	"parley/internal/sip"
+	"parley/internal/stir"
 	"parley/internal/store"
 )
 
@@ -70,6 +71,9 @@ type telephone struct {
 	lines   simulator.Lines
 	rules   parley.TrunkRules
 
+	verifier *stir.Verifier // nil: nobody looks at who calls
+	signs    bool           // there is a certificate to sign calls with
+
 	incoming func(context.Context, call.Arrival) // while it runs
 }
 
@@ -90,6 +94,14 @@ func (s *Settings) telephone(db *store.DB, sandbox bool, providers *provider.Set
 	if config.Listen == "off" {
 		return p, nil
 	}
+	if config.Verifier, err = s.verifier(guard); err != nil {
+		return nil, err
+	}
+	p.verifier = config.Verifier
+	if config.Signer, err = s.signer(); err != nil {
+		return nil, err
+	}
+	p.signs = config.Signer != nil
 	config.Trunks = p.trunks
 	if s.TrunkPrivate == "off" {
 		config.Reach = guard.Check
@@ -200,7 +212,7 @@ func (s *Settings) sipTLS(c *sip.Config) error {
 
 // dial takes the way that a number has: its own trunk, the carrier's, or where there is no carrier the far end in
 // this process.
-func (p *telephone) dial(ctx context.Context, r call.Route, ringing func()) (audio.Leg, error) {
+func (p *telephone) dial(ctx context.Context, r call.Route, ringing func()) (leg audio.Leg, err error) {
 	d := sip.Dialling{To: r.To, From: cmp.Or(r.From, r.Number.PhoneNumber), Ringing: ringing, Early: r.Early, May: r.May}
 	if s := r.Signalling; s != nil {
 		d.Withheld, d.Headers = s.Withheld, s.Headers
@@ -224,10 +236,14 @@ func (p *telephone) dial(ctx context.Context, r call.Route, ringing func()) (aud
 	default:
 		return nil, failed(r, errors.New("the carrier's numbers have no SIP trunk: set PARLEY_CARRIER_SIP_ADDRESS"))
 	}
+	if d.Attest, err = p.attest(ctx, r, &d.Trunk); err != nil {
+		return nil, err
+	}
+	d.Origin = strconv.FormatInt(r.Number.UserID, 10)
 	if p.line == nil {
 		return nil, failed(r, errors.New("telephony is not running: see PARLEY_SIP_LISTEN"))
 	}
-	leg, err := p.line.Dial(ctx, d)
+	leg, err = p.line.Dial(ctx, d)
 	return leg, explained(unassigned(err), r.Trunk == nil)
 }
 

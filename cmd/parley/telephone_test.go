@@ -77,9 +77,9 @@ func TestTrunkOfLine(t *testing.T) {
 	}
 	domain, source := "sbc.example.com", "any"
 	row.TrunkManners = parley.TrunkManners{SIPCallingFormat: "national", Prefix: "0", FromUser: "username", FromDomain: &domain, ContactDomain: &domain,
-		UserPhone: true, IdentityHeader: "ppi", Privacy: "id", AuthUsername: "a-7", EarlyMedia: "ignore", CalledNumberFrom: []string{"to"}, RTPSource: &source}
+		UserPhone: true, IdentityHeader: "ppi", Privacy: "id", AuthUsername: "a-7", EarlyMedia: "ignore", CallerName: "Ana", SignCalls: true, CalledNumberFrom: []string{"to"}, RTPSource: &source}
 	if got, err := p.trunk(row); err != nil || !reflect.DeepEqual(got.Manners, sip.Manners{Format: "national", Prefix: "0", FromUser: "username",
-		FromDomain: domain, ContactDomain: domain, UserPhone: true, Identity: "ppi", Privacy: "id", AuthName: "a-7", NoEarly: true, CalledFrom: []string{"to"}, Silent: true, RTPSource: "any"}) {
+		FromDomain: domain, ContactDomain: domain, UserPhone: true, Identity: "ppi", Privacy: "id", AuthName: "a-7", NoEarly: true, Name: "Ana", Sign: true, CalledFrom: []string{"to"}, Silent: true, RTPSource: "any"}) {
 		t.Errorf("%+v: %v", got.Manners, err)
 	}
 	row.Rented = true

@@ -30,7 +30,7 @@ func (s *Settings) carrierTrunk() (*sip.Trunk, error) {
 	}
 	return &sip.Trunk{Address: s.CarrierSIPAddress, Transport: "udp", Username: s.CarrierSIPUsername,
 		Password: s.CarrierSIPPassword,
-		ByIP:     len(allowed) > 0, Allowed: allowed}, nil
+		ByIP:     len(allowed) > 0, Allowed: allowed, Manners: sip.Manners{Sign: s.CarrierSIPSign == "on"}}, nil
 }
 
 // trunkRules are what these settings allow of users' trunks.
@@ -91,7 +91,7 @@ func (p *telephone) trunk(t *parley.Trunk) (sip.Trunk, error) {
 // manners is how a trunk's provider wants to be talked to, as the line knows it.
 func manners(t *parley.Trunk) sip.Manners {
 	m := sip.Manners{Format: t.SIPCallingFormat, Prefix: t.Prefix, FromUser: t.FromUser, UserPhone: t.UserPhone,
-		Identity: t.IdentityHeader, Privacy: t.Privacy, AuthName: t.AuthUsername, NoEarly: t.EarlyMedia == "ignore", CalledFrom: t.CalledNumberFrom, Silent: !t.Options}
+		Identity: t.IdentityHeader, Privacy: t.Privacy, AuthName: t.AuthUsername, NoEarly: t.EarlyMedia == "ignore", CalledFrom: t.CalledNumberFrom, Silent: !t.Options, Name: t.CallerName, Sign: t.SignCalls}
 	if t.FromDomain != nil {
 		m.FromDomain = *t.FromDomain
 	}

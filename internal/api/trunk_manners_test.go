@@ -48,6 +48,8 @@ func TestTrunkFields(t *testing.T) {
 			"prefix":             {[]any{"0", "9*#", ""}, []any{"a", strings.Repeat("1", 17)}},
 			"from_user":          {[]any{"username", "4711-a", "number"}, []any{"a b", `"`}},
 			"auth_username":      {[]any{"4711-a@example.com", ""}, []any{"a b", strings.Repeat("x", 256)}},
+			"caller_name":        {[]any{"Ana & Söhne, 2", ""}, []any{`a"b`, `a\b`, "<a>", "a\nb", strings.Repeat("x", 65)}},
+			"sign_calls":         {[]any{true, false}, []any{"yes"}},
 			"early_media":        {[]any{"ignore", "play"}, []any{"on"}},
 			"from_domain":        {[]any{"sip.example.com", "192.0.2.1", nil}, []any{"sip.example.com:5060", "a b"}},
 			"contact_domain":     {[]any{"sbc.example.com", nil}, []any{"<x>"}},

@@ -26,10 +26,10 @@ func TestTrunkLife(t *testing.T) {
 		h.get(trunksAt, status(200)).is(`{"data":[]}`)
 		made := h.post(trunksAt, trunkBody(), status(201)).json()
 		trunk := made["data"].(map[string]any)
-		want := []string{"allowed_inbound_ips", "auth_username", "called_number_from", "codecs", "contact_domain", "country_code", "created_at", "early_media", "from_domain",
+		want := []string{"allowed_inbound_ips", "auth_username", "called_number_from", "caller_name", "codecs", "contact_domain", "country_code", "created_at", "early_media", "from_domain",
 			"from_user", "hide_caller_id", "id", "identity_header", "inbound_authorization_type", "inbound_hosts", "name", "nickname", "numbers",
 			"options", "outbound_proxy", "phone_number", "phone_number_id", "prefix", "preset", "privacy", "register", "registered", "rtp_source",
-			"secret_set", "sip_address", "sip_calling_format", "sip_headers", "sip_trunk_type", "sip_username", "srtp", "tls_ca", "transport", "updated_at",
+			"secret_set", "sign_calls", "sip_address", "sip_calling_format", "sip_headers", "sip_trunk_type", "sip_username", "srtp", "tls_ca", "transport", "updated_at",
 			"user_phone"}
 		if made["message"] != "SIP trunk created successfully" || !slices.Equal(keys(trunk), want) {
 			t.Errorf("made %v", made)
@@ -40,7 +40,7 @@ func TestTrunkLife(t *testing.T) {
 			"sip_address": "192.168.1.10:5070", "sip_username": "parley", "nickname": "<nil>", "sip_trunk_type": "number", "numbers": "[]",
 			"country_code": "DE", "sip_calling_format": "+e164", "prefix": "", "from_user": "number", "from_domain": "<nil>",
 			"contact_domain": "<nil>", "user_phone": "false", "identity_header": "pai", "called_number_from": "[]", "inbound_hosts": "[]",
-			"rtp_source": "<nil>", "options": "true", "preset": "<nil>", "privacy": "anonymous", "auth_username": "", "early_media": "play"} {
+			"rtp_source": "<nil>", "options": "true", "preset": "<nil>", "privacy": "anonymous", "auth_username": "", "early_media": "play", "caller_name": "", "sign_calls": "false"} {
 			if got := fmt.Sprint(trunk[k]); got != v {
 				t.Errorf("%s is %s, want %s", k, got, v)
 			}

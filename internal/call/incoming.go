@@ -59,6 +59,7 @@ const (
 	notNow      = 480
 	busyHere    = 486
 	noService   = 503
+	useIdentity = 428
 	declined    = 603
 )
 
@@ -71,6 +72,25 @@ var errUnproved = fmt.Errorf("%w: it is not proved", errNobody)
 // errBlocked refuses a caller whom the number's owner does not want to hear from.
 var errBlocked = errors.New("the caller is blocked")
 
+// suspect refuses a caller whom nobody vouches for, as the number's owner wants it.
+type suspect struct{ verdict *parley.CallVerification }
+
+func (s *suspect) Error() string {
+	return "The number's route refuses callers who are not verified, and this one's verification says: " + s.verdict.String() + "."
+}
+
+// code is the SIP status: what is wrong with the call's Identity, that it has none (RFC 8224, section 6.2.2), or where
+// another has verified it, that the call is not wanted.
+func (s *suspect) code() int {
+	switch {
+	case s.verdict == nil:
+		return useIdentity
+	case s.verdict.Code != 0:
+		return s.verdict.Code
+	}
+	return declined
+}
+
 // Incoming takes a call, and returns when it is over.
 func (d *Center) Incoming(ctx context.Context, in Arrival) {
 	if d.enter() != nil {
@@ -81,6 +101,7 @@ func (d *Center) Incoming(ctx context.Context, in Arrival) {
 	err := crash.Run(func() (err error) { r, err = d.accept(ctx, in); return err })
 	if err != nil {
 		d.wg.Done()
+		var untrusted *suspect
 		switch {
 		case errors.Is(err, errNobody):
 			why := "The number called is nobody's here any more."
@@ -91,6 +112,9 @@ func (d *Center) Incoming(ctx context.Context, in Arrival) {
 			refuse(in, nobodyThere)
 		case errors.Is(err, errBlocked):
 			refuse(in, declined)
+		case errors.As(err, &untrusted):
+			tell(in, untrusted.code(), untrusted.Error())
+			refuse(in, untrusted.code())
 		case errors.Is(err, ErrFull):
 			refuse(in, busyHere)
 		default:
@@ -262,6 +286,12 @@ func (d *Center) routed(ctx context.Context, r *reception, route *parley.NumberR
 		return errBlocked
 	}
 	r.route, r.open = route, route.Open(time.Now())
+	if s := r.in.Signalling; s != nil && route.Suspects(s.Verification) {
+		if route.SuspectStep != parley.RouteOtherwise {
+			return &suspect{s.Verification}
+		}
+		r.open = false
+	}
 	r.step = route.First(r.open)
 	a, err := d.inCharge(ctx, r)
 	if err != nil || a == nil {
@@ -391,7 +421,7 @@ func (l *live) ask() {
 	if l.Webhooks == nil || l.a.InboundWebhookURL == nil || o.Test != "" {
 		return
 	}
-	vars := l.Webhooks.Inbound(l.ctx, l.a, o.CustomerPhone, o.AssistantPhone)
+	vars := l.Webhooks.Inbound(l.ctx, l.a, o.CustomerPhone, o.AssistantPhone, l.call.Signalling)
 	if len(vars) > 0 {
 		l.change(func(c *parley.Call) {
 			all := maps.Clone(c.InputVariables)

@@ -272,6 +272,55 @@ func TestIncomingRoute(t *testing.T) {
 	})
 }
 
+// A number's route turns callers away, or treats them as outside the hours, whose verification failed, or all who were not
+// verified. The owner is told why.
+func TestIncomingSuspects(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		desk := h.assistant(`{"type":"inbound","phone_number_id":%d,"name":"Desk"}`, h.number.ID)
+		night := h.assistant(`{"type":"inbound","name":"Night"}`)
+		n := h.node()
+		failed := &parley.CallVerification{Result: parley.VerificationFailed, By: parley.ByServer, Code: 438, Reason: "the signature is wrong"}
+		said := &parley.CallVerification{Result: parley.VerificationFailed, By: parley.ByCarrier}
+		open := &parley.CallVerification{Result: parley.Unverified, By: parley.ByServer, Code: 436, Reason: "too late"}
+		good := &parley.CallVerification{Result: parley.Verified, By: parley.ByCarrier, Attestation: "A"}
+		for name, c := range map[string]struct {
+			suspect, step string
+			v             *parley.CallVerification
+			refused       int
+			by            *parley.Assistant
+		}{
+			"nobody is suspect":        {"none", "refuse", failed, 0, desk},
+			"failed":                   {"failed", "refuse", failed, 438, nil},
+			"failed, says the carrier": {"failed", "refuse", said, 603, nil},
+			"undecided is not failed":  {"failed", "refuse", open, 0, desk},
+			"nothing is not failed":    {"failed", "refuse", nil, 0, desk},
+			"verified":                 {"unverified", "refuse", good, 0, desk},
+			"undecided":                {"unverified", "refuse", open, 436, nil},
+			"nothing":                  {"unverified", "refuse", nil, 428, nil},
+			"as outside the hours":     {"failed", "otherwise", failed, 0, night},
+		} {
+			h.write(func(ctx context.Context, tx *store.Tx) error {
+				return tx.SaveRoute(ctx, h.user.ID, h.number.ID, &parley.NumberRoute{SuspectCallers: c.suspect, SuspectStep: parley.RouteStep(c.step),
+					Otherwise: parley.RouteAssistant, OtherwiseAssistantID: &night.ID})
+			})
+			r := newRinger()
+			over := n.take(call.Arrival{Ringer: r, From: "+12025550177", To: "+12025550100", Signalling: &parley.CallSignalling{Verification: c.v}})
+			if c.by != nil {
+				r.leg.do(h, func(s *voice.Session) {
+					if s.Persona.Assistant.ID != c.by.ID {
+						t.Errorf("%s: %s answered", name, s.Persona.Assistant.Name)
+					}
+				})
+				r.leg.hangUp(parley.CustomerHangup)
+			}
+			<-over
+			if r.refused != c.refused || (r.told == "") != (c.refused == 0) || c.refused != 0 && !strings.Contains(r.told, c.v.String()) {
+				t.Errorf("%s: refused with %d, want %d; told %q", name, r.refused, c.refused, r.told)
+			}
+		}
+	})
+}
+
 // When a caller gives up, or answering fails, the call ends and costs nothing.
 func TestIncomingGivesUp(t *testing.T) {
 	h := lite(t)

@@ -123,7 +123,7 @@ func TestSignalling(t *testing.T) {
 		<-over
 		c := h.reported(h.newest().ID)
 		if !reflect.DeepEqual(c.Signalling, said) || c.CustomerPhone != nil || c.InputVariables["order_id"] != "4711" ||
-			len(c.InputVariables) != 2 {
+			c.InputVariables["caller_verification"] != "none" || len(c.InputVariables) != 3 {
 			t.Errorf("the row has %+v, %v", c.Signalling, c.InputVariables)
 		}
 	})

@@ -78,6 +78,35 @@ func callCustomer(c *parley.Call) string {
 	return "somebody without a number"
 }
 
+// verificationText says in words whether a caller may use the number that is shown.
+func verificationText(v *parley.CallVerification) string {
+	text := map[parley.VerificationResult]string{parley.Verified: "Verified", parley.VerificationFailed: "Failed",
+		parley.Unverified: "Not verified"}[v.Result]
+	if v.By == parley.ByCarrier {
+		text += " by the carrier"
+	}
+	knows := map[string]string{"A": "the caller's provider knows the caller, and that the number is the caller's (A)",
+		"B": "the caller's provider knows the caller, but not the number (B)", "C": "only where the call came from is known (C)"}[v.Attestation]
+	switch {
+	case v.Reason != "":
+		return text + ": " + v.Reason
+	case knows != "":
+		return text + ": " + knows
+	}
+	return text
+}
+
+// infoText is what a call says that there is of its caller.
+func infoText(i parley.CallInfo) string {
+	switch i.Purpose {
+	case "icon":
+		return "picture"
+	case "card", "jcard":
+		return "card"
+	}
+	return "page"
+}
+
 // callLive sends what changes of a call's page: its turns and tools as they come, what is being said, and where it is
 // in its life. Only the node that has the call knows the words that are still being spoken.
 func (c *Console) callLive(r *request) (*answer, error) {

@@ -235,12 +235,14 @@ func TestInbound(t *testing.T) {
 				}))
 				defer srv.Close()
 				a := h.assistant(h.user.ID, func(a *parley.Assistant) { a.InboundWebhookURL = &srv.URL })
-				vars := h.s.Inbound(t.Context(), a, "+12025550123", "+12025550100")
+				vars := h.s.Inbound(t.Context(), a, "+12025550123", "+12025550100", &parley.CallSignalling{CallerName: "Ana",
+					Verification: &parley.CallVerification{Result: parley.Verified, Attestation: "A", By: parley.ByServer}})
 				if got := fmt.Sprint(vars); got != c.vars {
 					t.Errorf("variables %s", got)
 				}
 				if want := fmt.Sprintf(`{"event":"call.inbound","version":1,"customer_phone":"+12025550123","assistant_phone":"+12025550100","assistant_id":%d,`+
-					`"assistant":{"id":%[1]d,"uuid":"%s","name":"%s"}}`, a.ID, a.UUID, a.Name); body != want {
+					`"assistant":{"id":%[1]d,"uuid":"%s","name":"%s"},"caller_name":"Ana","verification":{"result":"verified","attestation":"A","by":"server","reason":"","code":0,`+
+					`"signed_by":"","origid":"","carrier":"","caller_name":"","call_reason":"","card_url":""}}`, a.ID, a.UUID, a.Name); body != want {
 					t.Errorf("asked %s", body)
 				}
 				if err := h.verify(h.keys()[0], heard{header, body}); err != nil {
@@ -282,7 +284,7 @@ func TestInboundBudget(t *testing.T) {
 	url := h.raw(func(_ net.Conn, over <-chan struct{}) { <-over })
 	a := h.assistant(h.user.ID, func(a *parley.Assistant) { a.InboundWebhookURL = &url })
 	began := time.Now()
-	vars := h.s.Inbound(t.Context(), a, "", "+12025550100")
+	vars := h.s.Inbound(t.Context(), a, "", "+12025550100", nil)
 	if took := time.Since(began); took < 2*time.Second || took > 9*time.Second || vars != nil {
 		t.Errorf("%v after %v", vars, took)
 	}
@@ -291,7 +293,7 @@ func TestInboundBudget(t *testing.T) {
 		t.Errorf("%+v %v", list, err)
 	}
 	a.InboundWebhookURL = nil
-	if vars := h.s.Inbound(t.Context(), a, "", ""); vars != nil {
+	if vars := h.s.Inbound(t.Context(), a, "", "", nil); vars != nil {
 		t.Errorf("nobody was asked and said %v", vars)
 	}
 }

@@ -17,12 +17,12 @@ const mostVariables = 200
 // Inbound tells an assistant's endpoint of a call that is about to be answered, and gives the variables that it
 // answers with. It takes two seconds at most, and a little to keep the log. Whatever goes wrong there are no
 // variables, and the delivery log says why.
-func (s *Sender) Inbound(ctx context.Context, a *parley.Assistant, customerPhone,
-	assistantPhone string) map[string]string {
+func (s *Sender) Inbound(ctx context.Context, a *parley.Assistant, customerPhone, assistantPhone string,
+	signalling *parley.CallSignalling) map[string]string {
 	if a.InboundWebhookURL == nil {
 		return nil
 	}
-	payload := parley.CallArrives(a, customerPhone, assistantPhone)
+	payload := parley.CallArrives(a, customerPhone, assistantPhone, signalling)
 	d := parley.NewDelivery(payload.Event, *a.InboundWebhookURL, payload)
 	d.WebhookID = store.NewWebhookID()
 	if customerPhone != "" {

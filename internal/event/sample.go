@@ -86,7 +86,7 @@ func sample(a *parley.Assistant, kind parley.EventKind, url string, now time.Tim
 			CustomerPhone: &customer, CreatedAt: at, EndedAt: parley.At(now)}.Delivery(a)
 	}
 	if kind == parley.EventCallInbound {
-		arrives := parley.CallArrives(a, customer, ours)
+		arrives := parley.CallArrives(a, customer, ours, nil)
 		arrives.Test = true
 		return parley.NewDelivery(kind, url, arrives)
 	}

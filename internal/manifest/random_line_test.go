@@ -43,7 +43,7 @@ func (r *random) trunk(i int, number string) {
 	for field, values := range map[string][]any{"transport": {"tcp", "tls"}, "srtp": {"optional", "dtls"}, "country_code": {"DE", "US"},
 		"sip_calling_format": {"e164", "national"}, "prefix": {"0", "*9#"}, "from_user": {"username", "sales"}, "from_domain": {"pbx.example.com"},
 		"contact_domain": {"sbc.example.com"}, "user_phone": {true}, "identity_header": {"ppi", "rpid", "none"}, "inbound_hosts": {[]string{"sip.example.com"}},
-		"rtp_source": {"signalled", "any"}, "auth_username": {"4711-a"}, "early_media": {"ignore"}, "options": {false}, "preset": {"twilio", "3cx"}, "hide_caller_id": {true}, "tls_ca": {authority()}} {
+		"rtp_source": {"signalled", "any"}, "auth_username": {"4711-a"}, "early_media": {"ignore"}, "caller_name": {"Ana Ltd"}, "sign_calls": {true}, "options": {false}, "preset": {"twilio", "3cx"}, "hide_caller_id": {true}, "tls_ca": {authority()}} {
 		if b["sip_trunk_type"] == "extension" && field == "sip_calling_format" {
 			continue // it needs a country, which an extension does not tell
 		}

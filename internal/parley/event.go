@@ -317,12 +317,19 @@ type CallArriving struct {
 	AssistantPhone string         `json:"assistant_phone"`
 	AssistantID    int64          `json:"assistant_id"`
 	Assistant      EventAssistant `json:"assistant"`
+	// as the call's signalling has them
+	CallerName   string            `json:"caller_name"`
+	Verification *CallVerification `json:"verification"`
 }
 
-// CallArrives is the event of a call that comes in for an assistant.
-func CallArrives(a *Assistant, customerPhone, assistantPhone string) CallArriving {
-	return CallArriving{Event: EventCallInbound, Version: EventVersion, CustomerPhone: customerPhone,
+// CallArrives is the event of a call that comes in for an assistant; s is what its signalling said, nil for nothing.
+func CallArrives(a *Assistant, customerPhone, assistantPhone string, s *CallSignalling) CallArriving {
+	e := CallArriving{Event: EventCallInbound, Version: EventVersion, CustomerPhone: customerPhone,
 		AssistantPhone: assistantPhone, AssistantID: a.ID, Assistant: a.named()}
+	if s != nil {
+		e.CallerName, e.Verification = s.CallerName, s.Verification
+	}
+	return e
 }
 
 // WebhookResponse is an endpoint's answer to the post-call event, as a call shows it.

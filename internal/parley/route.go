@@ -40,6 +40,9 @@ type NumberRoute struct {
 	BlockedCallers []string `json:"blocked_callers" reads:"phone" maxItems:"1000" maxLength:"32" doc:"Numbers whose calls are rejected (603), in international format; one that ends in * is a prefix."`
 	BlockAnonymous bool     `json:"block_anonymous" default:"false" doc:"Reject callers who withhold their number."`
 	BlockBlacklist bool     `json:"block_blacklisted" default:"false" doc:"Reject callers who are on your blacklist, which otherwise applies only to campaigns."`
+
+	SuspectCallers string    `json:"suspect_callers" default:"none" enum:"none,failed,unverified" doc:"Which callers are suspect, by the verification of their number (STIR/SHAKEN; signalling.verification of a call). failed: those of whom it failed. unverified: all who were not verified, also those of whom nothing is known."`
+	SuspectStep    RouteStep `json:"suspect_step" default:"refuse" enum:"refuse,otherwise" doc:"What happens to suspect callers. refuse: they are turned away, with the SIP status that says why (428, 436, 437, 438, 403, or 603). otherwise: what happens outside the hours."`
 }
 
 // UnmarshalJSON implements json.Unmarshaler: a route that was stored before it had a field has that field's default.
@@ -58,7 +61,7 @@ func NewRoute(timezone string) *NumberRoute {
 	return &NumberRoute{Timezone: timezone, Hours: []OpenHours{}, ClosedDates: []string{}, Otherwise: RouteRefuse,
 		Telephones: []RingTarget{}, Ring: RingTogether, RingCallerID: "outbound_number", Unanswered: RouteWords,
 		VoicemailSeconds: 120, VoicemailSilence: 5, WhenFull: RouteRefuse, QueuePlaces: 10, QueueSeconds: 300,
-		AfterQueue: RouteWords, BlockedCallers: []string{}}
+		AfterQueue: RouteWords, BlockedCallers: []string{}, SuspectCallers: "none", SuspectStep: RouteRefuse}
 }
 
 // RingTarget is somebody who may take a caller.
@@ -86,7 +89,8 @@ const (
 	RouteTelephone RouteStep = "telephone"
 	RouteVoicemail RouteStep = "voicemail"
 	RouteQueue     RouteStep = "queue"
-	RouteWords     RouteStep = "words" // the caller is told that nobody can take the call
+	RouteOtherwise RouteStep = "otherwise" // as outside the hours
+	RouteWords     RouteStep = "words"     // the caller is told that nobody can take the call
 )
 
 // First is what happens to a call first.
@@ -204,6 +208,11 @@ func (r *NumberRoute) Blocks(caller string) bool {
 		}
 		return caller == b
 	})
+}
+
+// Suspects reports whether a caller is suspect by what is known of the number shown; nil: nothing is.
+func (r *NumberRoute) Suspects(v *CallVerification) bool {
+	return r.SuspectCallers == "failed" && v.Failed() || r.SuspectCallers == "unverified" && !v.Verified()
 }
 
 // Tidy brings a route into the form in which it is kept, and says what is wrong with it.

@@ -13,8 +13,18 @@ type CallSignalling struct {
 	CallerName string      `json:"caller_name" doc:"The caller's name as the trunk gave it; empty without one."`
 	Withheld   bool        `json:"withheld" doc:"The calling number is hidden: the caller's for an incoming call, yours for an outgoing one."`
 	Diversions []Diversion `json:"diversions" doc:"Who forwarded an incoming call to us (Diversion or History-Info), the last one first."`
+	// nil: nothing is known
+	Verification *CallVerification `json:"verification,omitempty" doc:"Whether an incoming call's caller may use the number that is shown (STIR/SHAKEN); absent where neither the call nor its carrier says anything about it."`
+	CallInfo     []CallInfo        `json:"call_info,omitempty" doc:"What else an incoming call says about its caller (Call-Info): where there is a picture, a card or a page. Nobody has checked it."`
 	// by the names that were sent
 	Headers map[string]string `json:"headers" doc:"X- headers that came with the call, or went with it."`
+}
+
+// CallInfo is where there is more about a caller.
+type CallInfo struct {
+	URI     string `json:"uri"`
+	Purpose string `json:"purpose" doc:"icon, info, card, jcard, …; empty if not given."`
+	Reason  string `json:"call_reason" doc:"Why the caller calls, as the caller says; empty if not given."`
 }
 
 // Diversion is one who was called before us and sent the call on.
@@ -66,8 +76,11 @@ func SIPHeaders(vars map[string]string, trunk, call map[string]string) map[strin
 	return headers
 }
 
-// Given are the variables that an incoming call brings: X-Order-Id: 4711 is {{order_id}}, and diverted_from is who sent
-// the call on. Names that the assistant's owner has given a value are left out, and so are the built-in ones: whoever
+// ownVariables are what this server says of a call: no header of the caller's stands for them.
+var ownVariables = []string{"caller_name", "caller_verification", "diverted_from"}
+
+// Given are the variables that an incoming call brings: X-Order-Id: 4711 is {{order_id}}, diverted_from is who sent
+// the call on, caller_name what the caller is called, and caller_verification whether the number shown is the caller's. Names that the assistant's owner has given a value are left out, and so are the built-in ones: whoever
 // calls must not replace the owner's words.
 func (s *CallSignalling) Given(owner map[string]string) map[string]string {
 	vars := map[string]string{}
@@ -78,11 +91,17 @@ func (s *CallSignalling) Given(owner map[string]string) map[string]string {
 			vars[name] = value
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
-		give(strings.ReplaceAll(strings.ToLower(name[2:]), "-", "_"), s.Headers[name])
+	if s.CallerName != "" {
+		give("caller_name", s.CallerName)
 	}
+	give("caller_verification", s.Verification.String())
 	if len(s.Diversions) > 0 && s.Diversions[0].PhoneNumber != "" {
 		give("diverted_from", s.Diversions[0].PhoneNumber)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+		if v := strings.ReplaceAll(strings.ToLower(name[2:]), "-", "_"); !slices.Contains(ownVariables, v) {
+			give(v, s.Headers[name])
+		}
 	}
 	return vars
 }

@@ -68,7 +68,7 @@ func (s *Server) dialAt(ctx context.Context, d *Dialling, h hop, patience time.D
 	if d.Trunk.NoEarly {
 		early = nil
 	}
-	a := &attempt{leg: l, ringing: d.Ringing, early: early, patience: patience, called: d.To, may: d.May, home: h.addr}
+	a := &attempt{leg: l, sign: d.signature(s.config.Signer), ringing: d.Ringing, early: early, patience: patience, called: d.To, may: d.May, home: h.addr}
 	a.describe(d, h)
 	l.add()
 	if err := a.run(ctx, h); err != nil {
@@ -88,6 +88,7 @@ func orCause(ctx context.Context, err error) error {
 // attempt is an outgoing call until it is answered.
 type attempt struct {
 	leg      *leg
+	sign     func(*sipgo.Request) error // proves who calls, at each place anew: proofs are soon too old
 	ringing  func()
 	early    func(audio.Rate) audio.Peer // as Dialling has it
 	heard    *overture                   // nil: what comes early is thrown away

@@ -2,12 +2,15 @@ package sip
 
 import (
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	sipgo "github.com/emiago/sipgo/sip"
 
 	"parley/internal/parley"
+	"parley/internal/stir"
 )
 
 // Who calls, and what else an INVITE says of a call. A trunk is believed what it asserts (RFC 3325); a softphone is not.
@@ -72,11 +75,12 @@ func (in *Invite) identify() {
 		who, withheld = asserted(in.req, who, withheld)
 		in.Signalling.Diversions = in.diversions()
 	}
-	in.Signalling.Headers = extensions(in.req)
+	in.Signalling.Headers, in.Signalling.CallInfo = extensions(in.req), callInfo(in.req)
+	in.shown = userOf(&who.uri)
 	if in.Signalling.Withheld = withheld; withheld {
 		return
 	}
-	user := userOf(&who.uri)
+	user := in.shown
 	if strings.EqualFold(user, "unavailable") || strings.EqualFold(user, "anonymous") {
 		return
 	}
@@ -180,6 +184,32 @@ func whyLeft(from, to *party) string {
 	return ""
 }
 
+// mostInfo is how many values of Call-Info are kept.
+const mostInfo = 5
+
+// callInfo is where an INVITE says that there is more about its caller (RFC 3261, section 20.9; RFC 9795).
+func callInfo(req *sipgo.Request) (list []parley.CallInfo) {
+	for _, h := range req.GetHeaders("Call-Info") {
+		for _, one := range splitList(h.Value()) {
+			uri, rest, ok := strings.Cut(strings.TrimPrefix(one, "<"), ">")
+			if uri = parley.VisitorText(uri, false); !ok || len(list) == mostInfo || len(uri) > parley.LongestSIPValue || strings.HasPrefix(uri, "data:") {
+				continue
+			}
+			info := parley.CallInfo{URI: uri}
+			for p := range strings.SplitSeq(rest, ";") {
+				switch name, v, _ := strings.Cut(p, "="); strings.ToLower(strings.TrimSpace(name)) {
+				case "purpose":
+					info.Purpose = shownName(unquoted(v))
+				case "call-reason":
+					info.Reason = shownName(unquoted(v))
+				}
+			}
+			list = append(list, info)
+		}
+	}
+	return list
+}
+
 // extensions are an INVITE's X- headers. Too many, and too long ones, are left out.
 func extensions(req *sipgo.Request) map[string]string {
 	all := map[string]string{}
@@ -205,6 +235,25 @@ func (d *Dialling) dress(invite *sipgo.Request, from sipgo.Uri) {
 		if value := parley.VisitorText(d.Headers[name], false); parley.ValidSIPHeader(name) && value != "" {
 			invite.AppendHeader(sipgo.NewHeader(name, value))
 		}
+	}
+}
+
+// signature returns what adds to an INVITE a proof of who calls (RFC 8224, section 4.1).
+func (d *Dialling) signature(by *stir.Signer) func(*sipgo.Request) error {
+	return func(invite *sipgo.Request) error {
+		if by == nil || !d.Trunk.Sign || d.Attest == "" {
+			return nil
+		}
+		text, err := by.Sign(stir.Statement{From: d.From, To: d.To, Attest: d.Attest, Origin: d.Origin, Name: d.Trunk.Name})
+		if err != nil || text == "" {
+			return err
+		}
+		for _, name := range []string{"Date", "Identity"} {
+			invite.RemoveHeader(name)
+		}
+		invite.AppendHeader(sipgo.NewHeader("Date", time.Now().UTC().Format(http.TimeFormat)))
+		invite.AppendHeader(sipgo.NewHeader("Identity", text))
+		return nil
 	}
 }
 

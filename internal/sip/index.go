@@ -104,6 +104,11 @@ func within(places map[netip.Prefix]bool, a netip.Addr) bool {
 // provable reports whether a password tells the trunk from others.
 func (t *Trunk) provable() bool { return !t.ByIP && t.authName() != "" && t.Password != "" }
 
+// from reports whether an address is one of a trunk's provider.
+func (x *index) from(t *Trunk, a netip.Addr) bool {
+	return t.ByIP && t.allows(a) || slices.Contains(t.provider, a) || x.homes[t.ID].Addr() == a || slices.Contains(t.at, a)
+}
+
 func (t *Trunk) mayTry(a netip.Addr) bool {
 	return t.provable() && (len(t.Allowed) == 0 || t.allows(a))
 }

@@ -3,6 +3,7 @@ package sip
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -36,6 +37,8 @@ type Invite struct {
 	tag    string
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+
+	shown string // the user part of who calls, also of one who hides it
 
 	mu      sync.Mutex
 	final   bool // was answered or refused
@@ -134,6 +137,9 @@ var errNoPRACK = errors.New("the caller didn't confirm that it knows of the ring
 func (in *Invite) respond(res *sipgo.Response) error {
 	if in.ctx.Err() != nil && in.server.ctx.Err() == nil {
 		return context.Cause(in.ctx)
+	}
+	if v := in.Signalling.Verification; v != nil && v.Code != 0 && res.StatusCode > 100 { // RFC 9410
+		res.AppendHeader(sipgo.NewHeader("Reason", fmt.Sprintf("STIR;cause=%d;text=%q", v.Code, phrase(v.Code))))
 	}
 	if code := res.StatusCode; code > 100 && code < 300 {
 		res.AppendHeader(&sipgo.ContactHeader{Address: *in.leg.contact.Clone()})
@@ -282,6 +288,9 @@ func (in *Invite) take() {
 	in.leg = l
 	in.describe(peer)
 	code, headers := in.look()
+	if code == 0 {
+		in.verify()
+	}
 	var old *leg
 	if code == 0 {
 		old, code = in.replaced()

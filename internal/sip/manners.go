@@ -29,6 +29,8 @@ type Manners struct {
 	Privacy       string   // how a call hides its number: anonymous (""), id: From stays
 	CalledFrom    []string // which parts of an INVITE name the number called: request_uri, to, p-called-party-id, diversion
 	Silent        bool     // it is sent no OPTIONS
+	Name          string   // that calls show; "": none
+	Sign          bool     // calls are signed
 	RTPSource     string   // signalled, any; "": as the server does it
 }
 
@@ -98,6 +100,10 @@ func (l *leg) loose() bool {
 // identity adds to an INVITE the header that tells the network who calls, from an address.
 func (d *Dialling) identity(invite *sipgo.Request, from sipgo.Uri) {
 	who := "<" + from.String() + ">"
+	if d.Trunk.Name != "" && !d.Withheld {
+		who = `"` + d.Trunk.Name + `" ` + who
+		invite.From().DisplayName = d.Trunk.Name
+	}
 	switch d.Trunk.Identity {
 	case "", "pai":
 		invite.AppendHeader(sipgo.NewHeader("P-Asserted-Identity", who))

@@ -11,6 +11,7 @@ import (
 
 	"parley/internal/audio"
 	"parley/internal/parley"
+	"parley/internal/stir"
 )
 
 // Config is what a server needs. Nothing in it changes afterwards.
@@ -27,6 +28,9 @@ type Config struct {
 	Session time.Duration // after which a call ends that nobody refreshes, as we ask for it; 0: we don't ask
 
 	Loose bool // sound is taken from addresses that the signalling does not name, where no other comes
+
+	Verifier *stir.Verifier // of who calls; nil: nobody looks
+	Signer   *stir.Signer   // of calls that ask for it; nil: none is signed
 
 	Softphone bool // sip:ASSISTANT_ID@HOST from this machine reaches the assistant
 	// Reach says why a user's trunk may not be at an address; nil means that it may be anywhere but at the carrier and
@@ -89,7 +93,9 @@ type Dialling struct {
 	To, From string            // E.164
 	Withheld bool              // who calls is not shown to the person called
 	Headers  map[string]string // X- headers that go with the call
-	Ringing  func()            // is told, once, when the far end rings; may be nil
+	// Attest is how the call is signed where its trunk's are: A, B or C (RFC 8588); "": not at all. Origin is whose call it is.
+	Attest, Origin string
+	Ringing        func() // is told, once, when the far end rings; may be nil
 	// Early gives who hears the sound that comes before an answer, at a rate: ringback or an announcement. It may be
 	// nil, and give nil. What that peer says goes nowhere.
 	Early func(audio.Rate) audio.Peer

@@ -279,7 +279,7 @@ func (g *ingress) turnHere(x *index, code int, why string) {
 func (x *index) of(from netip.Addr) (found []*Trunk) {
 	var may []*Trunk // whose it may be
 	for _, t := range x.byID {
-		here := t.ByIP && t.allows(from) || slices.Contains(t.provider, from) || x.homes[t.ID].Addr() == from || slices.Contains(t.at, from)
+		here := x.from(t, from)
 		if here {
 			found = append(found, t)
 		}
