@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"parley/internal/api"
+	"parley/internal/mcpserver"
 	"parley/internal/payment"
 	"parley/internal/store"
 	"parley/internal/web"
@@ -23,7 +24,7 @@ import (
 )
 
 // root is the whole server: the API, the console, and what watches over them.
-func (s *Settings) root(db *store.DB, rest *api.API, pages, carrierHooks, payments http.Handler, m *meters,
+func (s *Settings) root(db *store.DB, rest *api.API, models, pages, carrierHooks, payments http.Handler, m *meters,
 	working *atomic.Bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { say(w, http.StatusOK, "ok") })
@@ -48,6 +49,7 @@ func (s *Settings) root(db *store.DB, rest *api.API, pages, carrierHooks, paymen
 	mux.Handle("GET "+metricsPath, own)
 	mux.Handle("GET "+profilesPath, own)
 	mux.Handle("/api/", rest)
+	mux.Handle(mcpserver.Path, models)
 	mux.Handle("/webhooks/twilio/", carrierHooks)
 	mux.HandleFunc("/webhooks/whatsapp", rest.WhatsAppWebhook)
 	mux.Handle(payment.WebhookPath, payments)

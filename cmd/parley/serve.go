@@ -41,6 +41,7 @@ import (
 	"parley/internal/knowledge"
 	"parley/internal/limit"
 	"parley/internal/mail"
+	"parley/internal/mcpserver"
 	"parley/internal/number"
 	"parley/internal/oidc"
 	"parley/internal/parley"
@@ -325,7 +326,8 @@ func (h *server) openFaces() {
 		look.Reconnect = h.api.ReconnectBrowser
 	}
 	pages := console.New(look)
-	guard := &web.Guard{Handler: s.root(h.db, h.api, pages, h.carrier.webhooks(texts), h.payments, h.metrics, &h.ready)}
+	models := mcpserver.New(mcpserver.Config{API: h.api, Front: front, Version: buildName()})
+	guard := &web.Guard{Handler: s.root(h.db, h.api, models, pages, h.carrier.webhooks(texts), h.payments, h.metrics, &h.ready)}
 	h.http = &http.Server{
 		Handler:           guard,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -334,6 +336,7 @@ func (h *server) openFaces() {
 		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug), // peers' broken handshakes
 	}
 	h.http.RegisterOnShutdown(pages.Stop)
+	h.http.RegisterOnShutdown(models.Stop)
 	h.http.RegisterOnShutdown(guard.Stop)
 }
 

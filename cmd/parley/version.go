@@ -33,6 +33,12 @@ func release(version string, info *debug.BuildInfo) string {
 	return strings.TrimSuffix(version, "-dirty")
 }
 
+// buildName is the name of this build's version.
+func buildName() string {
+	info, _ := debug.ReadBuildInfo()
+	return cmp.Or(release(version, info), "devel")
+}
+
 // describe is a build in one line: "parley v1.2.0, commit 0123456789ab of 2026-01-02T03:04:05Z, go1.26.0 linux/amd64".
 func describe(version, commit, date string, info *debug.BuildInfo) string {
 	changed := ""

@@ -334,21 +334,32 @@ func (o *op) occupies() string {
 	return parley.LimitTogether
 }
 
-// authenticate finds out who asks, counts the request against the limits of the key and its account, and answers when either fails.
-func (a *API) authenticate(w http.ResponseWriter, r *http.Request, f family) (*http.Request, bool) {
-	who, err := a.Auth.Authenticate(r.Context(), auth.BearerToken(r.Header.Get("Authorization")), parley.APIKey,
-		parley.Session)
-	if err == nil {
-		var left int
-		left, err = a.limit.Take(strconv.FormatInt(who.Key.ID, 10), time.Now())
-		if err == nil {
-			err = a.Gate.Ask(who.User.ID, time.Now())
-		}
-		if a.limit.Limit() > 0 {
-			w.Header().Set("X-RateLimit-Limit", strconv.Itoa(a.limit.Limit()))
-			w.Header().Set("X-RateLimit-Remaining", strconv.Itoa(left))
-		}
+// Caller finds out whose bearer token a request has, one of some kinds, and counts the request against the limits of the key and its
+// account. An error is ErrUnauthenticated, or that a limit was reached.
+func (a *API) Caller(w http.ResponseWriter, r *http.Request, kinds ...parley.KeyKind) (*auth.Who, error) {
+	who, err := a.Auth.Authenticate(r.Context(), auth.BearerToken(r.Header.Get("Authorization")), kinds...)
+	if err != nil {
+		return nil, err
 	}
+	left, err := a.count(who)
+	if a.limit.Limit() > 0 {
+		w.Header().Set("X-RateLimit-Limit", strconv.Itoa(a.limit.Limit()))
+		w.Header().Set("X-RateLimit-Remaining", strconv.Itoa(left))
+	}
+	return who, err
+}
+
+// count counts a request of somebody's, and says how many their key has left.
+func (a *API) count(who *auth.Who) (left int, err error) {
+	if left, err = a.limit.Take(strconv.FormatInt(who.Key.ID, 10), time.Now()); err == nil {
+		err = a.Gate.Ask(who.User.ID, time.Now())
+	}
+	return left, err
+}
+
+// authenticate finds out who asks, and answers when that, or a limit, fails.
+func (a *API) authenticate(w http.ResponseWriter, r *http.Request, f family) (*http.Request, bool) {
+	who, err := a.Caller(w, r, parley.APIKey, parley.Session)
 	if err != nil {
 		if errors.Is(err, auth.ErrUnauthenticated) {
 			w.Header().Set("WWW-Authenticate", "Bearer")

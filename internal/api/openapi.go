@@ -246,6 +246,9 @@ func readOnly(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
+// Reference is the API reference, OpenAPI 3.1 as JSON.
+func (a *API) Reference() []byte { return a.reference() }
+
 func (a *API) serveReference(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Access-Control-Allow-Origin", "*")
 	w.Header().Set("Content-Type", "application/json")

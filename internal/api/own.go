@@ -15,11 +15,34 @@ import (
 
 // As is a way to this API in a user's name, for what the server itself does for them: no network, no credential and no
 // limit of requests is between. Closing an answer's body ends the request.
-func (a *API) As(userID int64) http.RoundTripper { return own{a, userID} }
+func (a *API) As(userID int64) http.RoundTripper {
+	return own{a, func(r *http.Request) (context.Context, error) {
+		u, err := a.DB.User(r.Context(), userID)
+		if err != nil {
+			return nil, err
+		}
+		if u.DisabledAt != 0 {
+			return nil, parley.Errorf(parley.Forbidden, "The account is disabled.")
+		}
+		return known(context.WithValue(r.Context(), insideKey{}, true), &auth.Who{User: u, Key: &parley.Key{}}, ""), nil
+	}}
+}
 
+// For is a way to this API for a caller whom Caller has named: what they ask for is limited, and noted in the audit log, as if they
+// had sent it from their address by themselves.
+func (a *API) For(who *auth.Who, address string) http.RoundTripper {
+	return own{a, func(r *http.Request) (context.Context, error) {
+		if _, err := a.count(who); err != nil {
+			return nil, err
+		}
+		return known(r.Context(), who, address), nil
+	}}
+}
+
+// own is a way to the API within the process; enter says in a request's context who asks.
 type own struct {
 	*API
-	userID int64
+	enter func(r *http.Request) (context.Context, error)
 }
 
 type insideKey struct{}
@@ -29,15 +52,11 @@ func inside(ctx context.Context) bool { return ctx.Value(insideKey{}) != nil }
 
 // RoundTrip implements http.RoundTripper.
 func (o own) RoundTrip(r *http.Request) (*http.Response, error) {
-	u, err := o.DB.User(r.Context(), o.userID)
+	ctx, err := o.enter(r)
 	if err != nil {
 		return nil, err
 	}
-	if u.DisabledAt != 0 {
-		return nil, parley.Errorf(parley.Forbidden, "The account is disabled.")
-	}
-	ctx, cancel := context.WithCancel(known(context.WithValue(r.Context(), insideKey{}, true),
-		&auth.Who{User: u, Key: &parley.Key{}}, ""))
+	ctx, cancel := context.WithCancel(ctx)
 	read, write := io.Pipe()
 	w := &inner{header: http.Header{}, body: write, begun: make(chan struct{})}
 	r = r.Clone(ctx)

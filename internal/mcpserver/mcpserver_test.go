@@ -1,0 +1,263 @@
+package mcpserver_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"parley/internal/api"
+	"parley/internal/auth"
+	"parley/internal/mcpserver"
+	"parley/internal/parley"
+	"parley/internal/store/storetest"
+)
+
+const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+
+// The tools are as many as a model can keep apart, say what they do to the world, and take what they say.
+func TestTools(t *testing.T) {
+	h := open(t, nil)
+	res, err := h.connect().ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(res.Tools); n < 25 || n > 35 || res.NextCursor != "" {
+		t.Errorf("there are %d tools, want 25 to 35 on one page", n)
+	}
+	whole := 0
+	for _, tool := range res.Tools {
+		raw, err := json.Marshal(tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole += len(raw)
+		a := tool.Annotations
+		reads := false
+		for _, begin := range []string{"list_", "get_", "check_", "compare_", "search_"} {
+			reads = reads || strings.HasPrefix(tool.Name, begin)
+		}
+		destroys := strings.HasPrefix(tool.Name, "delete_") || tool.Name == "hang_up_call"
+		if a.ReadOnlyHint != reads || a.DestructiveHint == nil || *a.DestructiveHint != destroys || a.OpenWorldHint == nil {
+			t.Errorf("%s has the hints %+v", tool.Name, a)
+		}
+		if strings.Contains(string(raw), "$ref") || strings.Contains(string(raw), `"null"`) {
+			t.Errorf("the schema of %s has references or null: %s", tool.Name, raw)
+		}
+		if tool.Title == "" || len(tool.Description) < 40 || len(raw) > 8<<10 {
+			t.Errorf("%s: title %q, description %q, %d bytes", tool.Name, tool.Title, tool.Description, len(raw))
+		}
+	}
+	if whole > 48<<10 {
+		t.Errorf("the tools have %d bytes together", whole)
+	}
+}
+
+// What a tool does is what the API does: the same rules, the same words, the same row in the audit log.
+func TestSameRules(t *testing.T) {
+	h := open(t, nil)
+	made := h.must("create_assistant", object{"name": "Bakery", "system_prompt": "We open at 7 am."})
+	id := made["id"]
+	_, a := h.api("GET", fmt.Sprintf("/user/assistant/%v", id), nil)
+	if a["name"] != "Bakery" || a["language"] != "en" || a["mode"] != "pipeline" || a["type"] != "inbound" || a["status"] != "inactive" ||
+		a["timezone"] != "UTC" || a["voice_id"] == nil || a["llm_model_id"] == nil {
+		t.Errorf("the assistant is %v", a)
+	}
+	if german := h.must("create_assistant", object{"name": "Bäckerei", "system_prompt": "Hallo", "language": "de"}); german["language_id"] != 4.0 {
+		t.Errorf("the German assistant is %v", german)
+	}
+	h.refused("create_assistant", object{"name": "x", "system_prompt": "y", "language": "xx"}, `"xx"`)
+	// the API's own words, with the names that the tool has
+	h.refused("create_tool", object{"name": "Bad Name"}, "(422)", "- endpoint: The endpoint field is required.", "- name: ")
+	h.refused("get_assistant", object{"assistant_id": 99999}, "(404)", "Assistant not found")
+	h.refused("get_assistant", object{}, "assistant_id is missing")
+	h.refused("get_assistant", object{"assistant_id": "../../user/api-keys"}, "(404)")
+	_, log := h.api("GET", "/user/audit", nil)
+	seen := false
+	for _, row := range log["data"].([]any) {
+		r := row.(object)
+		seen = seen || r["action"] == "created" && r["kind"] == "assistant" && strings.Contains(fmt.Sprint(r), "API key “test”")
+	}
+	if !seen {
+		t.Errorf("the audit log is %v", log)
+	}
+}
+
+// A draft is changed, compared and published; null clears a field.
+func TestDraft(t *testing.T) {
+	h := open(t, nil)
+	id := h.must("create_assistant", object{"name": "Bakery", "system_prompt": "We open at 7 am.", "voice_mail_message": "Bye"})["id"]
+	got := h.must("update_draft", object{"assistant_id": id, "system_prompt": "We open at 8 am.", "speech_speed": 1.1, "voice_mail_message": nil})
+	if changed := fmt.Sprint(got["changed"]); changed != "[system_prompt speech_speed voice_mail_message]" {
+		t.Errorf("the draft changes %s", changed)
+	}
+	if diff := fmt.Sprint(h.must("compare_draft", object{"assistant_id": id})); !strings.Contains(diff, "We open at 8 am.") {
+		t.Errorf("the draft differs by %s", diff)
+	}
+	if live := h.must("get_assistant", object{"assistant_id": id}); live["system_prompt"] != "We open at 7 am." {
+		t.Errorf("the live assistant is %v", live)
+	}
+	h.must("publish_draft", object{"assistant_id": id})
+	if live := h.must("get_assistant", object{"assistant_id": id}); live["system_prompt"] != "We open at 8 am." || live["voice_mail_message"] != nil {
+		t.Errorf("the published assistant is %v", live)
+	}
+	h.refused("publish_draft", object{"assistant_id": id}, "(404)")
+}
+
+// Another account's things are not there, for any tool that names one.
+func TestTenants(t *testing.T) {
+	h := open(t, nil)
+	id := h.must("create_assistant", object{"name": "Secret", "system_prompt": "hidden words"})["id"]
+	kb := h.must("create_knowledgebase", object{"name": "Secret"})["id"]
+	stranger := h.with(h.key(storetest.User(t, h.db, 0), ""))
+	for name, args := range map[string]object{
+		"get_assistant": {"assistant_id": id}, "update_draft": {"assistant_id": id, "name": "x"}, "delete_assistant": {"assistant_id": id},
+		"list_versions": {"assistant_id": id}, "create_test": {"assistant_id": id, "script": "name: x\nsteps:\n  - say: hi\n"},
+		"run_tests": {"assistant_id": id}, "search_knowledgebase": {"knowledgebase_id": kb, "query": "x"}, "list_documents": {"knowledgebase_id": kb},
+		"make_call": {"assistant_id": id, "phone_number": "+12025550123"}} {
+		if text := stranger.refused(name, args, "failed (4"); strings.Contains(text, "hidden") || strings.Contains(text, "Secret") {
+			t.Errorf("%s tells %q", name, text)
+		}
+	}
+	if got := stranger.must("list_assistants", nil); got["total"] != 0.0 {
+		t.Errorf("a stranger sees %v", got)
+	}
+	if got := h.must("get_assistant", object{"assistant_id": id}); got["name"] != "Secret" {
+		t.Errorf("the assistant is now %v", got)
+	}
+}
+
+// A key that is limited to a role may do no more here.
+func TestRoles(t *testing.T) {
+	h := open(t, nil)
+	id := h.must("create_assistant", object{"name": "Bakery", "system_prompt": "x"})["id"]
+	viewer := h.with(h.key(h.user, parley.RoleViewer))
+	if got := viewer.must("get_assistant", object{"assistant_id": id}); got["name"] != "Bakery" {
+		t.Errorf("a viewer reads %v", got)
+	}
+	for name, args := range map[string]object{"create_assistant": {"name": "x", "system_prompt": "y"}, "delete_assistant": {"assistant_id": id},
+		"update_draft": {"assistant_id": id, "name": "x"}, "list_tools": nil} {
+		viewer.refused(name, args, "(403)", "role")
+	}
+}
+
+// A repeated call with the same idempotency key does nothing again; the same key with other arguments is refused.
+func TestIdempotency(t *testing.T) {
+	h := open(t, nil)
+	id := h.must("create_assistant", object{"name": "Bakery", "system_prompt": "x"})["id"]
+	h.must("create_test", object{"assistant_id": id, "script": "name: x\nchannel: chat\nsteps:\n  - say: hi\n"})
+	run := object{"assistant_id": id, "wait_seconds": 0, "idempotency_key": "once"}
+	first, again := h.must("run_tests", run), h.must("run_tests", run)
+	if first["id"] == nil || first["id"] != again["id"] {
+		t.Errorf("the runs are %v and %v", first, again)
+	}
+	run["draft"] = true
+	h.refused("run_tests", run, "(409)", "Idempotency-Key")
+}
+
+// Requests are counted: those to /mcp, and what tools ask for.
+func TestRate(t *testing.T) {
+	h := open(t, func(c *api.Config, _ *mcpserver.Config) { c.Rates.API = auth.Rate{PerSecond: 0.001, Burst: 3} })
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_assistants","arguments":{}}}`
+	if status, _, text := h.post(body); status != 200 || !strings.Contains(text, `total`) {
+		t.Errorf("the first is answered %d %s", status, text)
+	}
+	if status, _, text := h.post(body); status != 200 || !strings.Contains(text, `"isError":true`) || !strings.Contains(text, "Too Many Attempts. Try again in ") {
+		t.Errorf("the second is answered %d %s", status, text)
+	}
+	status, header, text := h.post(body)
+	if status != 429 || header.Get("Retry-After") == "" {
+		t.Errorf("the third is answered %d %v %s", status, header, text)
+	}
+}
+
+// Who may not ask is told so before anything is read of what they sent.
+func TestDoor(t *testing.T) {
+	h := open(t, nil)
+	port := h.url[strings.LastIndexByte(h.url, ':'):]
+	for _, c := range []struct {
+		name    string
+		status  int
+		headers []string
+	}{
+		{"a key", 200, nil},
+		{"no key", 401, []string{"Authorization", ""}},
+		{"another's key", 401, []string{"Authorization", "Bearer 1|" + strings.Repeat("x", 43)}},
+		{"a page of another origin", 403, []string{"Origin", "https://evil.example"}},
+		{"a page without an origin", 403, []string{"Origin", "null"}},
+		{"a page of this machine", 200, []string{"Origin", h.url}},
+		{"a page of another port of this machine", 403, []string{"Origin", "http://127.0.0.1:1"}},
+		{"a page whose name leads here", 403, []string{"Origin", "http://evil.example" + port, "Host", "evil.example" + port}},
+		{"a name that leads here", 403, []string{"Host", "evil.example"}},
+		{"a proxy on this machine", 200, []string{"Host", "voice.example.com", "X-Forwarded-For", "192.0.2.1"}},
+		{"a version that nobody has", 400, []string{"MCP-Protocol-Version", "1999-01-01"}},
+		{"another type", 415, []string{"Content-Type", "text/plain"}},
+	} {
+		if status, header, text := h.post(list, c.headers...); status != c.status {
+			t.Errorf("%s is answered %d %s", c.name, status, text)
+		} else if status == 401 && !strings.HasPrefix(header.Get("WWW-Authenticate"), "Bearer") {
+			t.Errorf("%s is told %v", c.name, header)
+		}
+	}
+	long := strings.Replace(list, "1,", "1,"+strings.Repeat(" ", 1<<20), 1)
+	if status, _, text := h.post(long); status != 413 {
+		t.Errorf("a body of more than a megabyte is answered %d %.100s", status, text)
+	}
+}
+
+// A public address is believed as an origin, and no other.
+func TestPublicOrigin(t *testing.T) {
+	h := open(t, func(c *api.Config, _ *mcpserver.Config) { c.Front.PublicURL = "https://voice.example.com" })
+	for origin, want := range map[string]int{"https://voice.example.com": 200, "http://voice.example.com": 403, "https://voice.example.com.evil.example": 403} {
+		if status, _, text := h.post(list, "Origin", origin, "Host", "voice.example.com"); status != want {
+			t.Errorf("%s is answered %d %s", origin, status, text)
+		}
+	}
+}
+
+// A panic in one request is that request's failure.
+func TestPanic(t *testing.T) {
+	h := open(t, func(c *api.Config, _ *mcpserver.Config) { c.Exams = nil })
+	id := h.must("create_assistant", object{"name": "Bakery", "system_prompt": "x"})["id"]
+	h.refused("create_test", object{"assistant_id": id, "script": "name: x\nsteps:\n  - say: hi\n"}, "(500)")
+	if got := h.must("list_assistants", nil); got["total"] != 1.0 {
+		t.Errorf("then there are %v", got)
+	}
+}
+
+// Lists say how to go on; long texts are cut, and can be read on to their end.
+func TestShape(t *testing.T) {
+	h := open(t, nil)
+	prompt := strings.Repeat("Öffnungszeiten: ", 6000)[:97000]
+	for len(prompt) > 0 && !utf8.ValidString(prompt) {
+		prompt = prompt[:len(prompt)-1]
+	}
+	prompt = strings.TrimSpace(prompt)
+	id := h.must("create_assistant", object{"name": "Long", "system_prompt": prompt})["id"]
+	for range 3 {
+		h.must("create_assistant", object{"name": "Short", "system_prompt": "x"})
+	}
+	page := h.must("list_assistants", object{"per_page": 3})
+	if items := page["items"].([]any); len(items) != 3 || page["next_page"] != 2.0 || page["total"] != 4.0 || items[0].(object)["system_prompt"] != nil {
+		t.Errorf("the first page is %v", page)
+	}
+	page = h.must("list_assistants", object{"per_page": 3, "page": 2})
+	if items := page["items"].([]any); len(items) != 1 || page["next_page"] != nil {
+		t.Errorf("the second page is %v", page)
+	}
+	text, _ := h.tool("get_assistant", object{"assistant_id": id})
+	if len(text) > 20<<10 || !strings.Contains(text, fmt.Sprintf("of %d characters", utf8.RuneCountInString(prompt))) {
+		t.Errorf("the assistant has %d bytes: %.300s", len(text), text)
+	}
+	var whole strings.Builder
+	for offset := any(0); offset != nil; {
+		part := h.must("get_assistant", object{"assistant_id": id, "field": "system_prompt", "offset": offset})
+		whole.WriteString(part["text"].(string))
+		offset = part["next_offset"]
+	}
+	if whole.String() != prompt {
+		t.Errorf("the prompt was read as %d bytes of %d", whole.Len(), len(prompt))
+	}
+	h.refused("get_assistant", object{"assistant_id": id, "field": "nothing"}, "no field", "system_prompt")
+}
