@@ -43,6 +43,7 @@ type commands struct {
 	Diff      diffCmd     `cmd:"" help:"Show what differs between files and an account."`
 	Push      pushCmd     `cmd:"" help:"Make an account like the files."`
 	Import    importCmd   `cmd:"" help:"Make files of another product's export: parley import --from vapi FILE DIR"`
+	MCP       mcpCmd      `cmd:"" name:"mcp" help:"Let a client of MCP on standard input and output use a server: parley mcp --server URL"`
 	Prices    pricesCmd   `cmd:"" help:"Print the default prices and plans file; edit a copy and set PARLEY_PRICES to its path."`
 
 	Env        envCmd        `cmd:"" help:"Print every setting with its help, as a file of environment variables."`

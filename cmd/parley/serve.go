@@ -18,6 +18,7 @@ import (
 
 	"github.com/riverqueue/river"
 
+	"parley/docs"
 	"parley/internal/alert"
 	"parley/internal/api"
 	"parley/internal/assistant"
@@ -326,7 +327,7 @@ func (h *server) openFaces() {
 		look.Reconnect = h.api.ReconnectBrowser
 	}
 	pages := console.New(look)
-	models := mcpserver.New(mcpserver.Config{API: h.api, Front: front, Version: buildName()})
+	models := mcpserver.New(mcpserver.Config{API: h.api, Front: front, Docs: docs.Files, Version: buildName()})
 	guard := &web.Guard{Handler: s.root(h.db, h.api, models, pages, h.carrier.webhooks(texts), h.payments, h.metrics, &h.ready)}
 	h.http = &http.Server{
 		Handler:           guard,

@@ -20,7 +20,7 @@ func (c *Console) keyPage(r *request, token string, tree map[string]any, wrong p
 	if err != nil {
 		return nil, err
 	}
-	body := keyList(fieldsOf[auth.KeyInput](tree, wrong), list, members, token)
+	body := keyList(fieldsOf[auth.KeyInput](tree, wrong), list, members, token, c.Front.Base(r.Request))
 	if len(wrong) > 0 {
 		return invalid("API keys", body), nil
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -89,7 +90,7 @@ func open(t testing.TB, change func(*api.Config, *mcpserver.Config)) *house {
 		Campaigns:  campaign.New(campaign.Config{DB: db, Prices: prices, Blobs: blobs})}
 	c.Exams = exam.New(exam.Config{DB: db, Assistants: c.Assistants, Hub: event.NewHub()})
 	c.Setup = &setup.Setup{Keys: keys, Assistants: c.Assistants}
-	m := mcpserver.Config{Version: "test"}
+	m := mcpserver.Config{Version: "test", Docs: os.DirFS("../../docs")}
 	if change != nil {
 		change(&c, &m)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -34,6 +35,7 @@ const mostBody = 1 << 20
 type Config struct {
 	API     *api.API
 	Front   web.Front
+	Docs    fs.FS  // the pages of the guide
 	Version string // of this program
 }
 
@@ -78,12 +80,18 @@ func (s *Server) newSDK() *sdk.Server {
 				slog.ErrorContext(ctx, "an MCP request panicked", "method", method, "request_id", web.RequestID(ctx), "error", e)
 				res, err = nil, errors.New("internal error; quote the request id "+web.RequestID(ctx)+" when you report it")
 			})
-			return next(ctx, method, req)
+			res, err = next(ctx, method, req)
+			if list, ok := res.(*sdk.ListResourcesResult); ok && err == nil && list.NextCursor == "" {
+				err = s.withOwn(ctx, list)
+			}
+			return res, err
 		}
 	})
 	for i := range tools {
 		s.addTool(server, &tools[i])
 	}
+	addPrompts(server)
+	s.addResources(server)
 	return server
 }
 

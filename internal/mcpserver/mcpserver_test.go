@@ -3,9 +3,14 @@ package mcpserver_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley/internal/api"
 	"parley/internal/auth"
@@ -60,11 +65,12 @@ func TestSameRules(t *testing.T) {
 	made := h.must("create_assistant", object{"name": "Bakery", "system_prompt": "We open at 7 am."})
 	id := made["id"]
 	_, a := h.api("GET", fmt.Sprintf("/user/assistant/%v", id), nil)
-	if a["name"] != "Bakery" || a["language"] != "en" || a["mode"] != "pipeline" || a["type"] != "inbound" || a["status"] != "inactive" ||
-		a["timezone"] != "UTC" || a["voice_id"] == nil || a["llm_model_id"] == nil {
+	if a["name"] != "Bakery" || a["language"] != "en" || a["mode"] != "pipeline" || a["type"] != "inbound" ||
+		a["status"] != "inactive" || a["timezone"] != "UTC" || a["voice_id"] == nil || a["llm_model_id"] == nil {
 		t.Errorf("the assistant is %v", a)
 	}
-	if german := h.must("create_assistant", object{"name": "Bäckerei", "system_prompt": "Hallo", "language": "de"}); german["language_id"] != 4.0 {
+	german := h.must("create_assistant", object{"name": "Bäckerei", "system_prompt": "Hallo", "language": "de"})
+	if german["language_id"] != 4.0 {
 		t.Errorf("the German assistant is %v", german)
 	}
 	h.refused("create_assistant", object{"name": "x", "system_prompt": "y", "language": "xx"}, `"xx"`)
@@ -88,7 +94,8 @@ func TestSameRules(t *testing.T) {
 func TestDraft(t *testing.T) {
 	h := open(t, nil)
 	id := h.must("create_assistant", object{"name": "Bakery", "system_prompt": "We open at 7 am.", "voice_mail_message": "Bye"})["id"]
-	got := h.must("update_draft", object{"assistant_id": id, "system_prompt": "We open at 8 am.", "speech_speed": 1.1, "voice_mail_message": nil})
+	got := h.must("update_draft", object{"assistant_id": id, "system_prompt": "We open at 8 am.", "speech_speed": 1.1,
+		"voice_mail_message": nil})
 	if changed := fmt.Sprint(got["changed"]); changed != "[system_prompt speech_speed voice_mail_message]" {
 		t.Errorf("the draft changes %s", changed)
 	}
@@ -99,7 +106,8 @@ func TestDraft(t *testing.T) {
 		t.Errorf("the live assistant is %v", live)
 	}
 	h.must("publish_draft", object{"assistant_id": id})
-	if live := h.must("get_assistant", object{"assistant_id": id}); live["system_prompt"] != "We open at 8 am." || live["voice_mail_message"] != nil {
+	live := h.must("get_assistant", object{"assistant_id": id})
+	if live["system_prompt"] != "We open at 8 am." || live["voice_mail_message"] != nil {
 		t.Errorf("the published assistant is %v", live)
 	}
 	h.refused("publish_draft", object{"assistant_id": id}, "(404)")
@@ -114,8 +122,9 @@ func TestTenants(t *testing.T) {
 	for name, args := range map[string]object{
 		"get_assistant": {"assistant_id": id}, "update_draft": {"assistant_id": id, "name": "x"}, "delete_assistant": {"assistant_id": id},
 		"list_versions": {"assistant_id": id}, "create_test": {"assistant_id": id, "script": "name: x\nsteps:\n  - say: hi\n"},
-		"run_tests": {"assistant_id": id}, "search_knowledgebase": {"knowledgebase_id": kb, "query": "x"}, "list_documents": {"knowledgebase_id": kb},
-		"make_call": {"assistant_id": id, "phone_number": "+12025550123"}} {
+		"run_tests": {"assistant_id": id}, "search_knowledgebase": {"knowledgebase_id": kb, "query": "x"},
+		"list_documents": {"knowledgebase_id": kb},
+		"make_call":      {"assistant_id": id, "phone_number": "+12025550123"}} {
 		if text := stranger.refused(name, args, "failed (4"); strings.Contains(text, "hidden") || strings.Contains(text, "Secret") {
 			t.Errorf("%s tells %q", name, text)
 		}
@@ -136,8 +145,9 @@ func TestRoles(t *testing.T) {
 	if got := viewer.must("get_assistant", object{"assistant_id": id}); got["name"] != "Bakery" {
 		t.Errorf("a viewer reads %v", got)
 	}
-	for name, args := range map[string]object{"create_assistant": {"name": "x", "system_prompt": "y"}, "delete_assistant": {"assistant_id": id},
-		"update_draft": {"assistant_id": id, "name": "x"}, "list_tools": nil} {
+	for name, args := range map[string]object{"create_assistant": {"name": "x", "system_prompt": "y"},
+		"delete_assistant": {"assistant_id": id},
+		"update_draft":     {"assistant_id": id, "name": "x"}, "list_tools": nil} {
 		viewer.refused(name, args, "(403)", "role")
 	}
 }
@@ -163,7 +173,9 @@ func TestRate(t *testing.T) {
 	if status, _, text := h.post(body); status != 200 || !strings.Contains(text, `total`) {
 		t.Errorf("the first is answered %d %s", status, text)
 	}
-	if status, _, text := h.post(body); status != 200 || !strings.Contains(text, `"isError":true`) || !strings.Contains(text, "Too Many Attempts. Try again in ") {
+	status, _, text := h.post(body)
+	if status != 200 || !strings.Contains(text, `"isError":true`) ||
+		!strings.Contains(text, "Too Many Attempts. Try again in ") {
 		t.Errorf("the second is answered %d %s", status, text)
 	}
 	status, header, text := h.post(body)
@@ -209,7 +221,8 @@ func TestDoor(t *testing.T) {
 // A public address is believed as an origin, and no other.
 func TestPublicOrigin(t *testing.T) {
 	h := open(t, func(c *api.Config, _ *mcpserver.Config) { c.Front.PublicURL = "https://voice.example.com" })
-	for origin, want := range map[string]int{"https://voice.example.com": 200, "http://voice.example.com": 403, "https://voice.example.com.evil.example": 403} {
+	for origin, want := range map[string]int{"https://voice.example.com": 200, "http://voice.example.com": 403,
+		"https://voice.example.com.evil.example": 403} {
 		if status, _, text := h.post(list, "Origin", origin, "Host", "voice.example.com"); status != want {
 			t.Errorf("%s is answered %d %s", origin, status, text)
 		}
@@ -239,7 +252,8 @@ func TestShape(t *testing.T) {
 		h.must("create_assistant", object{"name": "Short", "system_prompt": "x"})
 	}
 	page := h.must("list_assistants", object{"per_page": 3})
-	if items := page["items"].([]any); len(items) != 3 || page["next_page"] != 2.0 || page["total"] != 4.0 || items[0].(object)["system_prompt"] != nil {
+	items := page["items"].([]any)
+	if len(items) != 3 || page["next_page"] != 2.0 || page["total"] != 4.0 || items[0].(object)["system_prompt"] != nil {
 		t.Errorf("the first page is %v", page)
 	}
 	page = h.must("list_assistants", object{"per_page": 3, "page": 2})
@@ -260,4 +274,137 @@ func TestShape(t *testing.T) {
 		t.Errorf("the prompt was read as %d bytes of %d", whole.Len(), len(prompt))
 	}
 	h.refused("get_assistant", object{"assistant_id": id, "field": "nothing"}, "no field", "system_prompt")
+}
+
+// Prompts are filled in with what a person said; what they left out is left out.
+func TestPrompts(t *testing.T) {
+	s := open(t, nil).connect()
+	get := func(args map[string]string) string {
+		t.Helper()
+		got, err := s.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "make_assistant", Arguments: args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Messages[0].Content.(*sdk.TextContent).Text
+	}
+	short := get(map[string]string{"business": "A bakery, {{website}}"})
+	if strings.Contains(short, "make_call") || strings.Contains(short, "add_web_page") ||
+		!strings.Contains(short, "My business: A bakery, {{website}}\n") || !strings.Contains(short, "\n1. Write its system prompt") {
+		t.Errorf("without a website and a number it is:\n%s", short)
+	}
+	long := get(map[string]string{"business": "A bakery", "website": "https://bakery.example", "phone_number": "+12025550123"})
+	if !strings.Contains(long, "read https://bakery.example into it") || !strings.Contains(long, "Call me at +12025550123") ||
+		!strings.Contains(long, "\n8. Call me") || strings.Contains(long, "#. ") {
+		t.Errorf("with both it is:\n%s", long)
+	}
+	for _, args := range []map[string]string{{}, {"business": "  "}, {"business": strings.Repeat("x", 21<<10)}} {
+		if got, err := s.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "make_assistant", Arguments: args}); err == nil {
+			t.Errorf("the prompt is %v", got)
+		}
+	}
+	list, err := s.ListPrompts(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := s.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, tool := range res.Tools {
+		named[tool.Name] = true
+	}
+	for _, p := range list.Prompts {
+		args := map[string]string{}
+		for _, a := range p.Arguments {
+			args[a.Name] = "x"
+		}
+		got, err := s.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: p.Name, Arguments: args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range regexp.MustCompile(`[a-z]+(?:_[a-z]+)+`).FindAllString(got.Messages[0].Content.(*sdk.TextContent).Text, -1) {
+			if word != "phone_number_id" && !named[word] {
+				t.Errorf("the prompt %s names the tool %s, which there is not", p.Name, word)
+			}
+		}
+	}
+}
+
+// The account's things, and the guide, are resources; another account's are not there.
+func TestResources(t *testing.T) {
+	h := open(t, nil)
+	id := h.must("create_assistant", object{"name": "Bakery", "system_prompt": "hidden words"})["id"]
+	own, stranger := h.connect(), h.with(h.key(storetest.User(t, h.db, 0), "")).connect()
+	uri := fmt.Sprintf("parley://assistants/%v", id)
+	listed := func(s *sdk.ClientSession) (pages int, mine bool) {
+		t.Helper()
+		list, err := s.ListResources(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range list.Resources {
+			if strings.HasPrefix(r.URI, "parley://docs/") {
+				pages++
+			}
+			mine = mine || r.URI == uri
+		}
+		return pages, mine
+	}
+	if pages, mine := listed(own); pages < 20 || !mine {
+		t.Errorf("the account has %d pages listed, and its assistant: %v", pages, mine)
+	}
+	if pages, mine := listed(stranger); pages < 20 || mine {
+		t.Errorf("a stranger has %d pages listed, and another's assistant: %v", pages, mine)
+	}
+	got, err := own.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})
+	if err != nil || !strings.Contains(got.Contents[0].Text, `"system_prompt":"hidden words"`) {
+		t.Errorf("the assistant is %v %v", got, err)
+	}
+	got, err = own.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "parley://docs/tools"})
+	if err != nil || !strings.HasPrefix(got.Contents[0].Text, "# ") {
+		t.Errorf("the page is %v %v", got, err)
+	}
+	for _, other := range []string{uri, "parley://calls/1/transcript", "parley://docs/none", "parley://assistants/..%2F..%2Fme"} {
+		if got, err := stranger.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: other}); err == nil {
+			t.Errorf("a stranger reads %s: %v", other, got.Contents[0])
+		}
+	}
+	list, err := own.ListResourceTemplates(t.Context(), nil)
+	if err != nil || len(list.ResourceTemplates) != 3 {
+		t.Errorf("the templates are %v %v", list, err)
+	}
+}
+
+var row = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (.+) \\| `[A-Za-z]+` \\| (yes|no|removes) \\|$")
+
+// The guide's table has every tool, and what it does to the world.
+func TestGuide(t *testing.T) {
+	h := open(t, nil)
+	page, err := os.ReadFile("../../docs/mcp.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]string{}
+	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
+		told[m[1]] = m[2] + ", " + m[3]
+	}
+	res, err := h.connect().ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := map[string]string{}
+	for _, tool := range res.Tools {
+		changes := "yes"
+		switch a := tool.Annotations; {
+		case a.ReadOnlyHint:
+			changes = "no"
+		case *a.DestructiveHint:
+			changes = "removes"
+		}
+		is[tool.Name] = tool.Title + ", " + changes
+	}
+	if diff := cmp.Diff(is, told); diff != "" {
+		t.Errorf("docs/mcp.md differs from the tools:\n%s", diff)
+	}
 }
