@@ -15,6 +15,7 @@ func TestWebCall(t *testing.T) {
 	var called []int64
 	var first string // the initial message of the assistant that is called
 	var refuse error
+	var anew []string // what calls were connected anew with
 	h := open(t, func(c *Config) {
 		c.Answer = func(w http.ResponseWriter, r *http.Request, a *parley.Assistant, place func(string) string) error {
 			if refuse != nil {
@@ -30,6 +31,16 @@ func TestWebCall(t *testing.T) {
 			return nil
 		}
 		c.Hangup = func(session string) bool { return session == "secret" }
+		c.Reconnect = func(w http.ResponseWriter, r *http.Request, session string) error {
+			if session != "secret" {
+				return parley.Errorf(parley.NotFound, "This call is over already.")
+			}
+			body, err := io.ReadAll(r.Body)
+			anew = append(anew, string(body)+r.Header.Get("If-Match"))
+			w.Header().Set("ETag", `"new"`)
+			w.WriteHeader(http.StatusOK)
+			return err
+		}
 	})
 	u := h.user(t)
 	a := h.assistant(t, u, "Front desk")
@@ -42,6 +53,7 @@ func TestWebCall(t *testing.T) {
 		}
 		req.Header.Set("Content-Type", "application/sdp")
 		req.Header.Set("HX-Request", "true")
+		req.Header.Set("If-Match", "*")
 		res, err := v.client.Do(req)
 		if err != nil {
 			t.Fatal(err)
@@ -58,6 +70,16 @@ func TestWebCall(t *testing.T) {
 	status, _, place := send(v, "POST", path)
 	if status != http.StatusCreated || place != path+"/secret" || len(called) != 1 || called[0] != a.ID {
 		t.Fatalf("answered %d at %q, calls %v", status, place, called)
+	}
+	// Its network changes: the call is connected anew, by those whose assistant it is, and by its secret.
+	if status, body, _ := send(other, "PATCH", place); status != http.StatusNotFound || len(anew) != 0 {
+		t.Errorf("somebody else's call is connected anew: %d %s", status, body)
+	}
+	if status, body, _ := send(v, "PATCH", path+"/guess"); status != http.StatusNotFound || !strings.Contains(body, `"message":"This call is over already."`) {
+		t.Errorf("a call that is over is connected anew: %d %s", status, body)
+	}
+	if status, body, _ := send(v, "PATCH", place); status != http.StatusOK || len(anew) != 1 || anew[0] != "v=0*" {
+		t.Errorf("connected anew with %d %s: %q", status, body, anew)
 	}
 	if status, said, _ := send(other, "POST", path); status != http.StatusNotFound ||
 		!strings.Contains(said, `"message":"Assistant not found"`) {
