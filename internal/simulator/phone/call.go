@@ -361,6 +361,13 @@ func (c *Call) Hold(ctx context.Context) error { return c.invite(ctx, "sendonly"
 // Resume ends a hold.
 func (c *Call) Resume(ctx context.Context) error { return c.invite(ctx, "sendrecv") }
 
+// Change offers other RTP payload types (0, 8, 9) in the middle of the call, and goes on in what is chosen of them. Sound
+// that is said and kept from then on has the new rate.
+func (c *Call) Change(ctx context.Context, types ...int) error {
+	c.options.Types = types
+	return c.invite(ctx, "sendrecv")
+}
+
 // Info sends a key by SIP INFO.
 func (c *Call) Info(ctx context.Context, key byte) error {
 	r, err := c.ask(ctx, c.make("INFO", fmt.Sprintf("Signal=%c\r\nDuration=160\r\n", key)))

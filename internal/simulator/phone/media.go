@@ -68,6 +68,7 @@ type media struct {
 	mu      sync.Mutex
 	to      netip.AddrPort
 	format  audio.Format
+	rate    audio.Rate // of tones and line
 	events  int
 	sending bool
 	queue   []saying
@@ -141,10 +142,11 @@ func (m *media) begin(theirs description, o Options) string {
 	if theirs.direction == "recvonly" { // our own hold
 		m.sending = false
 	}
+	if rate := m.format.Rate(); rate != m.rate {
+		m.rate, m.tones, m.line = rate, audio.NewDigits(rate), newLine(o, rate)
+	}
 	if !m.started {
 		m.started = true
-		m.tones = audio.NewDigits(m.format.Rate())
-		m.line = newLine(o, m.format.Rate())
 		m.running.Go(m.hear)
 		m.running.Go(m.told)
 		m.running.Go(m.speak)
@@ -169,14 +171,19 @@ func (m *media) wait() {
 // the program's code for it would not see what is wrong with that.
 func (m *media) speak() {
 	m.mu.Lock()
-	encoder := audio.NewEncoder(m.format)
-	n, clock := m.format.Rate().FrameSize(), m.format.ClockRate()
+	format := m.format
+	encoder := audio.NewEncoder(format)
+	n, clock := format.Rate().FrameSize(), format.ClockRate()
 	m.mu.Unlock()
 	seq, ts, ssrc, key := uint16(rand.Uint32()), rand.Uint32(), rand.Uint32(), uint32(0)
 	frame, packet := make([]int16, n), make([]byte, 0, 200)
 	rtp.NewClock(time.Now()).Run(m.stopped, func(_ time.Duration, missed int) {
 		ts += uint32(clock / 50 * (missed + 1))
 		m.mu.Lock()
+		if m.format != format {
+			format = m.format
+			encoder, clock, frame = audio.NewEncoder(format), format.ClockRate(), make([]int16, format.Rate().FrameSize())
+		}
 		packet = packet[:12]
 		packet[0], packet[1] = 0x80, m.format.PayloadType()
 		sendAs, send := ts, m.sending
@@ -261,6 +268,12 @@ func (m *media) hear() {
 		p := Packet{At: arrival(control[:told]), Seq: binary.BigEndian.Uint16(buf[2:]), TS: binary.BigEndian.Uint32(buf[4:]),
 			SSRC: binary.BigEndian.Uint32(buf[8:]),
 			Type: buf[1] & 127, Marker: buf[1]&128 != 0, Level: -100}
+		m.mu.Lock()
+		if m.format != format {
+			decoder, format = audio.NewDecoder(m.format), m.format
+		}
+		events = m.events
+		m.mu.Unlock()
 		body := buf[12+4*int(buf[0]&15) : n]
 		var key byte
 		switch {
