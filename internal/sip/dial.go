@@ -88,7 +88,7 @@ func orCause(ctx context.Context, err error) error {
 // attempt is an outgoing call until it is answered.
 type attempt struct {
 	leg      *leg
-	sign     func(*sipgo.Request) error // proves who calls, at each place anew: proofs are soon too old
+	sign     func(*sipgo.Request) error // proves who calls, at each place anew: proofs are soon too old; nil: nobody does
 	ringing  func()
 	early    func(audio.Rate) audio.Peer // as Dialling has it
 	heard    *overture                   // nil: what comes early is thrown away

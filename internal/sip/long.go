@@ -76,8 +76,10 @@ func (s *Server) tooLong(req *sipgo.Request, h hop) bool {
 // the connection and says nothing over it is asked by UDP.
 func (a *attempt) send(ctx context.Context, h hop) (*sipgo.Request, *sipgo.Response, error) {
 	s := a.leg.server
-	if err := a.sign(a.invite); err != nil {
-		return nil, nil, err
+	if a.sign != nil {
+		if err := a.sign(a.invite); err != nil {
+			return nil, nil, err
+		}
 	}
 	wide, ok := s.widened(ctx, a.invite, h)
 	if !ok {
