@@ -17,6 +17,7 @@ import (
 
 	"parley/internal/api"
 	"parley/internal/mcpserver"
+	"parley/internal/oauth"
 	"parley/internal/payment"
 	"parley/internal/store"
 	"parley/internal/web"
@@ -24,7 +25,7 @@ import (
 )
 
 // root is the whole server: the API, the console, and what watches over them.
-func (s *Settings) root(db *store.DB, rest *api.API, models, pages, carrierHooks, payments http.Handler, m *meters,
+func (s *Settings) root(db *store.DB, rest *api.API, models, apps, pages, carrierHooks, payments http.Handler, m *meters,
 	working *atomic.Bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { say(w, http.StatusOK, "ok") })
@@ -50,6 +51,9 @@ func (s *Settings) root(db *store.DB, rest *api.API, models, pages, carrierHooks
 	mux.Handle("GET "+profilesPath, own)
 	mux.Handle("/api/", rest)
 	mux.Handle(mcpserver.Path, models)
+	for _, path := range oauth.Paths {
+		mux.Handle(path, apps)
+	}
 	mux.Handle("/webhooks/twilio/", carrierHooks)
 	mux.HandleFunc("/webhooks/whatsapp", rest.WhatsAppWebhook)
 	mux.Handle(payment.WebhookPath, payments)

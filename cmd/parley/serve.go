@@ -44,6 +44,7 @@ import (
 	"parley/internal/mail"
 	"parley/internal/mcpserver"
 	"parley/internal/number"
+	"parley/internal/oauth"
 	"parley/internal/oidc"
 	"parley/internal/parley"
 	"parley/internal/payment"
@@ -74,6 +75,7 @@ type server struct {
 	tools      *tool.Runner
 	catalog    *catalog.Catalog
 	auth       *auth.Authority
+	secret     []byte             // signs what the server hands out and takes back
 	judge      *detector.Detector // nil: assistants judge by themselves when a customer has finished
 	issuer     *oidc.Issuer       // nil: nobody signs in by OpenID Connect
 	payments   *payment.Till      // nil: nobody pays by card
@@ -268,6 +270,7 @@ func (h *server) openLines() (err error) {
 	if err != nil {
 		return err
 	}
+	h.secret = secret[:]
 	if h.browsers, err = s.browsers(); err != nil {
 		return err
 	}
@@ -326,9 +329,11 @@ func (h *server) openFaces() {
 		look.Answer, look.Hangup, look.Attend = h.api.AnswerBrowser, h.browsers.Hangup, h.api.Attend
 		look.Reconnect = h.api.ReconnectBrowser
 	}
+	apps := &oauth.Server{Auth: h.auth, Front: front, Secret: h.secret, Rate: auth.NewLimiter(auth.Rate{PerSecond: 1, Burst: 30})}
+	look.Apps = apps
 	pages := console.New(look)
 	models := mcpserver.New(mcpserver.Config{API: h.api, Front: front, Docs: docs.Files, Version: buildName()})
-	guard := &web.Guard{Handler: s.root(h.db, h.api, models, pages, h.carrier.webhooks(texts), h.payments, h.metrics, &h.ready)}
+	guard := &web.Guard{Handler: s.root(h.db, h.api, models, apps.Handler(), pages, h.carrier.webhooks(texts), h.payments, h.metrics, &h.ready)}
 	h.http = &http.Server{
 		Handler:           guard,
 		ReadHeaderTimeout: 10 * time.Second,

@@ -126,8 +126,11 @@ func (w *Who) Person() int64 {
 // Author is the caller as the history of what they change names them.
 func (w *Who) Author() string {
 	name := cmp.Or(w.Name(), w.Email())
-	if w.Key.Kind == parley.APIKey {
+	switch w.Key.Kind {
+	case parley.APIKey:
 		name += " (API key “" + w.Key.Name + "”)"
+	case parley.OAuthAccess:
+		name += " (app “" + w.Key.Name + "”)"
 	}
 	return name
 }
@@ -141,6 +144,8 @@ func (w *Who) Actor(address string) store.Actor {
 	switch {
 	case w.Key.Kind == parley.APIKey:
 		a.Who = "key:" + strconv.FormatInt(w.Key.ID, 10)
+	case w.Key.Kind == parley.OAuthAccess: // for as long as it is granted
+		a.Who = "key:" + strconv.FormatInt(w.Key.GrantID, 10)
 	case w.Member != nil:
 		a.Who = "member:" + strconv.FormatInt(w.Member.ID, 10)
 	}
@@ -246,6 +251,8 @@ func (d *Authority) newKey(ctx context.Context, tx *store.Tx, k *parley.Key) (*p
 		k.ExpiresAt = parley.Now().Add(confirmFor)
 	case parley.HalfSession:
 		k.ExpiresAt = parley.Now().Add(HalfSessionFor)
+	case parley.OAuthAccess:
+		k.ExpiresAt = parley.Now().Add(AccessFor)
 	default:
 		k.ExpiresAt = parley.Now().Add(d.SessionFor)
 	}

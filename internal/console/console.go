@@ -30,6 +30,7 @@ import (
 	"parley/internal/knowledge"
 	"parley/internal/limit"
 	"parley/internal/number"
+	"parley/internal/oauth"
 	"parley/internal/oidc"
 	"parley/internal/parley"
 	"parley/internal/payment"
@@ -70,8 +71,9 @@ type Config struct {
 	// somebody takes part in a live call from this browser; nil likewise
 	Attend func(w http.ResponseWriter, r *http.Request, who *auth.Who, id int64, mode parley.LegMode, place func(leg int64) string) error
 
-	Issuer *oidc.Issuer // signs people in too; nil: nobody does
-	Signup bool         // whoever it vouches for gets an account
+	Issuer *oidc.Issuer  // signs people in too; nil: nobody does
+	Apps   *oauth.Server // lets apps in by OAuth; nil: none
+	Signup bool          // whoever it vouches for gets an account
 
 	Front   web.Front     // how the server is seen from outside
 	Create  *auth.Limiter // test chats and calls begun per address, the API's too; nil: no limit
@@ -405,6 +407,9 @@ func (c *Console) routes() {
 	c.page("GET /keys", c.keyList)
 	c.page("POST /keys", c.keyCreate)
 	c.page("POST /keys/{id}/delete", c.keyDelete)
+	c.page("POST /keys/apps/{id}/delete", c.grantDelete)
+	c.page("GET /oauth/authorize", c.appPage)
+	c.page("POST /oauth/authorize", c.appAllow)
 	c.page("POST /keys/delete", c.keysDelete)
 
 	c.page("GET /ledger", c.ledgerPage)

@@ -16,11 +16,15 @@ func (c *Console) keyPage(r *request, token string, tree map[string]any, wrong p
 	if err != nil {
 		return nil, err
 	}
+	apps, err := c.DB.Grants(r.Context(), r.UserID(), parley.Now())
+	if err != nil {
+		return nil, err
+	}
 	members, err := c.DB.Members(r.Context(), r.UserID())
 	if err != nil {
 		return nil, err
 	}
-	body := keyList(fieldsOf[auth.KeyInput](tree, wrong), list, members, token, c.Front.Base(r.Request))
+	body := keyList(fieldsOf[auth.KeyInput](tree, wrong), list, apps, members, token, c.Front.Base(r.Request))
 	if len(wrong) > 0 {
 		return invalid("API keys", body), nil
 	}

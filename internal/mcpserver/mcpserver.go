@@ -5,6 +5,7 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 	"parley/internal/api"
 	"parley/internal/auth"
 	"parley/internal/crash"
+	"parley/internal/oauth"
 	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/web"
@@ -116,10 +118,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, parley.Errorf(parley.Forbidden, "Requests from pages of other origins are not taken here."))
 		return
 	}
-	who, err := s.API.Caller(w, r, parley.APIKey, parley.Session)
+	who, err := s.API.Caller(w, r, parley.APIKey, parley.Session, parley.OAuthAccess)
 	if err != nil {
 		if errors.Is(err, auth.ErrUnauthenticated) {
-			w.Header().Set("WWW-Authenticate", "Bearer")
+			challenge := fmt.Sprintf("Bearer resource_metadata=%q", s.Front.Base(r)+oauth.ResourcePath+Path)
+			if r.Header.Get("Authorization") != "" {
+				challenge += `, error="invalid_token"`
+			}
+			w.Header().Set("WWW-Authenticate", challenge) // RFC 9728, section 5.1
 		}
 		s.fail(w, r, err)
 		return

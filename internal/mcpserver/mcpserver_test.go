@@ -1,6 +1,7 @@
 package mcpserver_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -273,6 +274,13 @@ func TestShape(t *testing.T) {
 	if whole.String() != prompt {
 		t.Errorf("the prompt was read as %d bytes of %d", whole.Len(), len(prompt))
 	}
+	for n := range 5 {
+		h.must("create_test", object{"assistant_id": id,
+			"script": fmt.Sprintf("name: test %d\nchannel: chat\nsteps:\n  - say: %s\n", n, strings.Repeat("words ", 1200))})
+	}
+	if text, _ := h.tool("list_tests", object{"assistant_id": id}); len(text) > 20<<10 || !json.Valid([]byte(text)) || !strings.Contains(text, "[cut: ") {
+		t.Errorf("five long tests have %d bytes: %.300s", len(text), text)
+	}
 	h.refused("get_assistant", object{"assistant_id": id, "field": "nothing"}, "no field", "system_prompt")
 }
 
@@ -406,5 +414,60 @@ func TestGuide(t *testing.T) {
 	}
 	if diff := cmp.Diff(is, told); diff != "" {
 		t.Errorf("docs/mcp.md differs from the tools:\n%s", diff)
+	}
+}
+
+// An argument is one part of a path, whatever is in it.
+func TestPathIsEscaped(t *testing.T) {
+	h := open(t, nil)
+	id := h.must("create_assistant", object{"name": "Bakery", "system_prompt": "x"})["id"]
+	h.refused("get_assistant", object{"assistant_id": fmt.Sprintf("%v?x=1", id)}, "(404)")
+	h.refused("get_assistant", object{"assistant_id": fmt.Sprintf("%v/versions", id)}, "(404)")
+	h.refused("get_conversation", object{"conversation_id": fmt.Sprintf("../assistant/%v", id)}, "(404)")
+}
+
+// A panic outside the API's handlers is that request's failure, too.
+func TestPanicOutside(t *testing.T) {
+	free := mcpserver.Fills["free"]
+	defer func() { mcpserver.Fills["free"] = free }()
+	mcpserver.Fills["free"] = func(context.Context, *mcpserver.Server, map[string]any) error { panic("oops") }
+	h := open(t, nil)
+	_, err := h.connect().CallTool(t.Context(), &sdk.CallToolParams{Name: "start_conversation", Arguments: object{"assistant_id": "x"}})
+	if err == nil || !strings.Contains(err.Error(), "internal error; quote the request id ") || strings.Contains(err.Error(), "oops") {
+		t.Errorf("the error is %v", err)
+	}
+	if got := h.must("list_assistants", nil); got["total"] != 0.0 {
+		t.Errorf("then there are %v", got)
+	}
+}
+
+// An app's access token counts here, with the role that it was given, and nowhere else; who has none is told where to ask for one.
+func TestAppToken(t *testing.T) {
+	h := open(t, nil)
+	id := h.must("create_assistant", object{"name": "Bakery", "system_prompt": "x"})["id"]
+	_, header, _ := h.post(list, "Authorization", "")
+	if got, want := header.Get("WWW-Authenticate"), `Bearer resource_metadata="`+h.url+`/.well-known/oauth-protected-resource/mcp"`; got != want {
+		t.Errorf("without a token one is told %s, want %s", got, want)
+	}
+	code, err := h.authority.GrantCode(t.Context(), &auth.Who{User: h.user, Key: &parley.Key{Kind: parley.Console}}, parley.RoleViewer, "Claude", "to")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := h.authority.ExchangeCode(t.Context(), code, "to", "app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := h.with(got.Access)
+	if a := app.must("get_assistant", object{"assistant_id": id}); a["name"] != "Bakery" {
+		t.Errorf("the app reads %v", a)
+	}
+	app.refused("delete_assistant", object{"assistant_id": id}, "(403)")
+	if status, _ := app.api("GET", "/user/me", nil); status != 401 {
+		t.Errorf("the API answers the app %d", status)
+	}
+	for _, token := range []string{got.Refresh, code} {
+		if status, _, _ := h.post(list, "Authorization", "Bearer "+token); status != 401 {
+			t.Errorf("a token of another kind is answered %d", status)
+		}
 	}
 }

@@ -51,6 +51,7 @@ type Key struct {
 	LastUsedAt Time    `json:"last_used_at"`
 	ExpiresAt  Time    `json:"-"` // zero: never
 	CreatedAt  Time    `json:"created_at"`
+	GrantID    int64   `json:"-"` // of an access token: the grant that it is of
 }
 
 // KeyKind tells an API key from the sessions.
@@ -69,6 +70,12 @@ const (
 	ConfirmLink KeyKind = "confirm"
 	// made for a draft, lets somebody without an account talk to it, expires after a day; its name is the assistant's id
 	ShareLink KeyKind = "share"
+	// made when somebody lets an app into their account by OAuth, lives for minutes, and becomes a grant when the app exchanges it
+	OAuthCode KeyKind = "oauth_code"
+	// what an app was granted: its token is the app's refresh token, and another one after each use
+	OAuthGrant KeyKind = "oauth"
+	// made of a grant, for /mcp alone, expires after an hour
+	OAuthAccess KeyKind = "oauth_access"
 )
 
 // MostSessions is how many sessions of a kind a user has; the oldest ends for another.

@@ -13,13 +13,13 @@ import (
 // query: it is asked on every request.
 func (q Query) Credential(ctx context.Context, id int64) (*parley.Key, *parley.User, *parley.Member, error) {
 	k, u, m := new(parley.Key), new(parley.User), new(parley.Member)
-	err := q.q.NewRaw(`SELECT k.id, k.user_id, k.kind, k.name, k.hash, k.last_used_at, k.expires_at, k.created_at, k.member_id, k.scope,
+	err := q.q.NewRaw(`SELECT k.id, k.user_id, k.kind, k.name, k.hash, k.last_used_at, k.expires_at, k.created_at, k.member_id, k.scope, k.grant_id,
 		u.name, u.email, u.timezone, u.plan, u.balance, u.webhook_url, u.created_at, u.disabled_at, u.signed_up_at, u.operator, u.email_proven_at, COALESCE(u.country, ''),
 		COALESCE(m.id, 0), COALESCE(m.name, ''), COALESCE(m.email, ''), COALESCE(m.role, ''), COALESCE(m.language, ''),
 		COALESCE(m.timezone, ''), COALESCE(m.disabled_at, 0), COALESCE(m.email_proven_at, 0)
 		FROM keys k JOIN users u ON u.id = k.user_id LEFT JOIN members m ON m.id = k.member_id AND m.user_id = k.user_id
 		WHERE k.id = ?`, id).Scan(ctx,
-		&k.ID, &k.UserID, &k.Kind, &k.Name, &k.Hash, &k.LastUsedAt, &k.ExpiresAt, &k.CreatedAt, &k.MemberID, &k.Scope,
+		&k.ID, &k.UserID, &k.Kind, &k.Name, &k.Hash, &k.LastUsedAt, &k.ExpiresAt, &k.CreatedAt, &k.MemberID, &k.Scope, &k.GrantID,
 		&u.Name, &u.Email, &u.Timezone, &u.Plan, &u.Balance, &u.WebhookURL, &u.CreatedAt, &u.DisabledAt, &u.SignedUpAt, &u.Operator, &u.EmailProvenAt, &u.Country,
 		&m.ID, &m.Name, &m.Email, &m.Role, &m.Language, &m.Timezone, &m.DisabledAt, &m.EmailProvenAt)
 	u.ID = k.UserID
@@ -80,9 +80,9 @@ func (tx *Tx) noteKey(action parley.AuditAction, k *parley.Key, err error) error
 		return err
 	}
 	switch k.Kind {
-	case parley.Session, parley.Console, parley.HalfSession, parley.ConfirmLink:
+	case parley.Session, parley.Console, parley.HalfSession, parley.ConfirmLink, parley.OAuthAccess:
 		return nil
-	case parley.APIKey:
+	case parley.APIKey, parley.OAuthCode, parley.OAuthGrant:
 		return tx.note(k.UserID, action, parley.AuditKey, k.ID, k, nil)
 	case parley.ShareLink: // its name is the assistant's id
 		return tx.note(k.UserID, action, parley.AuditShareLink, k.Name, nil, nil)
@@ -95,6 +95,38 @@ func (tx *Tx) DeleteKey(ctx context.Context, userID int64, kind parley.KeyKind, 
 	k := &parley.Key{ID: id, UserID: userID, Kind: kind}
 	err := tx.q.NewRaw("DELETE FROM keys WHERE id = ? AND user_id = ? AND kind = ? RETURNING name", id, userID, kind).Scan(ctx, &k.Name)
 	return tx.noteKey(parley.AuditDeleted, k, notFound(err, "API key not found."))
+}
+
+// Grants are what the user let apps do by OAuth, newest first.
+func (q Query) Grants(ctx context.Context, userID int64, now parley.Time) ([]parley.Key, error) {
+	list := []parley.Key{}
+	err := q.q.NewSelect().Model(&list).Where("user_id = ? AND kind = ? AND expires_at > ?", userID, parley.OAuthGrant, now).
+		Order("id DESC").Scan(ctx)
+	return list, err
+}
+
+// SwapKey puts a credential in place of what it was, and ends the access tokens that were made of it; false where it is no longer that.
+func (tx *Tx) SwapKey(ctx context.Context, was, is *parley.Key) (bool, error) {
+	n, err := count(tx.q.NewRaw(`UPDATE keys SET kind = ?, hash = ?, expires_at = ?, last_used_at = ?
+		WHERE id = ? AND user_id = ? AND kind = ? AND hash = ?`, is.Kind, is.Hash, is.ExpiresAt, parley.Now(),
+		was.ID, was.UserID, was.Kind, was.Hash).Exec(ctx))
+	if err != nil || n == 0 {
+		return false, err
+	}
+	_, err = tx.q.NewRaw("DELETE FROM keys WHERE user_id = ? AND kind = ? AND grant_id = ?", was.UserID, parley.OAuthAccess, was.ID).Exec(ctx)
+	return true, err
+}
+
+// DeleteGrant ends what an app was granted, or a code that it has not exchanged, with the access tokens that were made of it.
+func (tx *Tx) DeleteGrant(ctx context.Context, userID, id int64) error {
+	k := &parley.Key{ID: id, UserID: userID, Kind: parley.OAuthGrant}
+	err := tx.q.NewRaw("DELETE FROM keys WHERE id = ? AND user_id = ? AND kind IN (?, ?) RETURNING name", id, userID,
+		parley.OAuthGrant, parley.OAuthCode).Scan(ctx, &k.Name)
+	if err != nil {
+		return notFound(err, "Connected app not found.")
+	}
+	_, err = tx.q.NewRaw("DELETE FROM keys WHERE user_id = ? AND kind = ? AND grant_id = ?", userID, parley.OAuthAccess, id).Exec(ctx)
+	return tx.noteKey(parley.AuditDeleted, k, err)
 }
 
 // DeleteKeys revokes the user's API keys, all but one (0: all), and says how many they were.
