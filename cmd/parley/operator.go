@@ -205,7 +205,7 @@ func (c *userSecond) Run(s *Settings, t *terminal) error {
 
 type keyCmd struct {
 	Create keyCreate `cmd:"" help:"Create an API key and print only its token."`
-	Revoke keyRevoke `cmd:"" help:"Revoke all API keys of an account, at once."`
+	Revoke keyRevoke `cmd:"" help:"Revoke all API keys of an account and disconnect its apps, at once."`
 }
 
 type keyRevoke struct {

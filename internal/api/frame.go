@@ -351,7 +351,7 @@ func (a *API) Caller(w http.ResponseWriter, r *http.Request, kinds ...parley.Key
 
 // count counts a request of somebody's, and says how many their key has left.
 func (a *API) count(who *auth.Who) (left int, err error) {
-	if left, err = a.limit.Take(strconv.FormatInt(who.Key.ID, 10), time.Now()); err == nil {
+	if left, err = a.limit.Take(strconv.FormatInt(cmp.Or(who.Key.GrantID, who.Key.ID), 10), time.Now()); err == nil {
 		err = a.Gate.Ask(who.User.ID, time.Now())
 	}
 	return left, err

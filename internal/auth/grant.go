@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/subtle"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,7 +88,7 @@ func (d *Authority) exchange(ctx context.Context, kind parley.KeyKind, token, to
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		ok, err := tx.SwapKey(ctx, k, &is)
 		if err == nil && !ok { // another request was first with the same token
-			err = ErrUnauthenticated
+			err = errUsed
 		}
 		if err != nil {
 			return err
@@ -96,11 +97,16 @@ func (d *Authority) exchange(ctx context.Context, kind parley.KeyKind, token, to
 			Scope: k.Scope, GrantID: k.ID})
 		return err
 	})
+	if errors.Is(err, errUsed) {
+		return nil, d.ended(ctx, k)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
+
+var errUsed = errors.New("the token was used a moment ago")
 
 // grant is the code or grant that a token is of, now or formerly.
 func (d *Authority) grant(ctx context.Context, token string) (k *parley.Key, secret string, err error) {

@@ -49,7 +49,7 @@ func (d *Authority) RevokeKey(ctx context.Context, userID, id int64) error {
 	})
 }
 
-// RevokeKeys removes a user's API keys, all but one (0: all), and says how many they were.
+// RevokeKeys removes a user's API keys, all but one (0: all), and disconnects apps, and says how many they were.
 func (d *Authority) RevokeKeys(ctx context.Context, userID, but int64) (n int64, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		n, err = tx.DeleteKeys(ctx, userID, but)

@@ -341,7 +341,7 @@ func accountPage(who *auth.Who, plan parley.Plan, second *parley.TwoFactor, p, f
 				return templ_7745c5c3_Err
 			}
 			if who.Member == nil {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<label class=\"whole\"><input type=\"checkbox\" name=\"revoke_keys\" value=\"1\"> Revoke all API keys too</label>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<label class=\"whole\"><input type=\"checkbox\" name=\"revoke_keys\" value=\"1\"> Revoke all API keys and disconnect all apps too</label>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

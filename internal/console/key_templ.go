@@ -237,7 +237,7 @@ func keyList(f *fields, list, apps []parley.Key, members []parley.Member, token,
 				return templ_7745c5c3_Err
 			}
 			if len(list) > 1 {
-				templ_7745c5c3_Err = confirm("ask-keys", "Revoke all", "Revoke all API keys?", "Every program that uses one of them is refused from now on. This can't be undone.", "/keys/delete", "Revoke all keys").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = confirm("ask-keys", "Revoke all", "Revoke all API keys?", "Every program that uses one of them, and every connected app, is refused from now on. This can't be undone.", "/keys/delete", "Revoke all keys").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

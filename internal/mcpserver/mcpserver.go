@@ -3,6 +3,8 @@
 package mcpserver
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -73,8 +75,9 @@ Lists come in pages; next_page says how to go on. Texts that are cut say how to 
 
 func (s *Server) newSDK() *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: "parley", Title: "Parley", Version: s.Version},
-		&sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{}, PageSize: 100,
-			Logger: slog.New(slog.DiscardHandler)})
+		&sdk.ServerOptions{Instructions: instructions, PageSize: 100, // and no word of changes: it tells nobody of them
+			Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
+			Logger:       slog.New(slog.DiscardHandler)})
 	// the SDK runs handlers in goroutines of its own: a panic there would end the process
 	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (res sdk.Result, err error) {
@@ -82,9 +85,16 @@ func (s *Server) newSDK() *sdk.Server {
 				slog.ErrorContext(ctx, "an MCP request panicked", "method", method, "request_id", web.RequestID(ctx), "error", e)
 				res, err = nil, errors.New("internal error; quote the request id "+web.RequestID(ctx)+" when you report it")
 			})
-			res, err = next(ctx, method, req)
-			if list, ok := res.(*sdk.ListResourcesResult); ok && err == nil && list.NextCursor == "" {
-				err = s.withOwn(ctx, list)
+			if res, err = next(ctx, method, req); err != nil {
+				return res, err
+			}
+			switch own := res.(type) { // the account's alone: no proxy may keep it for others
+			case *sdk.ListResourcesResult:
+				if own.CacheScope = "private"; own.NextCursor == "" {
+					err = s.withOwn(ctx, own)
+				}
+			case *sdk.ReadResourceResult:
+				own.CacheScope = "private"
 			}
 			return res, err
 		}
@@ -131,7 +141,30 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
+	if batch(r) {
+		s.fail(w, r, parley.Errorf(parley.Refused, "A request holds one message: batches are not taken, as in the protocol since 2025-06-18."))
+		return
+	}
 	s.sdk.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, &caller{who, r})))
+}
+
+// batch says whether a request's body is a list of messages: each of them would count as nothing, and all answers be kept at once.
+func batch(r *http.Request) bool {
+	body := bufio.NewReader(r.Body)
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{body, r.Body}
+	for range mostBody {
+		switch b, err := body.Peek(1); {
+		case err != nil:
+			return false
+		case !bytes.Contains([]byte(" \t\r\n"), b):
+			return b[0] == '['
+		}
+		body.Discard(1)
+	}
+	return false
 }
 
 // foreign says whether a page of another origin sent the request. Programs send no Origin. A page whose host was made to lead to this

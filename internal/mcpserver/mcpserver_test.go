@@ -217,6 +217,25 @@ func TestDoor(t *testing.T) {
 	if status, _, text := h.post(long); status != 413 {
 		t.Errorf("a body of more than a megabyte is answered %d %.100s", status, text)
 	}
+	if status, _, text := h.post("\n[" + list + "]"); status != 400 || !strings.Contains(text, "one message") {
+		t.Errorf("a batch is answered %d %.100s", status, text)
+	}
+	if status, _, text := h.post("\n" + list); status != 200 {
+		t.Errorf("a message after an empty line is answered %d %.100s", status, text)
+	}
+	init := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
+	if status, _, text := h.post(init); status != 200 || strings.Contains(text, "listChanged") {
+		t.Errorf("it promises to tell of changes: %d %s", status, text)
+	}
+	for _, arguments := range []string{"null", "{}"} {
+		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_assistants","arguments":` + arguments + `}}`
+		if _, _, text := h.post(body); !strings.Contains(text, "total") {
+			t.Errorf("arguments %s: %s", arguments, text)
+		}
+	}
+	for _, id := range []string{"..", "."} {
+		h.refused("delete_assistant", object{"assistant_id": id})
+	}
 }
 
 // A public address is believed as an origin, and no other.

@@ -195,8 +195,8 @@ func (s *Server) ask(ctx context.Context, o *operation, path map[string]string, 
 	return a, nil
 }
 
-// failed says whether the API refused.
-func (a *answer) failed() bool { return a.status >= http.StatusBadRequest }
+// failed says whether the API refused, or sent elsewhere: then nothing was done.
+func (a *answer) failed() bool { return a.status >= http.StatusMultipleChoices }
 
 // known is an error of asking, as a model may read it.
 func known(ctx context.Context, err error) string {

@@ -84,6 +84,9 @@ func (s *Server) addTool(server *sdk.Server, t *tool) {
 					return refused("The arguments must be a JSON object."), nil
 				}
 			}
+			if args == nil { // null, as some clients write no arguments
+				args = object{}
+			}
 			return s.call(ctx, t, o, args), nil
 		})
 }

@@ -75,11 +75,12 @@ func (in *Invite) identify() {
 		who, withheld = asserted(in.req, who, withheld)
 		in.Signalling.Diversions = in.diversions()
 	}
-	in.Signalling.Headers, in.Signalling.CallInfo = extensions(in.req), callInfo(in.req)
+	in.Signalling.Headers = extensions(in.req)
 	in.shown = userOf(&who.uri)
 	if in.Signalling.Withheld = withheld; withheld {
 		return
 	}
+	in.Signalling.CallInfo = callInfo(in.req)
 	user := in.shown
 	if strings.EqualFold(user, "unavailable") || strings.EqualFold(user, "anonymous") {
 		return
@@ -244,7 +245,11 @@ func (d *Dialling) signature(by *stir.Signer) func(*sipgo.Request) error {
 		if by == nil || !d.Trunk.Sign || d.Attest == "" {
 			return nil
 		}
-		text, err := by.Sign(stir.Statement{From: d.From, To: d.To, Attest: d.Attest, Origin: d.Origin, Name: d.Trunk.Name})
+		name := d.Trunk.Name
+		if d.Attest != "A" || d.Withheld { // nobody has checked whose it is, or nobody is to know
+			name = ""
+		}
+		text, err := by.Sign(stir.Statement{From: d.From, To: d.To, Attest: d.Attest, Origin: d.Origin, Name: name})
 		if err != nil || text == "" {
 			return err
 		}

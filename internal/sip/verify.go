@@ -24,6 +24,9 @@ func (in *Invite) verify() {
 			verdict.Carrier = carrier.Carrier
 		}
 	}
+	if verdict != nil && in.Signalling.Withheld {
+		verdict.CallerName, verdict.CardURL = "", ""
+	}
 	in.Signalling.Verification = verdict
 	if verdict.Verified() && verdict.CallerName != "" && !in.Signalling.Withheld {
 		in.Signalling.CallerName = verdict.CallerName
@@ -45,8 +48,8 @@ func (in *Invite) proved() *parley.CallVerification {
 	if h := in.req.GetHeader("Date"); h != nil {
 		c.Date = h.Value()
 	}
-	to := in.req.To().Address
-	c.To = append(c.To, in.named(userOf(&to), &to), in.named(userOf(&in.req.Recipient), &in.req.Recipient), in.To)
+	// To alone is no proof: the caller has written it, and may have the token of a call to there
+	c.To = append(c.To, in.named(userOf(&in.req.Recipient), &in.req.Recipient), in.To)
 	return v.Verify(in.ctx, c)
 }
 
@@ -78,8 +81,9 @@ func (in *Invite) carrierSays() *parley.CallVerification {
 // the address or the header.
 func verstatOf(req *sipgo.Request) string {
 	who := parties(req, "P-Asserted-Identity")
-	from := req.From()
-	who = append(who, party{uri: from.Address, params: from.Params})
+	if from := req.From(); len(who) == 0 { // else it is the caller's own word
+		who = append(who, party{uri: from.Address, params: from.Params})
+	}
 	for i := range who {
 		for part := range strings.SplitSeq(cmp.Or(who[i].uri.User, who[i].uri.Raw()), ";") {
 			if name, v, _ := strings.Cut(part, "="); strings.EqualFold(name, "verstat") && v != "" {

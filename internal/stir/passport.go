@@ -148,7 +148,7 @@ func (c *Claims) check(ppt string) error {
 		return errors.New("the token names not one caller")
 	case c.IAT <= 0:
 		return errors.New("the token has no time")
-	case ppt == Shaken && (len(c.Attest) != 1 || !strings.Contains("ABC", c.Attest)):
+	case (ppt == Shaken || c.Attest != "") && (len(c.Attest) != 1 || !strings.Contains("ABC", c.Attest)):
 		return fmt.Errorf("the token's attestation is %q, not A, B or C", short(c.Attest))
 	case ppt == Shaken && c.OrigID == "":
 		return errors.New("the token has no origid")

@@ -129,15 +129,18 @@ func (tx *Tx) DeleteGrant(ctx context.Context, userID, id int64) error {
 	return tx.noteKey(parley.AuditDeleted, k, err)
 }
 
-// DeleteKeys revokes the user's API keys, all but one (0: all), and says how many they were.
-func (tx *Tx) DeleteKeys(ctx context.Context, userID, but int64) (int64, error) {
+// DeleteKeys revokes the user's API keys, all but one (0: all), and what apps were granted, and says how many they were.
+func (tx *Tx) DeleteKeys(ctx context.Context, userID, but int64) (n int64, err error) {
 	var list []parley.Key
-	err := tx.q.NewRaw("DELETE FROM keys WHERE user_id = ? AND kind = ? AND id <> ? RETURNING id, user_id, kind, name", userID,
-		parley.APIKey, but).Scan(ctx, &list)
+	err = tx.q.NewRaw("DELETE FROM keys WHERE user_id = ? AND kind IN (?) AND id <> ? RETURNING id, user_id, kind, name", userID,
+		bun.List([]parley.KeyKind{parley.APIKey, parley.OAuthGrant, parley.OAuthCode, parley.OAuthAccess}), but).Scan(ctx, &list)
 	for i := range list {
-		err = tx.noteKey(parley.AuditDeleted, &list[i], err)
+		if k := &list[i]; k.Kind == parley.APIKey || k.Kind == parley.OAuthGrant {
+			n++
+			err = tx.noteKey(parley.AuditDeleted, k, err)
+		}
 	}
-	return int64(len(list)), err
+	return n, err
 }
 
 // DeleteSessions revokes all sessions and links of an account's owner (0) or of one of its members: after a change of password, or

@@ -40,7 +40,7 @@ export async function call({ url, variables, on, headers }) {
   async function look() {
     for (const one of (await line.getStats()).values()) {
       if (one.type !== "inbound-rtp" || over) continue;
-      if (one.packetsReceived !== packets || deadline) came = Date.now();
+      if (one.packetsReceived !== packets || deadline || lostAt || !came) came = Date.now();
       packets = one.packetsReceived;
       if (Date.now() - came > stallTime && Date.now() - tried > stallPause) {
         tried = Date.now();

@@ -252,7 +252,7 @@ func (m *media) speak() {
 // hear keeps what comes.
 func (m *media) hear() {
 	m.mu.Lock()
-	decoder, format, events := audio.NewDecoder(m.format), m.format, m.events
+	decoder, format := audio.NewDecoder(m.format), m.format
 	m.mu.Unlock()
 	var keys rtp.EventReader
 	buf, control := make([]byte, 2000), make([]byte, stampBytes)
@@ -272,7 +272,7 @@ func (m *media) hear() {
 		if m.format != format {
 			decoder, format = audio.NewDecoder(m.format), m.format
 		}
-		events = m.events
+		events := m.events
 		m.mu.Unlock()
 		body := buf[12+4*int(buf[0]&15) : n]
 		var key byte
