@@ -106,6 +106,7 @@ static:
 	@echo templ generate; was=$$(cat internal/console/*_templ.go | cksum); (cd internal/console && go tool templ generate >/dev/null 2>&1); \
 		if [ "$$was" != "$$(cat internal/console/*_templ.go | cksum)" ]; then echo "the console's pages were not generated from their templates; they are now"; exit 1; fi
 	go vet ./...
+	go vet -tags stacks ./internal/sip
 	go tool staticcheck ./...
 	go test -count=1 -run '^TestHouse' ./internal/house
 

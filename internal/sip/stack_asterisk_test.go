@@ -22,7 +22,7 @@ import (
 // asterisk is a running Asterisk. Each endpoint is identified by our number, and has its own settings; the dialplan
 // says what happens with each number that we call.
 type asterisk struct {
-	*foreign
+	*otherStack
 	sip, tls, manager int
 	ca                *authority
 }
@@ -148,7 +148,7 @@ func newAsterisk(t *testing.T) *asterisk {
 			t.Fatal(err)
 		}
 	}
-	a.foreign = begin(t, dir, "asterisk", "-f", "-vvv", "-C", filepath.Join(dir, "asterisk.conf"))
+	a.otherStack = begin(t, dir, "asterisk", "-f", "-vvv", "-C", filepath.Join(dir, "asterisk.conf"))
 	a.says("Asterisk Ready.")
 	return a
 }
@@ -162,7 +162,7 @@ func (a *asterisk) originate(t *testing.T, channel string, then ...string) {
 	}
 	t.Cleanup(func() { c.Close() })
 	if len(then) == 0 {
-		then = list("Application: Echo")
+		then = argsOf("Application: Echo")
 	}
 	fmt.Fprintf(c, "Action: Login\r\nUsername: tester\r\nSecret: tester\r\nEvents: off\r\n\r\n")
 	fmt.Fprintf(c, "Action: Originate\r\nChannel: %s\r\nAsync: true\r\nCallerID: <+15550009999>\r\n%s\r\n\r\n", channel, strings.Join(then, "\r\n"))
@@ -178,7 +178,7 @@ func (a *asterisk) originate(t *testing.T, channel string, then ...string) {
 }
 
 // exten is what originate takes to go on with a number of the dialplan.
-func exten(n string) []string { return list("Context: in", "Exten: "+n, "Priority: 1") }
+func exten(n string) []string { return argsOf("Context: in", "Exten: "+n, "Priority: 1") }
 
 // trunk returns a trunk that calls from the number of a row.
 func (a *asterisk) trunk(row string, c call) Trunk {
@@ -310,7 +310,7 @@ func (a *asterisk) others(t *testing.T, plain string) {
 	try(t, stack, "attended transfer to somebody (REFER with Replaces)", "in", func(t *testing.T) {
 		number := numberOf(plain) // that of ours, whom pjsua calls and joins to Asterisk
 		s, who := a.server(t, Config{Trunks: fixed(Trunk{ID: 1, Number: number, Address: fmt.Sprintf("127.0.0.1:%d", a.sip), ByIP: true, Allowed: loopback})})
-		f, _ := startPJSUA(t, a.ca, call{}, list("--no-vad", "--id", "sip:"+number+"@127.0.0.1"), "sip:"+number+"@"+s.Addr().String())
+		f, _ := startPJSUA(t, a.ca, call{}, argsOf("--no-vad", "--id", "sip:"+number+"@127.0.0.1"), "sip:"+number+"@"+s.Addr().String())
 		r := who.next(t).running
 		r.own().MayRefer(func(string) error { return nil })
 		r.phone.hears(t, 440)

@@ -15,7 +15,7 @@ import (
 
 // startBaresip runs baresip as a telephone. The first setting is of the account, the others are lines of its
 // configuration.
-func startBaresip(t *testing.T, ca *authority, c call, settings []string, to string) (f *foreign, port int) {
+func startBaresip(t *testing.T, ca *authority, c call, settings []string, to string) (f *otherStack, port int) {
 	dir := t.TempDir()
 	modules := "/usr/lib/baresip/modules"
 	if found, _ := filepath.Glob("/usr/lib/*/baresip/modules"); len(found) > 0 {
@@ -46,7 +46,7 @@ func startBaresip(t *testing.T, ca *authority, c call, settings []string, to str
 			t.Fatal(err)
 		}
 	}
-	args := list("-f", dir)
+	args := argsOf("-f", dir)
 	if c.six {
 		args = append(args, "-6")
 	}
@@ -63,30 +63,30 @@ func startBaresip(t *testing.T, ca *authority, c call, settings []string, to str
 
 func TestStackBaresip(t *testing.T) {
 	installed(t, "baresip", "-h")
-	srtp, mandatory := list(";mediaenc=srtp"), list(";mediaenc=srtp-mand")
+	srtp, mandatory := argsOf(";mediaenc=srtp"), argsOf(";mediaenc=srtp-mand")
 	p := &telephone{stack: "baresip", start: startBaresip, quit: "q", sound: "*dec.wav", can: map[string][]string{
-		"plain call, µ-law": nil, "A-law": nil, "G.722": nil, "Opus": nil, "packets of 10 ms": list(";ptime=10"), "packets of 40 ms": list(";ptime=40"),
-		"packets of 60 ms": list(";ptime=60"), "TCP": nil, "TLS": nil, "IPv6": nil, "SRTP optional": srtp, "SRTP required, over TLS": mandatory,
-		"DTLS-SRTP": list(";mediaenc=dtls_srtp"), muxed: list(";rtcp_mux=yes", "rtcp_mux yes"), reported: nil},
+		"plain call, µ-law": nil, "A-law": nil, "G.722": nil, "Opus": nil, "packets of 10 ms": argsOf(";ptime=10"), "packets of 40 ms": argsOf(";ptime=40"),
+		"packets of 60 ms": argsOf(";ptime=60"), "TCP": nil, "TLS": nil, "IPv6": nil, "SRTP optional": srtp, "SRTP required, over TLS": mandatory,
+		"DTLS-SRTP": argsOf(";mediaenc=dtls_srtp"), muxed: argsOf(";rtcp_mux=yes", "rtcp_mux yes"), reported: nil},
 		// We don't offer to have RTCP on the port of the sound. Where it answers, its packets are as long as we like ours.
 		only: map[string]string{muxed: "in", "packets of 10 ms": "in", "packets of 40 ms": "in", "packets of 60 ms": "in"}}
 	p.try(t)
-	p.both(t, "keys (RFC 4733)", nil, func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
+	p.both(t, "keys (RFC 4733)", nil, func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
 		r.phone.hears(t, 440)
 		f.types("12#")
 		r.phone.await(t, "the keys come", func() bool { return r.phone.keys == "12#" })
 		r.hangUp(t) // it doesn't say what it gets of ours
 	})
-	p.both(t, "keys (INFO)", list(";dtmfmode=info"), func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
+	p.both(t, "keys (INFO)", argsOf(";dtmfmode=info"), func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
 		r.phone.hears(t, 440)
 		f.types("7")
 		r.phone.await(t, "the key comes", func() bool { return r.phone.keys == "7" })
 		r.hangUp(t)
 	})
-	p.both(t, "hold and back (re-INVITE)", nil, func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
+	p.both(t, "hold and back (re-INVITE)", nil, func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
 		holds(t, f, r, "x", "X")
 	})
-	p.both(t, "transfer (REFER)", nil, func(t *testing.T, _ *foreign, s *Server, a *answerer, r *running) {
+	p.both(t, "transfer (REFER)", nil, func(t *testing.T, _ *otherStack, s *Server, a *answerer, r *running) {
 		r.phone.hears(t, 440)
 		transfers(t, s, a, r)
 	})
@@ -100,7 +100,7 @@ func TestStackBaresip(t *testing.T) {
 		e.ends(t, parley.CustomerHangup)
 		p.heard(t, f, 1000)
 	})
-	p.both(t, "they hang up", nil, func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
+	p.both(t, "they hang up", nil, func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
 		r.phone.hears(t, 440)
 		f.types("b")
 		r.ends(t, parley.CustomerHangup)

@@ -20,7 +20,7 @@ import (
 // sound of all calls. Towards us it is encrypted as the last digit of the called number says: by SDES where it is 7 or 8,
 // by DTLS where it is 9; towards the others it is plain.
 type kamailio struct {
-	*foreign
+	*otherStack
 	sip, tls int
 	ca       *authority
 }
@@ -113,7 +113,7 @@ func newKamailio(t *testing.T) *kamailio {
 			t.Fatal(err)
 		}
 	}
-	k.foreign = begin(t, dir, "kamailio", "-DD", "-E", "-f", filepath.Join(dir, "kamailio.cfg"), "-Y", dir, "-P", filepath.Join(dir, "pid"), "-m", "64", "-M", "8")
+	k.otherStack = begin(t, dir, "kamailio", "-DD", "-E", "-f", filepath.Join(dir, "kamailio.cfg"), "-Y", dir, "-P", filepath.Join(dir, "pid"), "-m", "64", "-M", "8")
 	listening(t, k.sip)
 	listening(t, k.tls)
 	return k
@@ -130,7 +130,7 @@ func (k *kamailio) trunk(number, transport string) Trunk {
 }
 
 // behind runs a pjsua that is registered here under a name.
-func (k *kamailio) behind(t *testing.T, name string, args ...string) *foreign {
+func (k *kamailio) behind(t *testing.T, name string, args ...string) *otherStack {
 	t.Helper()
 	f := pjsua(t, k.ca, audio.Narrow, append(append(here, "--no-vad", "--dis-codec=G722", "--local-port", fmt.Sprint(ownPort(t)), "--auto-answer", "200",
 		"--id", fmt.Sprintf("sip:%s@127.0.0.1:%d", name, k.sip), "--registrar", fmt.Sprintf("sip:127.0.0.1:%d", k.sip)), args...)...)
@@ -139,7 +139,7 @@ func (k *kamailio) behind(t *testing.T, name string, args ...string) *foreign {
 }
 
 // proves asserts that both ends hear each other, through rtpengine, and ends the call and the telephone.
-func (k *kamailio) proves(t *testing.T, c *call, f *foreign, r *running) {
+func (k *kamailio) proves(t *testing.T, c *call, f *otherStack, r *running) {
 	t.Helper()
 	c.proves(t, r, 440)
 	if port := r.own().state.agreed.Told.Port(); strings.Contains(f.text(), fmt.Sprintf("RTP socket reachable at 127.0.0.1:%d", port)) {
@@ -158,7 +158,7 @@ func TestStackKamailio(t *testing.T) {
 	installed(t, "rtpengine", "-v")
 	k := newKamailio(t)
 	for i, c := range calls {
-		if !slices.Contains(list("plain call, µ-law", "TCP", "TLS", "SRTP required, over TLS", "SRTP by AEAD_AES_128_GCM", "DTLS-SRTP"), c.row) {
+		if !slices.Contains(argsOf("plain call, µ-law", "TCP", "TLS", "SRTP required, over TLS", "SRTP by AEAD_AES_128_GCM", "DTLS-SRTP"), c.row) {
 			continue
 		}
 		last := map[string]int{"SRTP required, over TLS": 7, "SRTP by AEAD_AES_128_GCM": 8, "DTLS-SRTP": 9}[c.row]

@@ -20,7 +20,7 @@ import (
 const earlyLinphone = "sip incoming_calls_early_media=1"
 
 // startLinphone runs linphone's console telephone. The settings are lines of its configuration: SECTION KEY=VALUE.
-func startLinphone(t *testing.T, ca *authority, c call, settings []string, to string) (f *foreign, port int) {
+func startLinphone(t *testing.T, ca *authority, c call, settings []string, to string) (f *otherStack, port int) {
 	dir := t.TempDir()
 	port = ownPort(t)
 	sections := map[string][]string{
@@ -30,10 +30,10 @@ func startLinphone(t *testing.T, ca *authority, c call, settings []string, to st
 		"audio_codec_0": map[audio.Format][]string{0: {"mime=PCMU", "rate=8000", "channels=1"}, audio.PCMA: {"mime=PCMA", "rate=8000", "channels=1"},
 			audio.G722: {"mime=G722", "rate=8000", "channels=1"}, audio.Opus: {"mime=opus", "rate=48000", "channels=2"}}[c.codec],
 	}
-	for i, name := range list("opus/48000/2", "speex/16000/1", "speex/8000/1", "PCMU/8000/1", "PCMA/8000/1", "G729/8000/1") {
+	for i, name := range argsOf("opus/48000/2", "speex/16000/1", "speex/8000/1", "PCMU/8000/1", "PCMA/8000/1", "G729/8000/1") {
 		v := strings.Split(name, "/")
 		if v[0] != strings.TrimPrefix(sections["audio_codec_0"][0], "mime=") {
-			sections[fmt.Sprintf("audio_codec_%d", i+1)] = list("mime="+v[0], "rate="+v[1], "channels="+v[2], "enabled=0")
+			sections[fmt.Sprintf("audio_codec_%d", i+1)] = argsOf("mime="+v[0], "rate="+v[1], "channels="+v[2], "enabled=0")
 		}
 	}
 	sections["audio_codec_0"] = append(sections["audio_codec_0"], "enabled=1")
@@ -54,7 +54,7 @@ func startLinphone(t *testing.T, ca *authority, c call, settings []string, to st
 			t.Fatal(err)
 		}
 	}
-	args := list("HOME="+dir, "linphonec", "-c", filepath.Join(dir, "rc"), "-d", "5", "-l", filepath.Join(dir, "log"))
+	args := argsOf("HOME="+dir, "linphonec", "-c", filepath.Join(dir, "rc"), "-d", "5", "-l", filepath.Join(dir, "log"))
 	switch {
 	case slices.Contains(settings, earlyLinphone):
 		args = append(args, "--real-early-media")
@@ -91,14 +91,14 @@ func TestStackLinphone(t *testing.T) {
 	// have RTCP on the port of the sound.
 	p := &telephone{stack: "linphone", start: startLinphone, quit: "quit", sound: "rec.wav", can: map[string][]string{
 		"plain call, µ-law": nil, "A-law": nil, "G.722": nil, "Opus": nil,
-		"packets of 10 ms": list("rtp upload_ptime=10", "rtp download_ptime=10"), "packets of 40 ms": list("rtp upload_ptime=40", "rtp download_ptime=40"),
-		"packets of 60 ms": list("rtp upload_ptime=60", "rtp download_ptime=60"), "TCP": nil, "TLS": nil, "IPv6": nil,
-		"SRTP optional": list("sip media_encryption=srtp"), "SRTP required, over TLS": list("sip media_encryption=srtp", "sip media_encryption_mandatory=1"),
-		"SRTP by AES_CM_128_HMAC_SHA1_32": list("sip media_encryption=srtp", "sip srtp_crypto_suites=AES_CM_128_HMAC_SHA1_32"),
-		"DTLS-SRTP":                       list("sip media_encryption=dtls"), timed: list("sip session_expires_value=90", "sip session_expires_enabled=1"), muxed: list("rtp rtcp_mux=1"), reported: nil},
+		"packets of 10 ms": argsOf("rtp upload_ptime=10", "rtp download_ptime=10"), "packets of 40 ms": argsOf("rtp upload_ptime=40", "rtp download_ptime=40"),
+		"packets of 60 ms": argsOf("rtp upload_ptime=60", "rtp download_ptime=60"), "TCP": nil, "TLS": nil, "IPv6": nil,
+		"SRTP optional": argsOf("sip media_encryption=srtp"), "SRTP required, over TLS": argsOf("sip media_encryption=srtp", "sip media_encryption_mandatory=1"),
+		"SRTP by AES_CM_128_HMAC_SHA1_32": argsOf("sip media_encryption=srtp", "sip srtp_crypto_suites=AES_CM_128_HMAC_SHA1_32"),
+		"DTLS-SRTP":                       argsOf("sip media_encryption=dtls"), timed: argsOf("sip session_expires_value=90", "sip session_expires_enabled=1"), muxed: argsOf("rtp rtcp_mux=1"), reported: nil},
 		only: map[string]string{muxed: "in", "TLS": "in", "SRTP required, over TLS": "in", "SRTP optional": "in"}}
 	p.try(t)
-	p.both(t, "keys (RFC 4733)", nil, func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
+	p.both(t, "keys (RFC 4733)", nil, func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
 		r.phone.hears(t, 440)
 		f.types("1\n2\n#")
 		r.phone.await(t, "the keys come", func() bool { return r.phone.keys == "12#" })
@@ -108,13 +108,13 @@ func TestStackLinphone(t *testing.T) {
 		f.says("Receiving tone *")
 		r.hangUp(t)
 	})
-	p.both(t, "keys (INFO)", list("sip use_info=1", "sip use_rfc2833=0"), func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
+	p.both(t, "keys (INFO)", argsOf("sip use_info=1", "sip use_rfc2833=0"), func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
 		r.phone.hears(t, 440)
 		f.types("7")
 		r.phone.await(t, "the key comes", func() bool { return r.phone.keys == "7" })
 		r.hangUp(t)
 	})
-	p.both(t, "hold and back (re-INVITE)", nil, func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
+	p.both(t, "hold and back (re-INVITE)", nil, func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
 		holds(t, f, r, "pause", "resume")
 	})
 	try(t, p.stack, "late offer", "in", func(t *testing.T) {
@@ -124,13 +124,13 @@ func TestStackLinphone(t *testing.T) {
 		}
 		p.proves(t, &call{}, f, r)
 	})
-	p.both(t, "transfer (REFER)", nil, func(t *testing.T, _ *foreign, s *Server, a *answerer, r *running) {
+	p.both(t, "transfer (REFER)", nil, func(t *testing.T, _ *otherStack, s *Server, a *answerer, r *running) {
 		r.phone.hears(t, 440)
 		transfers(t, s, a, r)
 	})
 	try(t, p.stack, "early media heard", "out", func(t *testing.T) {
 		s, _, ca := answering(t, Config{})
-		f, port := p.start(t, ca, call{}, list(earlyLinphone), "")
+		f, port := p.start(t, ca, call{}, argsOf(earlyLinphone), "")
 		r := hearsEarly(t, s, (&call{}).trunk("+15550002222", port, ca.pem), "+15550001111", 440, func() { f.types("answer") })
 		p.proves(t, &call{}, f, r)
 	})
@@ -144,7 +144,7 @@ func TestStackLinphone(t *testing.T) {
 		e.ends(t, parley.CustomerHangup)
 		p.heard(t, f, 1000)
 	})
-	p.both(t, "they hang up", nil, func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
+	p.both(t, "they hang up", nil, func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
 		r.phone.hears(t, 440)
 		f.types("terminate")
 		r.ends(t, parley.CustomerHangup)

@@ -191,7 +191,7 @@ type telephone struct {
 	only  map[string]string   // by row: the one direction that it can try
 	// start runs it. It calls an address, or waits for a call, on the port that is returned, and takes it at once. It
 	// plays 440 Hz.
-	start func(t *testing.T, ca *authority, c call, settings []string, to string) (f *foreign, port int)
+	start func(t *testing.T, ca *authority, c call, settings []string, to string) (f *otherStack, port int)
 	quit  string // is typed to end it
 	sound string // the pattern of the file that it records to
 }
@@ -221,7 +221,7 @@ func (p *telephone) try(t *testing.T) {
 }
 
 // proves asserts that both ends hear each other, and ends the call and the telephone.
-func (p *telephone) proves(t *testing.T, c *call, f *foreign, r *running) {
+func (p *telephone) proves(t *testing.T, c *call, f *otherStack, r *running) {
 	t.Helper()
 	c.proves(t, r, 440)
 	r.hangUp(t)
@@ -229,7 +229,7 @@ func (p *telephone) proves(t *testing.T, c *call, f *foreign, r *running) {
 }
 
 // heard ends the telephone, and asserts that it has heard a tone.
-func (p *telephone) heard(t *testing.T, f *foreign, hz float64) {
+func (p *telephone) heard(t *testing.T, f *otherStack, hz float64) {
 	t.Helper()
 	f.types(p.quit)
 	f.quits()
@@ -241,7 +241,7 @@ func (p *telephone) heard(t *testing.T, f *foreign, hz float64) {
 }
 
 // called starts the telephone, which calls us.
-func (p *telephone) called(t *testing.T, settings ...string) (f *foreign, s *Server, a *answerer, r *running) {
+func (p *telephone) called(t *testing.T, settings ...string) (f *otherStack, s *Server, a *answerer, r *running) {
 	t.Helper()
 	s, a, ca := answering(t, Config{})
 	f, _ = p.start(t, ca, call{}, settings, "sip:7@"+s.Addr().String())
@@ -249,7 +249,7 @@ func (p *telephone) called(t *testing.T, settings ...string) (f *foreign, s *Ser
 }
 
 // calling starts the telephone, and calls it.
-func (p *telephone) calling(t *testing.T, settings ...string) (f *foreign, s *Server, a *answerer, r *running) {
+func (p *telephone) calling(t *testing.T, settings ...string) (f *otherStack, s *Server, a *answerer, r *running) {
 	t.Helper()
 	s, a, ca := answering(t, Config{})
 	f, port := p.start(t, ca, call{}, settings, "")
@@ -257,7 +257,7 @@ func (p *telephone) calling(t *testing.T, settings ...string) (f *foreign, s *Se
 }
 
 // both tries something in calls of both directions.
-func (p *telephone) both(t *testing.T, row string, settings []string, test func(t *testing.T, f *foreign, s *Server, a *answerer, r *running)) {
+func (p *telephone) both(t *testing.T, row string, settings []string, test func(t *testing.T, f *otherStack, s *Server, a *answerer, r *running)) {
 	try(t, p.stack, row, "in", func(t *testing.T) {
 		f, s, a, r := p.called(t, settings...)
 		test(t, f, s, a, r)
@@ -269,7 +269,7 @@ func (p *telephone) both(t *testing.T, row string, settings []string, test func(
 }
 
 // holds has the far end hold a call by typing a line, and resume it by typing another.
-func holds(t *testing.T, f *foreign, r *running, hold, resume string) {
+func holds(t *testing.T, f *otherStack, r *running, hold, resume string) {
 	t.Helper()
 	r.phone.hears(t, 440)
 	f.types(hold)

@@ -19,13 +19,13 @@ import (
 )
 
 // pjsua runs PJSIP's command line telephone, which plays 440 Hz.
-func pjsua(t testing.TB, ca *authority, rate audio.Rate, args ...string) *foreign {
+func pjsua(t testing.TB, ca *authority, rate audio.Rate, args ...string) *otherStack {
 	t.Helper()
 	return pjsuaOf(t, ca, 440, rate, args...)
 }
 
 // pjsuaOf runs one that plays another tone.
-func pjsuaOf(t testing.TB, ca *authority, hz float64, rate audio.Rate, args ...string) *foreign {
+func pjsuaOf(t testing.TB, ca *authority, hz float64, rate audio.Rate, args ...string) *otherStack {
 	t.Helper()
 	dir := t.TempDir()
 	cert, key := ca.pair(t, tomorrow, "127.0.0.1")
@@ -46,14 +46,14 @@ func pjsuaOf(t testing.TB, ca *authority, hz float64, rate audio.Rate, args ...s
 }
 
 // here keeps it to this machine.
-var here = list("--ip-addr", "127.0.0.1", "--bound-addr", "127.0.0.1")
+var here = argsOf("--ip-addr", "127.0.0.1", "--bound-addr", "127.0.0.1")
 
-func list(args ...string) []string { return args }
+func argsOf(args ...string) []string { return args }
 
 // startPJSUA runs it as a telephone.
-func startPJSUA(t *testing.T, ca *authority, c call, settings []string, to string) (f *foreign, port int) {
+func startPJSUA(t *testing.T, ca *authority, c call, settings []string, to string) (f *otherStack, port int) {
 	port = ownPort(t)
-	args := append(append(list("--local-port", fmt.Sprint(port)), here...), settings...)
+	args := append(append(argsOf("--local-port", fmt.Sprint(port)), here...), settings...)
 	switch c.codec {
 	case audio.Opus, audio.G722:
 		args = append(args, "--dis-codec=PCMU", "--dis-codec=PCMA")
@@ -87,17 +87,17 @@ func TestStackPJSUA(t *testing.T) {
 	installed(t, "pjsua", "--version")
 	calm := "--no-vad" // otherwise it says nothing in silence
 	p := &telephone{stack: "pjsua", start: startPJSUA, quit: "q", sound: "rec.wav", can: map[string][]string{
-		"plain call, µ-law": list(calm), "A-law": list(calm), "G.722": list(calm, "--dis-codec=opus"), "Opus": list(calm, "--dis-codec=G722", "--add-codec=opus"),
-		"packets of 10 ms": list(calm, "--ptime=10"), "packets of 40 ms": list(calm, "--ptime=40"), "packets of 60 ms": list(calm, "--ptime=60"),
-		"TCP": list(calm), "TLS": list(calm),
-		"SRTP optional": list(calm, "--use-srtp=1", "--srtp-secure=0"), "SRTP required, over TLS": list(calm, "--use-srtp=2", "--srtp-secure=1"),
-		"SRTP by AEAD_AES_128_GCM": list(calm, "--use-srtp=2", "--srtp-secure=0"), // which it prefers, if it was built with it
-		"DTLS-SRTP":                list(calm, "--use-srtp=2", "--srtp-secure=0", "--srtp-keying=1"), timed: list(calm, "--use-timer=3", "--timer-se=90"), reliably: list(calm, "--use-100rel"),
-		muxed: list(calm, "--rtcp-mux"), reported: list(calm)},
+		"plain call, µ-law": argsOf(calm), "A-law": argsOf(calm), "G.722": argsOf(calm, "--dis-codec=opus"), "Opus": argsOf(calm, "--dis-codec=G722", "--add-codec=opus"),
+		"packets of 10 ms": argsOf(calm, "--ptime=10"), "packets of 40 ms": argsOf(calm, "--ptime=40"), "packets of 60 ms": argsOf(calm, "--ptime=60"),
+		"TCP": argsOf(calm), "TLS": argsOf(calm),
+		"SRTP optional": argsOf(calm, "--use-srtp=1", "--srtp-secure=0"), "SRTP required, over TLS": argsOf(calm, "--use-srtp=2", "--srtp-secure=1"),
+		"SRTP by AEAD_AES_128_GCM": argsOf(calm, "--use-srtp=2", "--srtp-secure=0"), // which it prefers, if it was built with it
+		"DTLS-SRTP":                argsOf(calm, "--use-srtp=2", "--srtp-secure=0", "--srtp-keying=1"), timed: argsOf(calm, "--use-timer=3", "--timer-se=90"), reliably: argsOf(calm, "--use-100rel"),
+		muxed: argsOf(calm, "--rtcp-mux"), reported: argsOf(calm)},
 		// We don't offer to have RTCP on the port of the sound; it does not ring when it answers at once.
 		only: map[string]string{muxed: "in", reliably: "in", "SRTP by AEAD_AES_128_GCM": "in"}}
 	p.try(t)
-	p.both(t, "keys (RFC 4733)", list(calm), func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
+	p.both(t, "keys (RFC 4733)", argsOf(calm), func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
 		r.phone.hears(t, 440)
 		f.types("#\n12#")
 		r.phone.await(t, "the keys come", func() bool { return r.phone.keys == "12#" })
@@ -107,26 +107,26 @@ func TestStackPJSUA(t *testing.T) {
 		f.says("Incoming DTMF on call 0: *")
 		r.hangUp(t)
 	})
-	p.both(t, "keys (INFO)", list(calm), func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
+	p.both(t, "keys (INFO)", argsOf(calm), func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
 		r.phone.hears(t, 440)
 		f.types("*\n7")
 		r.phone.await(t, "the key comes", func() bool { return r.phone.keys == "7" })
 		r.hangUp(t)
 	})
-	p.both(t, "hold and back (re-INVITE)", list(calm), func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
+	p.both(t, "hold and back (re-INVITE)", argsOf(calm), func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
 		holds(t, f, r, "H", "v")
 	})
-	p.both(t, "session refreshed", list(calm, "--use-timer=3", "--timer-se=90"), func(t *testing.T, _ *foreign, _ *Server, _ *answerer, r *running) {
+	p.both(t, "session refreshed", argsOf(calm, "--use-timer=3", "--timer-se=90"), func(t *testing.T, _ *otherStack, _ *Server, _ *answerer, r *running) {
 		renewed(t, r, 440)
 	})
-	p.both(t, "UPDATE in an answered call", list(calm), func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
+	p.both(t, "UPDATE in an answered call", argsOf(calm), func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
 		r.phone.hears(t, 440)
 		f.types("U")
 		awaits(t, "UPDATE", func() bool { return strings.Contains(r.said(), "\nUPDATE ") })
 		(&call{}).proves(t, r, 440)
 		r.hangUp(t)
 	})
-	p.both(t, "nothing is sent in silence (DTX)", nil, func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
+	p.both(t, "nothing is sent in silence (DTX)", nil, func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
 		r.phone.hears(t, 440)
 		f.types("cd 1 3") // its player no longer goes to the call
 		silent := func() bool {
@@ -144,7 +144,7 @@ func TestStackPJSUA(t *testing.T) {
 	})
 	try(t, p.stack, "late offer", "in", func(t *testing.T) {
 		s, a, ca := answering(t, Config{})
-		f, _ := p.start(t, ca, call{}, list(calm), "")
+		f, _ := p.start(t, ca, call{}, argsOf(calm), "")
 		f.types("o\nm\nsip:7@" + s.Addr().String())
 		r := a.next(t).running
 		if first, _, _ := strings.Cut(r.said(), "\nSIP/2.0 "); strings.Contains(first, "m=audio") {
@@ -152,7 +152,7 @@ func TestStackPJSUA(t *testing.T) {
 		}
 		p.proves(t, &call{}, f, r)
 	})
-	p.both(t, "transfer (REFER)", list(calm), func(t *testing.T, _ *foreign, s *Server, a *answerer, r *running) {
+	p.both(t, "transfer (REFER)", argsOf(calm), func(t *testing.T, _ *otherStack, s *Server, a *answerer, r *running) {
 		r.phone.hears(t, 440)
 		transfers(t, s, a, r)
 	})
@@ -177,7 +177,7 @@ func TestStackPJSUA(t *testing.T) {
 	try(t, p.stack, "early media sent", "in", func(t *testing.T) {
 		calls := make(chan early, 1)
 		s := sounding(t, Config{}, func(_ context.Context, e early) { calls <- e; <-e.leg.(*leg).done })
-		f, _ := p.start(t, newAuthority(t), call{}, list(calm), "sip:+15550001111@"+s.Addr().String())
+		f, _ := p.start(t, newAuthority(t), call{}, argsOf(calm), "sip:+15550001111@"+s.Addr().String())
 		e := get(t, calls)
 		e.phone.await(t, "a second is heard", func() bool { return e.phone.ticks > 60 })
 		f.types("h")
@@ -186,7 +186,7 @@ func TestStackPJSUA(t *testing.T) {
 	})
 	try(t, p.stack, "redirect (302)", "out", func(t *testing.T) {
 		s, _, ca := answering(t, Config{})
-		_, next := p.start(t, ca, call{}, list(calm), "")
+		_, next := p.start(t, ca, call{}, argsOf(calm), "")
 		port := ownPort(t)
 		f := pjsua(t, ca, audio.Narrow, append(here, "--local-port", fmt.Sprint(port))...)
 		f.says("Ready: Success")
@@ -215,7 +215,7 @@ func TestStackPJSUA(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	p.both(t, "they hang up", list(calm), func(t *testing.T, f *foreign, _ *Server, _ *answerer, r *running) {
+	p.both(t, "they hang up", argsOf(calm), func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
 		r.phone.hears(t, 440)
 		f.types("h")
 		r.ends(t, parley.CustomerHangup)
@@ -231,7 +231,7 @@ func joins(t *testing.T, p *telephone, join string) {
 	ca, port := newAuthority(t), ownPort(t)
 	other := pjsuaOf(t, ca, 700, audio.Narrow, append(here, "--no-vad", "--dis-codec=G722", "--dis-codec=PCMA", "--local-port", fmt.Sprint(port), "--auto-answer", "200")...)
 	other.says("Ready: Success")
-	f, _ := p.start(t, ca, call{}, list("--no-vad"), "sip:+15550001111@"+s.Addr().String())
+	f, _ := p.start(t, ca, call{}, argsOf("--no-vad"), "sip:+15550001111@"+s.Addr().String())
 	r := who.next(t).running
 	r.own().MayRefer(func(string) error { return nil })
 	r.phone.hears(t, 440)

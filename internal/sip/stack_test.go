@@ -176,8 +176,8 @@ func try(t *testing.T, stack, row, way string, test func(t *testing.T)) {
 	})
 }
 
-// foreign is a running program of a stack.
-type foreign struct {
+// otherStack is a running program of a stack.
+type otherStack struct {
 	t   testing.TB
 	dir string
 	cmd *exec.Cmd
@@ -188,27 +188,27 @@ type foreign struct {
 	over chan struct{}
 }
 
-func (f *foreign) Write(p []byte) (int, error) {
+func (f *otherStack) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.out = append(f.out, p...)
 	return len(p), nil
 }
 
-func (f *foreign) text() string {
+func (f *otherStack) text() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return string(f.out)
 }
 
 // begin runs a program of a stack, or skips the test.
-func begin(t testing.TB, dir, name string, args ...string) *foreign {
+func begin(t testing.TB, dir, name string, args ...string) *otherStack {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
 		t.Skipf("%s is not installed", name)
 	}
-	f := &foreign{t: t, dir: dir, cmd: exec.Command(path, args...), over: make(chan struct{})}
+	f := &otherStack{t: t, dir: dir, cmd: exec.Command(path, args...), over: make(chan struct{})}
 	f.cmd.Dir, f.cmd.Stdout, f.cmd.Stderr = dir, f, f
 	if f.in, err = f.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -235,16 +235,16 @@ func begin(t testing.TB, dir, name string, args ...string) *foreign {
 }
 
 // types sends it a line of input.
-func (f *foreign) types(line string) { fmt.Fprintln(f.in, line) }
+func (f *otherStack) types(line string) { fmt.Fprintln(f.in, line) }
 
 // says waits until it has printed something.
-func (f *foreign) says(text string) {
+func (f *otherStack) says(text string) {
 	f.t.Helper()
 	awaits(f.t, fmt.Sprintf("it to print %q", text), func() bool { return strings.Contains(f.text(), text) })
 }
 
 // quits waits until it has ended.
-func (f *foreign) quits() {
+func (f *otherStack) quits() {
 	f.t.Helper()
 	select {
 	case <-f.over:
@@ -253,7 +253,7 @@ func (f *foreign) quits() {
 	}
 }
 
-// awaits polls: a foreign stack has no channel to wait on.
+// awaits polls: a otherStack stack has no channel to wait on.
 func awaits(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	for give := time.Now().Add(2 * hang); !so(); time.Sleep(20 * time.Millisecond) {
