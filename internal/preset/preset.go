@@ -27,8 +27,9 @@ type Preset struct {
 	Kind      string    `yaml:"kind" json:"kind" enum:"carrier,system"`
 	Settings  Settings  `yaml:"settings" json:"settings" doc:"What the preset fills in: fields of a trunk."`
 	Needs     []string  `yaml:"needs" json:"needs" doc:"Fields of a trunk that must be filled in by hand."`
-	There     []string  `yaml:"there" json:"there" doc:"What to enter at the carrier, or in the telephone system. [1] names a source."`
-	Here      []string  `yaml:"here" json:"here" doc:"What to enter here."`
+	There     []string  `yaml:"there" json:"there" doc:"What to set up at the carrier, or in the telephone system. [1] names a source."`
+	Sample    string    `yaml:"sample" json:"sample,omitempty" doc:"A whole configuration of the telephone system."`
+	Here      []string  `yaml:"here" json:"here" doc:"What to enter here. Fields of a trunk stand in backquotes, some with their value."`
 	Ports     []string  `yaml:"ports" json:"ports" doc:"Ports, addresses and rates."`
 	Refusals  []Refusal `yaml:"refusals" json:"refusals" doc:"What the usual refusals mean."`
 	NotLooked []string  `yaml:"not_looked_up" json:"not_looked_up" doc:"What was not looked up."`
