@@ -195,6 +195,8 @@ func TestSupervisorInConsole(t *testing.T) {
 	if at := c.Packets(); at[len(at)-1].Loud() {
 		t.Error("a listener is heard")
 	}
+	p.countReconnects()
+	p.changeNetwork()
 	taken := time.Now()
 	p.click("[data-join-as=take_over]")
 	p.see("[data-join-state]", "You have taken over")
@@ -239,6 +241,9 @@ func TestSupervisorOnAnotherNode(t *testing.T) {
 	if at := c.Packets(); at[len(at)-1].Loud() {
 		t.Error("a listener is heard")
 	}
+	p.countReconnects()
+	p.changeNetwork()
+	p.changeNetwork()
 	began := time.Now()
 	if status := other.call(t, "POST", path+"/whisper", map[string]any{"text": "Offer a discount."}, nil); status != http.StatusOK {
 		t.Errorf("whispering is answered %d", status)

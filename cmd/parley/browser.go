@@ -14,6 +14,8 @@ import (
 
 	"parley/internal/audio"
 	"parley/internal/auth"
+	"parley/internal/call"
+	"parley/internal/parley"
 	"parley/internal/rtc"
 )
 
@@ -64,17 +66,17 @@ func (s *Settings) turn() (t rtc.TURN, err error) {
 }
 
 // connector has browsers of a server connected to calls (call.Config.Connect); nil where there are none.
-func connector(browsers *rtc.Server) func(context.Context, string, string, func(audio.Leg, error)) (string, error) {
+func connector(browsers *rtc.Server) func(context.Context, call.Browser, func(audio.Leg, error)) (call.BrowserLine, error) {
 	if browsers == nil {
 		return nil
 	}
-	return func(ctx context.Context, text, from string, then func(audio.Leg, error)) (string, error) {
-		offer, err := rtc.ReadOffer(text)
+	return func(ctx context.Context, b call.Browser, then func(audio.Leg, error)) (line call.BrowserLine, err error) {
+		offer, err := rtc.ReadOffer(b.Offer)
 		if err != nil {
-			return "", err
+			return line, err
 		}
-		offer.From = from
-		_, answer, err := browsers.Answer(ctx, offer, func(l *rtc.Leg, err error) {
+		offer.From = b.From
+		leg, answer, err := browsers.Answer(ctx, offer, func(l *rtc.Leg, err error) {
 			if err != nil {
 				then(nil, err)
 				return
@@ -84,7 +86,24 @@ func connector(browsers *rtc.Server) func(context.Context, string, string, func(
 		if errors.Is(err, rtc.ErrMany) {
 			err = &auth.LimitError{RetryAfter: int(browsers.Connect / time.Second)}
 		}
-		return answer, err
+		if err != nil {
+			return line, err
+		}
+		line.SDP, line.Tag = answer, leg.Connection().Tag()
+		for _, server := range leg.Helpers(b.Relay) {
+			line.Links = append(line.Links, server.Links()...)
+		}
+		line.Reconnect = func(ctx context.Context, match, fragment string) (c call.Connection, err error) {
+			ours, changed, err := leg.Reconnect(ctx, match, fragment)
+			if errors.Is(err, rtc.ErrOver) {
+				err = parley.Errorf(parley.NotFound, "Leg not found")
+			}
+			if err == nil && changed {
+				c.SDP, c.Tag = ours.String(), ours.Tag()
+			}
+			return c, err
+		}
+		return line, nil
 	}
 }
 

@@ -327,7 +327,7 @@ func (h *server) openFaces() {
 	look.Create, look.Message = h.api.Limits()
 	if h.browsers != nil {
 		look.Answer, look.Hangup, look.Attend = h.api.AnswerBrowser, h.browsers.Hangup, h.api.Attend
-		look.Reconnect = h.api.ReconnectBrowser
+		look.Reconnect, look.Reattend = h.api.ReconnectBrowser, h.api.Reattend
 	}
 	apps := &oauth.Server{Auth: h.auth, Front: front, Secret: h.secret, Rate: auth.NewLimiter(auth.Rate{PerSecond: 1, Burst: 30})}
 	look.Apps = apps

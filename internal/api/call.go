@@ -35,6 +35,10 @@ func (a *API) callRoutes() {
 		Idempotent: true, Summary: "Whisper to the assistant in writing during a live call; nobody else hears it"}, a.whisperInCall)
 	handle(a, op{Method: "PUT", Path: "/user/calls/{id}/legs/{leg}", Name: "updateCallLeg", Tag: tag,
 		NotFound: "Leg not found", Summary: "Change what a supervisor or third person does: listen, whisper, talk or take over"}, a.updateCallLeg)
+	handle(a, op{Method: "PATCH", Path: "/user/calls/{id}/legs/{leg}", Name: "reconnectCallLeg", Tag: tag,
+		NotFound: "Leg not found", Status: 200, Raw: fragmentType, Stream: fragmentType,
+		Summary: "Connect the browser of a leg anew, after its network has changed (RFC 9725, section 4.3): If-Match is * or the ETag of the answer"},
+		a.reconnectCallLeg)
 	handle(a, op{Method: "DELETE", Path: "/user/calls/{id}/legs/{leg}", Name: "hangUpCallLeg", Tag: tag,
 		NotFound: "Leg not found", Summary: "Hang up on a supervisor or third person"}, a.hangUpCallLeg)
 	handle(a, op{Method: "GET", Path: "/user/calls/{id}/events", Name: "followCall", Tag: tag, NotFound: missing,

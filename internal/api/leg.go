@@ -119,12 +119,39 @@ func (a *API) Attend(w http.ResponseWriter, r *http.Request, who *auth.Who, id i
 		return err
 	}
 	got, err := a.Calls.Attend(r.Context(), who.User.ID, id,
-		call.Browser{Offer: offer.Text(), From: a.Front.Client(r), Mode: mode, Credential: who.Key.ID, By: who.Author()})
+		call.Browser{Offer: offer.Text(), From: a.Front.Client(r), Relay: a.relayHost(r), Mode: mode, Credential: who.Key.ID, By: who.Author()})
 	if err == nil {
+		w.Header()["Link"] = got.Links
 		w.Header().Set("Location", place(got.Leg))
-		sendDescription(w, http.StatusCreated, sdpType, "", got.Answer)
+		sendDescription(w, http.StatusCreated, sdpType, got.Tag, got.SDP)
 	}
 	return err
+}
+
+// Reattend connects the browser of somebody who takes part in a call anew, after its network has changed. An error is the
+// caller's to tell; without one the answer is sent.
+func (a *API) Reattend(w http.ResponseWriter, r *http.Request, userID, id, leg int64) error {
+	text, err := a.readDescription(w, r, fragmentType, "an SDP fragment")
+	if err != nil {
+		return err
+	}
+	c, err := a.Calls.Reconnect(r.Context(), userID, id, call.BrowserChange{Leg: leg, Match: r.Header.Get("If-Match"), Fragment: text})
+	switch {
+	case err != nil:
+		return err
+	case c.SDP == "":
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		sendDescription(w, http.StatusOK, fragmentType, c.Tag, c.SDP)
+	}
+	return nil
+}
+
+func (a *API) reconnectCallLeg(_ context.Context, r *request, in *byLeg) (*struct{}, error) {
+	if err := a.Reattend(r.W, r.Request, r.UserID(), in.ID, in.Leg); err != nil {
+		return nil, err
+	}
+	return nil, errAnswered
 }
 
 type whispered struct {

@@ -120,6 +120,7 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		POST /user/calls/{id}/whisper
 		PUT /user/calls/{id}/legs/{leg}
 		DELETE /user/calls/{id}/legs/{leg}
+		PATCH /user/calls/{id}/legs/{leg}
 		PATCH /web-calls/{id}/{session}
 		DELETE /web-calls/{id}/{session}
 		POST /user/sms

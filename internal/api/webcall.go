@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -123,13 +122,9 @@ func (a *API) connect(w http.ResponseWriter, r *http.Request, offer *rtc.Offer, 
 	if err != nil {
 		return err
 	}
-	host := ""
-	if base, err := url.Parse(a.baseURL(r)); err == nil && base.Scheme == "https" {
-		host = net.JoinHostPort(base.Hostname(), cmp.Or(base.Port(), "443")) // 5349 is where turns: would go
-	}
-	for _, server := range leg.Helpers(host) {
-		for _, url := range server.URLs {
-			w.Header().Add("Link", iceLink(url, server))
+	for _, server := range leg.Helpers(a.relayHost(r)) {
+		for _, link := range server.Links() {
+			w.Header().Add("Link", link)
 		}
 	}
 	w.Header().Set("Location", place(leg))
@@ -138,13 +133,12 @@ func (a *API) connect(w http.ResponseWriter, r *http.Request, offer *rtc.Offer, 
 	return nil
 }
 
-// iceLink tells a browser of a server that helps it to connect (RFC 9725, section 4.6).
-func iceLink(url string, s rtc.ICEServer) string {
-	link := "<" + url + `>; rel="ice-server"`
-	if s.Username != "" {
-		link += fmt.Sprintf("; username=%q; credential=%q; credential-type=\"password\"", s.Username, s.Password)
+// relayHost is the host and port at which a request's browser reaches our TURN relay: the HTTPS server. "": it doesn't.
+func (a *API) relayHost(r *http.Request) string {
+	if base, err := url.Parse(a.baseURL(r)); err == nil && base.Scheme == "https" {
+		return net.JoinHostPort(base.Hostname(), cmp.Or(base.Port(), "443")) // 5349 is where turns: would go
 	}
-	return link
+	return ""
 }
 
 // sendDescription sends what a browser connects by; tag names the connection. A browser that left is seen by its silence.
@@ -181,21 +175,13 @@ func (a *API) ReconnectBrowser(w http.ResponseWriter, r *http.Request, session s
 	if leg == nil {
 		return gone
 	}
-	was := leg.Connection()
-	if match := r.Header.Get("If-Match"); match != "" && match != "*" && match != was.Tag() {
-		return parley.Errorf(parley.Stale, "The call has been connected anew since: send If-Match: * to connect it again.")
-	}
-	theirs, err := rtc.ReadFragment(text)
-	if err != nil {
-		return err
-	}
-	ours, err := leg.Restart(r.Context(), theirs)
+	ours, changed, err := leg.Reconnect(r.Context(), r.Header.Get("If-Match"), text)
 	switch {
 	case errors.Is(err, rtc.ErrOver):
 		return gone
 	case err != nil:
 		return err
-	case ours.Tag() == was.Tag(): // it has told where it is reached, which its packets show
+	case !changed: // it has told where it is reached, which its packets show
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}

@@ -68,7 +68,7 @@ type Config struct {
 	Line Line // nil: there is no telephone
 	// Connect answers a browser's SDP offer. then is called once: when sound can flow, and the leg must be run, or with
 	// the error that says why it won't. nil: there are no browsers.
-	Connect func(ctx context.Context, offer, from string, then func(audio.Leg, error)) (answer string, err error)
+	Connect func(ctx context.Context, b Browser, then func(audio.Leg, error)) (BrowserLine, error)
 	// MayAttend says whether a credential still lets its holder take part in calls. nil: whoever was let in may stay.
 	MayAttend func(ctx context.Context, credential int64) (bool, error)
 	Speculate bool // replies are begun before the customer's turn has ended: voice.Session has the details

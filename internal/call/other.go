@@ -44,6 +44,8 @@ type other struct {
 	mu    sync.Mutex
 	leg   parley.CallLeg
 	guest *voice.Guest // nil: they are not there yet
+
+	reconnect func(ctx context.Context, match, fragment string) (Connection, error) // nil: theirs is no browser
 }
 
 // Invitation is who is to be called into a call, and for what.
@@ -98,16 +100,32 @@ func (d *Center) Invite(ctx context.Context, userID, id int64, i Invitation) (*p
 type Browser struct {
 	Offer string // SDP
 	From  string // whom it is counted against; see rtc.Offer
+	Relay string // host:port at which it reaches our TURN relay; "": it doesn't
 	Mode  parley.LegMode
 	By    string // the name of whose browser it is
 	// the key or the session that it came with: 0 stands for ever
 	Credential int64
 }
 
+// BrowserLine is the connection of a browser that takes part in a call.
+type BrowserLine struct {
+	Connection
+	// Reconnect connects the browser anew after its network has changed, by the text of a fragment, where match is the
+	// tag that it knows (rtc.Leg.Reconnect). The SDP is "" where nothing has changed.
+	Reconnect func(ctx context.Context, match, fragment string) (Connection, error) `json:"-"`
+}
+
+// Connection is how a browser is connected, as it is told.
+type Connection struct {
+	SDP   string   // the answer; after a change the fragment (RFC 8840)
+	Tag   string   // names it until the next one (RFC 9725, section 4.3.1)
+	Links []string // the TURN servers that may help it: values of Link headers
+}
+
 // Attended is the place that a browser got.
 type Attended struct {
-	Answer string // SDP
-	Leg    int64
+	Connection
+	Leg int64
 }
 
 // Attend has a browser take part in one of the user's live calls. Its sound goes straight to the process that has the
@@ -136,7 +154,7 @@ func (d *Center) Attend(ctx context.Context, userID, id int64, b Browser) (*Atte
 			return nil, context.Cause(o.ctx)
 		}
 	})
-	answer, err := d.Connect(ctx, b.Offer, b.From, func(leg audio.Leg, err error) {
+	line, err := d.Connect(ctx, b, func(leg audio.Leg, err error) {
 		if err != nil {
 			o.cancel(err)
 			return
@@ -152,7 +170,37 @@ func (d *Center) Attend(ctx context.Context, userID, id int64, b Browser) (*Atte
 		o.cancel(parley.Rejected)
 		return nil, err
 	}
-	return &Attended{answer, id}, nil
+	o.mu.Lock()
+	o.reconnect = line.Reconnect
+	o.mu.Unlock()
+	return &Attended{line.Connection, id}, nil
+}
+
+// Reconnect connects the browser of a leg anew after its network has changed.
+func (d *Center) Reconnect(ctx context.Context, userID, id int64, change BrowserChange) (*Connection, error) {
+	o, err := d.other(ctx, userID, id, change.Leg)
+	if err != nil {
+		c := new(Connection)
+		return c, d.ask(ctx, err, userID, id, askReconnect, change, c)
+	}
+	o.mu.Lock()
+	reconnect := o.reconnect
+	o.mu.Unlock()
+	if reconnect == nil {
+		return nil, errNoOther
+	}
+	c, err := reconnect(ctx, change.Match, change.Fragment)
+	if err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+// BrowserChange is what a browser sends when its network has changed.
+type BrowserChange struct {
+	Leg      int64
+	Match    string // the tag of the connection that it knows; "" or *: any
+	Fragment string // RFC 8840
 }
 
 // mostWhispered bounds what is whispered at once.

@@ -34,11 +34,12 @@ var (
 
 // The kinds of requests, with their bodies.
 const (
-	askInvite  = "invite"  // Invitation
-	askAttend  = "attend"  // Browser
-	askMode    = "mode"    // aboutLeg
-	askHangup  = "hangup"  // aboutLeg
-	askWhisper = "whisper" // string
+	askInvite    = "invite"    // Invitation
+	askAttend    = "attend"    // Browser
+	askMode      = "mode"      // aboutLeg
+	askHangup    = "hangup"    // aboutLeg
+	askReconnect = "reconnect" // BrowserChange
+	askWhisper   = "whisper"   // string
 )
 
 type aboutLeg struct {
@@ -231,6 +232,12 @@ func (d *Center) fulfil(ctx context.Context, q *store.CallRequest) (any, error) 
 			return nil, err
 		}
 		return d.Attend(ctx, q.UserID, q.CallID, b)
+	case askReconnect:
+		var change BrowserChange
+		if err := read(&change); err != nil {
+			return nil, err
+		}
+		return d.Reconnect(ctx, q.UserID, q.CallID, change)
 	case askMode:
 		if err := read(&a); err != nil {
 			return nil, err

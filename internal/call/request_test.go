@@ -55,15 +55,23 @@ func TestCallOnAnotherNode(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		browser := newLeg()
 		owner := h.node(really, func(c *call.Config) {
-			c.Connect = func(_ context.Context, offer, from string, then func(audio.Leg, error)) (string, error) {
+			c.Connect = func(_ context.Context, b call.Browser, then func(audio.Leg, error)) (line call.BrowserLine, err error) {
+				offer := b.Offer
 				if offer == "one too many" {
-					return "", &auth.LimitError{RetryAfter: 15}
+					return line, &auth.LimitError{RetryAfter: 15}
 				}
 				if offer == "wrong" {
-					return "", parley.Fields{{Name: "sdp", Messages: []string{"The sdp field can't be answered."}}}.Err()
+					return line, parley.Fields{{Name: "sdp", Messages: []string{"The sdp field can't be answered."}}}.Err()
 				}
 				go then(browser, nil)
-				return "to " + offer + " of " + from, nil
+				line.SDP, line.Tag, line.Links = "to "+offer+" of "+b.From, `"one"`, []string{"<turns:" + b.Relay + ">"}
+				line.Reconnect = func(_ context.Context, match, fragment string) (call.Connection, error) {
+					if match == "stale" {
+						return call.Connection{}, parley.Errorf(parley.Stale, "anew")
+					}
+					return call.Connection{SDP: "anew " + fragment, Tag: `"two"`}, nil
+				}
+				return line, nil
 			}
 		})
 		asked := h.node(really)
@@ -128,8 +136,21 @@ func TestCallOnAnotherNode(t *testing.T) {
 			t.Errorf("one too many: %v", err)
 		}
 		seat, err := asked.Attend(ctx, user, id, call.Browser{Offer: "an offer", From: "192.0.2.7", By: "Ana"})
-		if err != nil || seat.Answer != "to an offer of 192.0.2.7" {
+		if err != nil || seat.SDP != "to an offer of 192.0.2.7" || seat.Tag != `"one"` || len(seat.Links) != 1 {
 			t.Fatalf("%v %+v", err, seat)
+		}
+		anew, err := asked.Reconnect(ctx, user, id, call.BrowserChange{Leg: seat.Leg, Match: "*", Fragment: "by the other network"})
+		if err != nil || anew.SDP != "anew by the other network" || anew.Tag != `"two"` {
+			t.Errorf("connect anew: %v %+v", err, anew)
+		}
+		if _, err := asked.Reconnect(ctx, user, id, call.BrowserChange{Leg: seat.Leg, Match: "stale"}); !ofKind(err, parley.Stale) {
+			t.Errorf("a connection that was replaced: %v", err)
+		}
+		if _, err := asked.Reconnect(ctx, user+1, id, call.BrowserChange{Leg: seat.Leg}); !ofKind(err, parley.NotFound) {
+			t.Errorf("another user's leg: %v", err)
+		}
+		if _, err := owner.Reconnect(ctx, user, id, call.BrowserChange{Leg: got.ID}); !ofKind(err, parley.Conflict) {
+			t.Errorf("a leg that is over: %v", err)
 		}
 		got.ID = seat.Leg
 		stands(func(l *parley.CallLeg) bool {
@@ -173,9 +194,9 @@ func TestBrowserLeavesWithItsCredential(t *testing.T) {
 		may.Store(true)
 		owner := h.node(really, func(c *call.Config) {
 			c.Beat, c.Lost = 5*time.Second, time.Hour
-			c.Connect = func(_ context.Context, _, _ string, then func(audio.Leg, error)) (string, error) {
+			c.Connect = func(_ context.Context, _ call.Browser, then func(audio.Leg, error)) (line call.BrowserLine, err error) {
 				go then(browser, nil)
-				return "answer", nil
+				return line, nil
 			}
 			c.MayAttend = func(_ context.Context, credential int64) (bool, error) { return credential == 7 && may.Load(), nil }
 		})
@@ -222,9 +243,9 @@ func TestRequestsInTime(t *testing.T) {
 				<-ctx.Done()
 				return voice.Result{Reason: parley.APIHangup}
 			}
-			c.Connect = func(_ context.Context, offer, _ string, then func(audio.Leg, error)) (string, error) {
-				told <- offer
-				return "answer", nil
+			c.Connect = func(_ context.Context, b call.Browser, then func(audio.Leg, error)) (line call.BrowserLine, err error) {
+				told <- b.Offer
+				return line, nil
 			}
 		}
 		owner, asked := h.node(stub), h.node(stub)

@@ -70,6 +70,8 @@ type Config struct {
 	Reconnect func(w http.ResponseWriter, r *http.Request, session string) error
 	// somebody takes part in a live call from this browser; nil likewise
 	Attend func(w http.ResponseWriter, r *http.Request, who *auth.Who, id int64, mode parley.LegMode, place func(leg int64) string) error
+	// Reattend connects the browser of one of their legs anew.
+	Reattend func(w http.ResponseWriter, r *http.Request, userID, id, leg int64) error
 
 	Issuer *oidc.Issuer  // signs people in too; nil: nobody does
 	Apps   *oauth.Server // lets apps in by OAuth; nil: none
@@ -272,6 +274,7 @@ func (c *Console) routes() {
 	c.page("GET /calls/{id}/peaks", c.callPeaks)
 	c.page("POST /calls/{id}/hangup", c.callHangup)
 	c.page("POST /calls/{id}/listen", c.callListen)
+	c.page("PATCH /calls/{id}/listen/{leg}", c.callListenAgain)
 	c.page("DELETE /calls/{id}/listen/{leg}", c.callLeave)
 	c.page("POST /calls/{id}/legs/{leg}", c.callLegChange)
 	c.page("POST /calls/{id}/legs/{leg}/set", c.callLegSet)

@@ -21,6 +21,14 @@ func (c *Console) callListen(r *request) (*answer, error) {
 	}))
 }
 
+// callListenAgain connects the browser anew, after its network has changed.
+func (c *Console) callListenAgain(r *request) (*answer, error) {
+	if c.Reattend == nil {
+		return c.toScript(r, parley.Errorf(parley.NotFound, "This call is over already."))
+	}
+	return c.toScript(r, c.Reattend(r.w, r.Request, r.UserID(), r.id("id"), r.id("leg")))
+}
+
 // callLegChange has somebody who takes part in a call listen, whisper, talk or take over.
 func (c *Console) callLegChange(r *request) (*answer, error) {
 	_, err := c.Calls.ChangeLeg(r.Context(), r.UserID(), r.id("id"), r.id("leg"), parley.LegMode(r.FormValue("mode")))

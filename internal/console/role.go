@@ -113,6 +113,7 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		POST /conversations/{id}/notes/{note}/delete
 		POST /calls/{id}/hangup
 		POST /calls/{id}/listen
+		PATCH /calls/{id}/listen/{leg}
 		DELETE /calls/{id}/listen/{leg}
 		POST /calls/{id}/legs/{leg}
 		POST /calls/{id}/legs/{leg}/set

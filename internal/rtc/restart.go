@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -92,6 +93,22 @@ func (l *Leg) Restart(ctx context.Context, f Fragment) (ours Fragment, err error
 	return l.ours, nil
 }
 
+// Reconnect connects the browser anew by the text of a fragment (Restart). match is "", "*", or the tag of the connection
+// that the browser knows: one that has been replaced since is refused (RFC 9725, section 4.3.1). changed is false where
+// the browser has only told where it is reached.
+func (l *Leg) Reconnect(ctx context.Context, match, text string) (ours Fragment, changed bool, err error) {
+	was := l.Connection().Tag()
+	if match != "" && match != "*" && match != was {
+		return ours, false, parley.Errorf(parley.Stale, "The call has been connected anew since: send If-Match: * to connect it again.")
+	}
+	theirs, err := ReadFragment(text)
+	if err != nil {
+		return ours, false, err
+	}
+	ours, err = l.Restart(ctx, theirs)
+	return ours, err == nil && ours.Tag() != was, err
+}
+
 // Connection is how the leg is connected at present.
 func (l *Leg) Connection() Fragment {
 	l.connecting.Lock()
@@ -135,6 +152,18 @@ func (l *Leg) help() {
 		name, password, _ = turn.GenerateLongTermTURNRESTCredentials(t.Secret, rand.Text(), helperTime)
 	}
 	l.helpers = []ICEServer{{URLs: t.URLs, Username: name, Password: password}}
+}
+
+// Links tell a browser of a server that helps it to connect, as values of Link headers (RFC 9725, section 4.6).
+func (s ICEServer) Links() (list []string) {
+	for _, url := range s.URLs {
+		link := "<" + url + `>; rel="ice-server"`
+		if s.Username != "" {
+			link += fmt.Sprintf("; username=%q; credential=%q; credential-type=\"password\"", s.Username, s.Password)
+		}
+		list = append(list, link)
+	}
+	return list
 }
 
 // Helpers are the servers by which the browser may connect where it doesn't reach our port: the operator's, and our own

@@ -166,6 +166,12 @@ func TestRestart(t *testing.T) {
 			t.Errorf("who tells where it is reached now gets %v, %v, after %d restarts", same, err, leg.restarts)
 		}
 	}
+	if _, _, err := leg.Reconnect(t.Context(), was.Tag(), theirs.String()); !isKind(err, parley.Stale) {
+		t.Errorf("a connection that was replaced since: %v", err)
+	}
+	if _, changed, err := leg.Reconnect(t.Context(), leg.Connection().Tag(), b.LocalDescription().SDP); err != nil || changed {
+		t.Errorf("the present connection: %v, %v", changed, err)
+	}
 	leg.restarts = mostRestarts
 	if err := b.reconnect(leg); err == nil {
 		t.Error("it may connect anew for ever")
@@ -177,6 +183,11 @@ func TestRestart(t *testing.T) {
 	if _, err := leg.Restart(t.Context(), Fragment{Name: "other", Password: theirs.Password}); err == nil {
 		t.Error("a call that is over was connected anew")
 	}
+}
+
+func isKind(err error, kind parley.Kind) bool {
+	var e *parley.Error
+	return errors.As(err, &e) && e.Kind == kind
 }
 
 func TestFragment(t *testing.T) {

@@ -112,13 +112,21 @@
         const { call: dial } = await import("/web-call.js");
         const live = new Promise((resolve) => (mine.live = resolve));
         const made = await dial({ url: box.dataset.join, headers: { "HX-Request": "true" }, on: (kind) => {
-          if (kind === "live") mine.live();
+          if (kind === "live") {
+            mine.live();
+            if (mine.waited) joined(box, mine.mode, modes[mine.mode]);
+            mine.waited = false;
+          } else if (kind === "waiting" && seat === mine) {
+            mine.waited = true;
+            $("[data-join-state]", box).textContent = "The connection is interrupted: looking for the network…";
+          }
           else if (kind === "end" && seat === mine) leave("You are no longer in this call.");
         } });
         if (seat !== mine) return made.hangup();
         Object.assign(mine, made);
         await live;
         if (seat !== mine) return;
+        mine.mode = "listen";
         if (mode === "listen") return joined(box, mode, modes[mode]);
       }
       const mine = seat;
@@ -127,6 +135,7 @@
       const res = await fetch(box.dataset.legs + leg + "?mode=" + mode, { method: "POST", headers: { "HX-Request": "true" } })
         .catch((err) => { throw Object.assign(err, { status: 0 }); });
       if (!res.ok) throw Object.assign(new Error((await res.json().catch(() => ({}))).message || "status " + res.status), { status: res.status });
+      mine.mode = mode;
       if (seat === mine) joined(box, mode, modes[mode]);
     } catch (err) {
       if (seat?.box !== box) return; // somebody went on to another call
