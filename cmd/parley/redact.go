@@ -81,13 +81,16 @@ func (r redactor) Write(p []byte) (int, error) {
 // shortest is how long a key or a password is at least: what is shorter may stand in every other word.
 const shortest = 8
 
+// keyFiles are settings that name the file of a key.
+var keyFiles = []string{"TLSKey", "SIPTLSKey", "STIRKey"}
+
 // secrets are what is looked for and what stands in its place, the longest first. For an address, these are the user
 // and password up to the @, and the values in its query, exactly as written there: on their own they may be words such
 // as postgres.
 func (s *Settings) secrets() (pairs []string) {
 	hide := map[string]string{}
 	for name, text := range s.texts() {
-		if secretName.MatchString(name) && name != "TLSKey" && len(text) >= shortest { // TLSKey is the name of a file
+		if secretName.MatchString(name) && !slices.Contains(keyFiles, name) && len(text) >= shortest {
 			for _, form := range []string{text, url.QueryEscape(text), url.PathEscape(text)} {
 				hide[form] = "[secret]"
 			}

@@ -23,6 +23,7 @@ func TestRedact(t *testing.T) {
 		Database: "postgres://parley:parley@db.example.com:5432/parley?sslmode=disable",
 		Blob:     "s3://AKIAEXAMPLE:s3cr/et+@bucket/p?endpoint=https://s3.example.com&region=eu",
 		Declared: kong.Plugins{vendor}, SecretKey: "sixteen-characters", TLSKey: "/etc/tls/private.key",
+		SIPTLSKey: "/etc/tls/sip.key", STIRKey: "/etc/tls/stir.key",
 		TwilioBaseURL: "https://user@twilio.example.com", TwilioAuthToken: "short",
 	}
 	for text, want := range map[string]string{
@@ -35,6 +36,8 @@ func TestRedact(t *testing.T) {
 		// a word stays even if it is the password elsewhere
 		"parley: the parley database": "parley: the parley database",
 		"/etc/tls/private.key":        "/etc/tls/private.key",
+		"/etc/tls/sip.key":            "/etc/tls/sip.key",
+		"open /etc/tls/stir.key":      "open /etc/tls/stir.key",
 	} {
 		var b bytes.Buffer
 		if n, err := s.redact(&b).Write([]byte(text)); err != nil || n != len(text) || b.String() != want {

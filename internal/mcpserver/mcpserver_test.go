@@ -234,7 +234,7 @@ func TestDoor(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"..", "."} {
-		h.refused("delete_assistant", object{"assistant_id": id})
+		h.refused("delete_assistant", object{"assistant_id": id}, "is no id")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/web"
 )
@@ -145,6 +146,9 @@ func (s *Server) ask(ctx context.Context, o *operation, path map[string]string, 
 	c := callerOf(ctx)
 	at := o.Path
 	for name, value := range path {
+		if value == "." || value == ".." { // a path would be cleaned of it
+			return nil, parley.Errorf(parley.Refused, "%q is no id: list the things first, and take one of theirs.", value)
+		}
 		at = strings.ReplaceAll(at, "{"+name+"}", url.PathEscape(value))
 	}
 	var sent io.Reader
