@@ -119,7 +119,7 @@ type program struct {
 func start(t *testing.T, env ...string) *program {
 	t.Helper()
 	p := &program{log: &logBuffer{}, env: append([]string{"PARLEY_DATA=" + t.TempDir(), "PARLEY_LISTEN=127.0.0.1:0",
-		"PARLEY_WEBRTC_LISTEN=off"}, env...)}
+		"PARLEY_WEBRTC_LISTEN=off", "PARLEY_MAX_LATE=0"}, env...)} // a busy machine is none that has too many calls
 	said := make(chan string, 1)
 	p.run(t, func(printed string) {
 		if strings.Contains(printed, "Assistant  ") {

@@ -176,6 +176,41 @@ func TestPhoneFull(t *testing.T) {
 	})
 }
 
+// While the sound of calls is sent late, new ones are turned away with 503, those of the API too, and live calls go on. Once
+// it is in time again, there is room again.
+func TestPhoneLate(t *testing.T) {
+	t.Parallel()
+	l := telephone(t, "PARLEY_MAX_LATE=1ns") // every frame is late
+	c := l.ring(t, l.phone)
+	hears(t, c, c.Answered)
+	eventually(t, "the server to be behind", func() bool { return l.gauge(t, "parley_calls_refused") == 1 })
+	call := func() (*phone.Call, error) {
+		ctx, cancel := timeout(t, patience)
+		defer cancel()
+		return handset(t, phone.Options{}).Call(ctx, "visitor", strconv.FormatInt(l.Assistant, 10), l.sip)
+	}
+	_, err := call()
+	if r, ok := err.(*phone.Refused); !ok || r.Code != 503 {
+		t.Errorf("another call: %v", err)
+	}
+	before := len(c.Packets())
+	eventually(t, "the first call to go on", func() bool { return len(c.Packets()) > before+25 })
+	if frames, late := l.gauge(t, "parley_sound_frames_total"), l.gauge(t, "parley_sound_late_frames_total"); late < 150 || late > frames {
+		t.Errorf("%d of %d frames were late", late, frames)
+	}
+	if err := c.Hangup(); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "room for a call", func() bool { return l.gauge(t, "parley_calls_refused") == 0 })
+	again, err := call()
+	if err != nil {
+		t.Fatalf("afterwards: %v", err)
+	}
+	if err := again.Hangup(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A call over a trunk is authenticated by the trunk's password, and reaches the assistant of its number.
 func TestPhoneTrunk(t *testing.T) {
 	t.Parallel()

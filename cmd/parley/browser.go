@@ -17,6 +17,7 @@ import (
 	"parley/internal/call"
 	"parley/internal/parley"
 	"parley/internal/rtc"
+	"parley/internal/rtp"
 )
 
 // webRTCListen is where browsers call when nobody says otherwise.
@@ -24,7 +25,7 @@ const webRTCListen = "127.0.0.1:8189"
 
 // browsers opens the port that browsers call; nil where there is none. With the default address, one that is taken is
 // no reason not to start.
-func (s *Settings) browsers() (*rtc.Server, error) {
+func (s *Settings) browsers(pace *rtp.Pace) (*rtc.Server, error) {
 	if s.WebRTCListen == "off" {
 		return nil, nil
 	}
@@ -35,7 +36,7 @@ func (s *Settings) browsers() (*rtc.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	line := rtc.New(rtc.Config{Listen: s.WebRTCListen, External: s.ExternalIP, Relays: s.TLSCert != "", TURN: turn,
+	line := rtc.New(rtc.Config{Listen: s.WebRTCListen, Pace: pace, External: s.ExternalIP, Relays: s.TLSCert != "", TURN: turn,
 		Bound: func(l net.Listener) net.Listener { return s.front().Listen(l, s.ConnectionsPerAddress) }})
 	if err := line.Listen(); err != nil {
 		if s.WebRTCListen == webRTCListen && errors.Is(err, syscall.EADDRINUSE) {

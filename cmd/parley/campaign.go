@@ -18,5 +18,10 @@ func told(d *campaign.Roster, c call.Config) call.Config {
 // caller has the campaigns' leads called.
 func (h *server) caller() *campaign.Runner {
 	return &campaign.Runner{Roster: h.campaigns, Start: h.calls.Start,
-		Room: func() int { return h.phone.room(h.calls.Stats().Live) }}
+		Room: func() int {
+			if h.pace.Behind() {
+				return 0
+			}
+			return h.phone.room(h.calls.Stats().Live)
+		}}
 }

@@ -25,6 +25,7 @@ import (
 
 	"parley/internal/call"
 	"parley/internal/detector"
+	"parley/internal/rtp"
 	"parley/internal/store"
 	"parley/internal/telemetry"
 )
@@ -97,12 +98,12 @@ func (m *meters) watchDatabase(db *store.DB) {
 	}
 }
 
-func newMetrics(calls *call.Center, judge *detector.Detector) *meters {
+func newMetrics(calls *call.Center, pace *rtp.Pace, judge *detector.Detector) *meters {
 	m := &meters{prometheus.NewRegistry(), prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "parley_http_request_seconds",
 		Help:    "Time to answer an HTTP request.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5}}, []string{"method", "status"})}
 	m.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.seconds, callMetrics{calls, judge}, buildMetric())
+		m.seconds, callMetrics{calls, pace, judge}, buildMetric())
 	m.MustRegister(telemetry.Collectors()...)
 	return m
 }

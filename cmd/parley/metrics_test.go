@@ -75,7 +75,7 @@ func TestMetrics(t *testing.T) {
 
 // scrapable are metrics without a telephone.
 func scrapable(t *testing.T) *meters {
-	m := newMetrics(nil, nil)
+	m := newMetrics(nil, nil, nil)
 	if !m.Unregister(callMetrics{}) {
 		t.Fatal("no metrics of calls")
 	}
@@ -131,7 +131,7 @@ func TestMetricsListener(t *testing.T) {
 
 // The alerts and the dashboard in deploy/ ask for metrics that exist, and the dashboard shows all of ours.
 func TestDashboardsKnowTheirMetrics(t *testing.T) {
-	m := newMetrics(nil, nil)
+	m := newMetrics(nil, nil, nil)
 	described := make(chan *prometheus.Desc, 1000)
 	m.Describe(described)
 	databaseMetrics{}.Describe(described)
@@ -208,7 +208,7 @@ func (dueArgs) Kind() string { return "due" }
 // The program's figures are read from a real database.
 func TestDatabaseMetrics(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		m := newMetrics(nil, nil)
+		m := newMetrics(nil, nil, nil)
 		if !m.Unregister(callMetrics{}) {
 			t.Fatal("no metrics of calls")
 		}

@@ -50,6 +50,7 @@ import (
 	"parley/internal/payment"
 	"parley/internal/provider"
 	"parley/internal/rtc"
+	"parley/internal/rtp"
 	"parley/internal/setup"
 	"parley/internal/stage"
 	"parley/internal/store"
@@ -88,6 +89,7 @@ type server struct {
 
 	// What they talk over.
 	at            net.Listener // the socket of HTTP
+	pace          *rtp.Pace    // of the sound of all calls; nil: nobody measures
 	carrier       renter
 	channels      channels // each is told of replies, and gives what comes in to the conversations
 	conversations *chat.Chat
@@ -257,7 +259,8 @@ func (h *server) openLines() (err error) {
 		return err
 	}
 	h.closing(h.channels.Close)
-	if h.phone, err = s.telephone(h.db, h.carrier.sandbox, h.providers, h.guard); err != nil {
+	h.pace = rtp.NewPace(s.MaxLate)
+	if h.phone, err = s.telephone(h.db, h.carrier.sandbox, h.providers, h.guard, h.pace); err != nil {
 		return err
 	}
 	h.closing(h.phone.close)
@@ -271,7 +274,7 @@ func (h *server) openLines() (err error) {
 		return err
 	}
 	h.secret = secret[:]
-	if h.browsers, err = s.browsers(); err != nil {
+	if h.browsers, err = s.browsers(h.pace); err != nil {
 		return err
 	}
 	if h.judge, err = detector.Open(s.TurnDetectorURL, s.TurnDetectorKey); err != nil {
@@ -286,6 +289,7 @@ func (h *server) openLines() (err error) {
 		BaseURL: s.urlOf(h.at.Addr()), Secret: secret,
 		Dial: h.phone.dial, Line: h.phone.check(), Destinations: destinations,
 		Connect:     connector(h.browsers),
+		Behind:      h.pace.Behind,
 		MayAttend:   func(ctx context.Context, key int64) (bool, error) { return h.auth.Stands(ctx, key, parley.RoleAgent) },
 		NumberProof: s.NumberProof == "on", Verified: s.TrunkCallerID == "verified", DailySpend: spend, Gate: h.gate, Speculate: s.ThinkAhead == "on"}
 	if h.judge != nil {
@@ -293,7 +297,7 @@ func (h *server) openLines() (err error) {
 		config.Judge = h.judge.Over
 	}
 	h.calls = call.New(told(h.campaigns, config))
-	h.metrics = newMetrics(h.calls, h.judge)
+	h.metrics = newMetrics(h.calls, h.pace, h.judge)
 	h.metrics.watchDatabase(h.db)
 	return nil
 }
@@ -402,6 +406,7 @@ func (h *server) serve(t *terminal) (err error) {
 	// longer: live calls go on while the server drains
 	talking.run("the telephone", func(ctx context.Context) error { return h.phone.Run(ctx, h.calls.Incoming) })
 	talking.run("calls", h.calls.Run)
+	talking.run("the pace of sound", h.pace.Run)
 	telling.run("webhooks", h.webhooks.Run) // longer: what ends while the server stops is told too
 	soft, cutJobs := context.WithCancel(context.Background())
 	defer cutJobs()

@@ -82,13 +82,14 @@ type Settings struct {
 
 	PublicDailySpend string `default:"20" help:"Maximum that visitors may cost an account per day (UTC), in USD, by the widget and by calls from browsers; 0: no limit."`
 
-	SIPSession    int      `name:"sip-session" default:"1800" help:"SIP session timer in seconds (RFC 4028): a call whose session is not refreshed in time ends; 0 requests no timer."`
-	RTPSource     string   `name:"rtp-source" default:"signalled" enum:"signalled,any" help:"Where a call's RTP may come from: signalled, only the addresses that its signalling names; any, any address, for unusual NATs."`
-	Trunks        []string `default:"all" help:"Who may create SIP trunks: all, none, or a list of plans and accounts (e-mail addresses)."`
-	TrunkPrivate  string   `default:"on" enum:"on,off" help:"Trunks may use private addresses, such as a PBX in the local network."`
-	TrunkNetworks string   `default:"24,48" help:"Shortest prefix of the networks that a trunk may accept calls from, for IPv4 and IPv6."`
-	NumberProof   string   `default:"off" enum:"on,off" help:"on: calls to a trunk's number are answered only once its owner has proved that it is theirs, by the code of a text message (Numbers, Caller ID)."`
-	TrunkCallerID string   `name:"trunk-caller-id" default:"any" enum:"any,verified" help:"Calls over a trunk may show its number: any; or only once its owner has verified it: verified (Numbers, Caller ID)."`
+	SIPSession    int           `name:"sip-session" default:"1800" help:"SIP session timer in seconds (RFC 4028): a call whose session is not refreshed in time ends; 0 requests no timer."`
+	RTPSource     string        `name:"rtp-source" default:"signalled" enum:"signalled,any" help:"Where a call's RTP may come from: signalled, only the addresses that its signalling names; any, any address, for unusual NATs."`
+	MaxLate       time.Duration `name:"max-late" default:"60ms" help:"How late sound may be sent. While more than 1 % of it is later, new calls are refused (503); 0 refuses none."`
+	Trunks        []string      `default:"all" help:"Who may create SIP trunks: all, none, or a list of plans and accounts (e-mail addresses)."`
+	TrunkPrivate  string        `default:"on" enum:"on,off" help:"Trunks may use private addresses, such as a PBX in the local network."`
+	TrunkNetworks string        `default:"24,48" help:"Shortest prefix of the networks that a trunk may accept calls from, for IPv4 and IPv6."`
+	NumberProof   string        `default:"off" enum:"on,off" help:"on: calls to a trunk's number are answered only once its owner has proved that it is theirs, by the code of a text message (Numbers, Caller ID)."`
+	TrunkCallerID string        `name:"trunk-caller-id" default:"any" enum:"any,verified" help:"Calls over a trunk may show its number: any; or only once its owner has verified it: verified (Numbers, Caller ID)."`
 
 	STIRVerify    string `name:"stir-verify" default:"on" enum:"on,off" help:"Verify who calls by the Identity of calls over trunks (STIR/SHAKEN), with certificates that are fetched from where the calls say."`
 	STIRRoots     string `name:"stir-roots" help:"File of the certificate authorities (PEM) whose certificates may sign calls, such as the STI-PA's list. Without it no caller counts as verified."`

@@ -28,6 +28,7 @@ import (
 	"parley/internal/preset"
 	"parley/internal/provider"
 	"parley/internal/provider/local"
+	"parley/internal/rtp"
 	"parley/internal/simulator"
 	"parley/internal/sip"
 	"parley/internal/stir"
@@ -79,7 +80,7 @@ type telephone struct {
 
 // telephone opens the line. With the default address, one that is taken is no reason not to start.
 func (s *Settings) telephone(db *store.DB, sandbox bool, providers *provider.Set,
-	guard *egress.Guard) (p *telephone, err error) {
+	guard *egress.Guard, pace *rtp.Pace) (p *telephone, err error) {
 	p = &telephone{db: db, voices: providers, sandbox: sandbox}
 	if p.carrier, err = s.carrierTrunk(); err != nil {
 		return nil, err
@@ -119,6 +120,7 @@ func (s *Settings) telephone(db *store.DB, sandbox bool, providers *provider.Set
 		}
 		p.incoming(ctx, a)
 	}
+	config.Pace = pace
 	sipLine := sip.New(config)
 	if err := sipLine.Listen(); err != nil {
 		if config.Listen == sipListen && errors.Is(err, syscall.EADDRINUSE) {
@@ -387,6 +389,7 @@ func (s *Settings) checkExternal(c sip.Config) finding {
 // callMetrics tells of calls at /metrics.
 type callMetrics struct {
 	calls *call.Center
+	pace  *rtp.Pace
 	judge *detector.Detector // nil for none
 }
 
@@ -394,6 +397,9 @@ var (
 	liveCalls  = prometheus.NewDesc("parley_calls_live", "Calls that are live in this process.", nil, nil)
 	endedCalls = prometheus.NewDesc("parley_calls_total", "Calls that ended in this process, by status.",
 		[]string{"status"}, nil)
+	soundFrames   = prometheus.NewDesc("parley_sound_frames_total", "Frames of sound (20 ms) that calls of this process were sent.", nil, nil)
+	lateFrames    = prometheus.NewDesc("parley_sound_late_frames_total", "Of these, those that were sent later than PARLEY_MAX_LATE.", nil, nil)
+	tooManyCalls  = prometheus.NewDesc("parley_calls_refused", "1 while new calls are refused because sound is late.", nil, nil)
 	turnQuestions = prometheus.NewDesc("parley_turn_detector_total", "Questions to the external turn detector, by outcome.",
 		[]string{"outcome"}, nil)
 )
@@ -403,6 +409,9 @@ func (m callMetrics) Describe(out chan<- *prometheus.Desc) {
 	out <- liveCalls
 	out <- endedCalls
 	out <- turnQuestions
+	out <- soundFrames
+	out <- lateFrames
+	out <- tooManyCalls
 }
 
 // Collect implements prometheus.Collector.
@@ -412,6 +421,14 @@ func (m callMetrics) Collect(out chan<- prometheus.Metric) {
 	for status, n := range stats.Ended {
 		out <- prometheus.MustNewConstMetric(endedCalls, prometheus.CounterValue, float64(n), string(status))
 	}
+	frames, late := m.pace.Counts()
+	out <- prometheus.MustNewConstMetric(soundFrames, prometheus.CounterValue, float64(frames))
+	out <- prometheus.MustNewConstMetric(lateFrames, prometheus.CounterValue, float64(late))
+	behind := 0.0
+	if m.pace.Behind() {
+		behind = 1
+	}
+	out <- prometheus.MustNewConstMetric(tooManyCalls, prometheus.GaugeValue, behind)
 	if m.judge != nil {
 		answered, failed := m.judge.Counts()
 		out <- prometheus.MustNewConstMetric(turnQuestions, prometheus.CounterValue, float64(answered), "answered")

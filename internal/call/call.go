@@ -69,6 +69,8 @@ type Config struct {
 	// Connect answers a browser's SDP offer. then is called once: when sound can flow, and the leg must be run, or with
 	// the error that says why it won't. nil: there are no browsers.
 	Connect func(ctx context.Context, b Browser, then func(audio.Leg, error)) (BrowserLine, error)
+	// Behind reports whether the sound of calls is sent too late for another one. nil: never.
+	Behind func() bool
 	// MayAttend says whether a credential still lets its holder take part in calls. nil: whoever was let in may stay.
 	MayAttend func(ctx context.Context, credential int64) (bool, error)
 	Speculate bool // replies are begun before the customer's turn has ended: voice.Session has the details
@@ -166,6 +168,19 @@ func New(c Config) *Center {
 
 // ErrStopping is the refusal of a call that arrives while the server is stopping.
 var ErrStopping = parley.Errorf(parley.Unavailable, "The server is restarting. Please try again in a moment.")
+
+// errBehind is the refusal of a call that would take from those that are under way.
+type errBehind struct{}
+
+func (errBehind) Error() string {
+	return "This server has as many calls as it can hold well. Please try again in a moment."
+}
+
+// Wait is after how many seconds one may try again.
+func (errBehind) Wait() int { return 10 }
+
+// Unwrap gives it its kind.
+func (e errBehind) Unwrap() error { return parley.Errorf(parley.Unavailable, "%s", e.Error()) }
 
 // Stop takes no more calls and waits until the live ones have ended, or until ctx ends, when they are hung up. Run goes
 // on meanwhile.

@@ -508,3 +508,19 @@ func TestBrokenConversations(t *testing.T) {
 		t.Errorf("dumb: %+v", got)
 	}
 }
+
+// While the sound of calls is sent late, no call is begun: whoever wanted one is told when to try again, and nothing is kept
+// of it.
+func TestStartWhileBehind(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		n := h.node(func(c *call.Config) { c.Behind = func() bool { return true } })
+		_, err := n.Start(t.Context(), call.Order{UserID: h.user.ID, AssistantID: h.a.ID, To: "+12025550199"})
+		var later interface{ Wait() int }
+		if !ofKind(err, parley.Unavailable) || !errors.As(err, &later) || later.Wait() != 10 {
+			t.Errorf("while sound is late: %v", err)
+		}
+		if list, _, err := h.db.Calls(t.Context(), h.user.ID, store.CallFilter{}, store.Page{Number: 1, Size: 1}); err != nil || len(list) != 0 {
+			t.Errorf("there are calls: %v %v", err, list)
+		}
+	})
+}

@@ -55,6 +55,9 @@ func (d *Center) Start(ctx context.Context, o Order) (*parley.Call, error) {
 		}
 		o.Variables, a = set.variables, set.Cast(a)
 	}
+	if d.Behind != nil && d.Behind() {
+		return nil, errBehind{}
+	}
 	route, err := d.route(ctx, a, o)
 	if err != nil {
 		return nil, err

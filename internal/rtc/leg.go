@@ -317,6 +317,7 @@ const grid = audio.FrameTime / 2
 func (l *Leg) clock(ctx context.Context, m *media) {
 	defer context.AfterFunc(ctx, func() { l.end(context.Cause(ctx)) })()
 	c := rtp.NewClock(m.begun)
+	c.Pace = l.server.Pace
 	c.Align(l.server.began, grid)
 	c.Run(l.done, func(at time.Duration, missed int) {
 		defer crash.Contain(l.crashed)

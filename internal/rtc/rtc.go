@@ -26,6 +26,7 @@ import (
 	"github.com/pion/webrtc/v4"
 
 	"parley/internal/parley"
+	"parley/internal/rtp"
 )
 
 // Config is what a server needs. Nothing of it changes afterwards.
@@ -33,6 +34,7 @@ type Config struct {
 	Listen   string     // host:port, for UDP and TCP; port 0 takes any
 	External netip.Addr // what browsers reach us by, where it isn't the socket's own address (NAT)
 	MaxCalls int        // of browsers that are connected; more are refused; 0 is 1000
+	Pace     *rtp.Pace  // of the sound of all calls: while it is behind, new ones are refused; nil: nobody measures
 
 	// Connect is how long a browser may take from our answer to the first contact (0: 15 s), Silence how long it may
 	// send no sound (0: 30 s), Lost how long it may be out of reach (0: 15 s).
@@ -229,7 +231,17 @@ func (s *Server) Leg(id string) *Leg {
 }
 
 // errFull is the refusal of a call for which there is no room.
-var errFull = parley.Errorf(parley.Unavailable, "The server is busy. Please try again in a moment.")
+var errFull error = full{}
+
+type full struct{}
+
+func (full) Error() string { return "The server is busy. Please try again in a moment." }
+
+// Wait is after how many seconds one may try again.
+func (full) Wait() int { return 10 }
+
+// Unwrap gives it its kind.
+func (e full) Unwrap() error { return parley.Errorf(parley.Unavailable, "%s", e.Error()) }
 
 // Offers that nobody follows up cost memory until Connect is over, and nothing else: they take nobody's line.
 const (
@@ -276,7 +288,7 @@ func (s *Server) admit(l *Leg) error {
 	switch {
 	case s.closing:
 		return parley.Errorf(parley.Unavailable, "The server is restarting. Please try again in a moment.")
-	case s.talking >= s.MaxCalls:
+	case s.talking >= s.MaxCalls || s.Pace.Behind():
 		return errFull
 	case same >= mostOffersFrom:
 		return ErrMany

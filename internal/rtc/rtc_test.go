@@ -26,6 +26,7 @@ import (
 
 	"parley/internal/audio"
 	"parley/internal/parley"
+	sound "parley/internal/rtp"
 )
 
 // patience bounds every wait: it only guards against a hang.
@@ -518,6 +519,32 @@ func TestJunkOffers(t *testing.T) {
 	}
 	l.Hangup()
 	is(t, ended, error(parley.AssistantHangup))
+}
+
+// While the sound of calls is sent late, browsers are told when to try again.
+func TestLateSoundRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s := New(Config{Pace: sound.NewPace(time.Nanosecond)})
+		go s.Pace.Run(ctx)
+		done := make(chan struct{})
+		for range 2 {
+			c := sound.NewClock(time.Now())
+			c.Pace = s.Pace
+			go c.Run(done, func(time.Duration, int) { time.Sleep(25 * time.Millisecond) }) // the next frame is late
+		}
+		if err := s.admit(&Leg{server: s, ID: "1", done: make(chan struct{})}); err != nil {
+			t.Errorf("before anything is late: %v", err)
+		}
+		time.Sleep(10 * time.Second)
+		err := s.admit(&Leg{server: s, ID: "2", done: make(chan struct{})})
+		var later interface{ Wait() int }
+		if !isKind(err, parley.Unavailable) || !errors.As(err, &later) || later.Wait() != 10 {
+			t.Errorf("while sound is late: %v", err)
+		}
+		close(done)
+	})
 }
 
 // When there are more offers than are kept, the oldest is dropped.

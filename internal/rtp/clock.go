@@ -7,6 +7,8 @@ const mostBehind = 2
 
 // Clock reports every 20 ms that a frame is due. Times count from its beginning, so that nothing drifts.
 type Clock struct {
+	Pace *Pace // is told how late each frame is taken; nil: nobody is
+
 	began time.Time
 	next  time.Duration
 	timer *time.Timer
@@ -49,6 +51,7 @@ func (c *Clock) Wait(done <-chan struct{}) bool {
 // Due takes the frame that is due.
 func (c *Clock) Due() (at time.Duration, missed int) {
 	at = time.Since(c.began)
+	c.Pace.took(at - c.next)
 	c.next, missed = following(c.next, at)
 	return at, missed
 }

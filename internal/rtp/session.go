@@ -15,6 +15,8 @@ import (
 
 // Session carries the audio of a call over a socket. It calls its peer one call at a time, under no lock.
 type Session struct {
+	Pace *Pace // is told how late the frames are sent; nil: nobody is
+
 	socket *Socket
 	rate   audio.Rate
 	began  time.Time
@@ -139,7 +141,9 @@ func (s *Session) Run(done <-chan struct{}, watch func()) {
 	var readers sync.WaitGroup
 	crash.Go(&readers, func() { s.read(s.socket.rtp, done, s.packet) }, s.crashed)
 	crash.Go(&readers, func() { s.read(s.socket.rtcp, done, s.control) }, s.crashed)
-	NewClock(s.began).Run(done, func(at time.Duration, missed int) {
+	c := NewClock(s.began)
+	c.Pace = s.Pace
+	c.Run(done, func(at time.Duration, missed int) {
 		s.tick(at, missed)
 		watch()
 	})

@@ -278,6 +278,7 @@ func (l *leg) Run(ctx context.Context, p audio.Peer) error {
 	}
 	st.running = true
 	m := rtp.NewSession(l.socket, l.Rate(), l.loose(), p)
+	m.Pace = l.server.config.Pace
 	m.Agree(l.agreement())
 	for i := range len(st.keys) {
 		m.Press(st.keys[i])

@@ -11,6 +11,7 @@ import (
 
 	"parley/internal/audio"
 	"parley/internal/parley"
+	"parley/internal/rtp"
 	"parley/internal/stir"
 )
 
@@ -24,6 +25,7 @@ type Config struct {
 	Ports    [2]int     // of RTP: the first and the last
 	External netip.Addr // what others reach us by, where it isn't the socket's own address (NAT)
 	MaxCalls int        // more are refused with 503; 0: as many as there are ports
+	Pace     *rtp.Pace  // of the sound of all calls: while it is behind, new ones are refused likewise; nil: nobody measures
 
 	Session time.Duration // after which a call ends that nobody refreshes, as we ask for it; 0: we don't ask
 
