@@ -22,7 +22,8 @@ gotest = go tool gotestsum --format pkgname --hide-summary skipped $(again) --pa
 # Packages that test in their own process; the end-to-end tests build and run the whole program instead.
 # The packages that take longest begin, so that none of them is left for the end.
 longest = parley/internal/call parley/internal/voice parley/internal/campaign parley/internal/sip
-units = $(longest) $(filter-out $(longest) parley/e2e%,$(shell go list ./...))
+# The structure of the house is tested whole by `make static`.
+units = $(longest) $(filter-out $(longest) parley/e2e% parley/internal/house,$(shell go list ./...))
 # Requests and pages: what they call is raced in its own tests; with the race detector these two would take as long as all others together.
 faces = parley/internal/api parley/internal/console
 # Packages that share nothing between goroutines and count much: the race detector would find nothing, and take minutes. What in

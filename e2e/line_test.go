@@ -20,6 +20,7 @@ import (
 
 	"parley/internal/carrier/carriertest"
 	"parley/internal/parley"
+	"parley/internal/simulator/phone"
 	"parley/internal/store"
 	"parley/internal/testenv"
 )
@@ -342,5 +343,58 @@ func TestDoctorAsksTwilio(t *testing.T) {
 			strings.Contains(got, carriertest.AuthToken) || strings.Contains(got, "wrong-token") {
 			t.Errorf("the doctor says %q, want %q", got, want)
 		}
+	}
+}
+
+// A test call over a trunk, to an extension, says its sentence in a voice of this server, and reports what it saw.
+func TestTrunkTestCall(t *testing.T) {
+	t.Parallel()
+	l := telephone(t)
+	desk := handset(t, phone.Options{})
+	var made struct{ Data struct{ ID int64 } }
+	if status := l.call(t, "POST", "/user/phone-numbers/sip-trunks", map[string]any{"name": "Desk", "phone_number": "+4930901820",
+		"sip_address": desk.Addr().String(), "inbound_authorization_type": "ip", "allowed_inbound_ips": []string{"127.0.0.1"}},
+		&made); status != http.StatusCreated {
+		t.Fatalf("the trunk is answered %d", status)
+	}
+	var report parley.TestCall
+	done := make(chan int, 1)
+	go func() {
+		done <- l.call(t, "POST", fmt.Sprintf("/user/phone-numbers/sip-trunks/%d/test-call", made.Data.ID), map[string]any{"phone_number": "204"}, &report)
+	}()
+	ctx, cancel := timeout(t, patience)
+	defer cancel()
+	in, err := desk.Next(ctx)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, l.log)
+	}
+	in.Ring()
+	d, err := in.Answer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hears(t, d, d.Answered)
+	if status := <-done; status != http.StatusOK {
+		t.Fatalf("the test call is answered %d", status)
+	}
+	loud := 0
+	for _, p := range d.Packets() {
+		if p.Loud() {
+			loud++
+		}
+	}
+	if loud < 150 { // of 20 ms: the sentence takes over five seconds
+		t.Errorf("%d packets have sound", loud)
+	}
+	if report.EndedReason != parley.AssistantHangup || report.AnsweredMS == nil {
+		t.Errorf("the report: %+v", report)
+	}
+	for _, f := range report.Findings {
+		if f.State == parley.FindingFail && !strings.Contains(f.Text, "No sound came") { // the desk says nothing
+			t.Errorf("the report: %+v", f)
+		}
+	}
+	if strings.Contains(l.log.String(), "panicked") {
+		t.Error(l.log)
 	}
 }

@@ -139,10 +139,13 @@ func (a *API) listRefusals(ctx context.Context, r *request, in *byID) (*listOf[p
 type trial struct {
 	ID   int64 `path:"id"`
 	Body struct {
-		PhoneNumber string `json:"phone_number" required:"true" maxLength:"32" format:"phone" reads:"phone" doc:"Whom to ring, in international format (E.164), or as it is dialled in your country."`
+		PhoneNumber string `json:"phone_number" required:"true" maxLength:"200" reads:"transfer" doc:"Whom to ring: a number in international format (E.164), or as it is dialled in your country; an extension of 2 to 6 digits of the telephone system behind the trunk; or a sip: address there."`
 	}
 }
 
 func (a *API) tryTrunk(ctx context.Context, r *request, in *trial) (*parley.TestCall, error) {
+	if _, _, ok := parley.TransferTarget(in.Body.PhoneNumber); !ok {
+		return nil, parley.Fields{{Name: "phone_number", Messages: []string{"The phone number field must be a number in international format, an extension or a sip: address."}}}.Err()
+	}
 	return a.Calls.Try(ctx, r.UserID(), in.ID, in.Body.PhoneNumber)
 }

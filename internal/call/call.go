@@ -103,6 +103,14 @@ type Speech interface {
 	Realtime(vendor, model string) (ai.RealtimeModel, error)
 }
 
+// vendors are what an account's calls speak and hear with.
+func (d *Center) vendors(userID int64) Speech {
+	if d.Speech != nil {
+		return d.Speech
+	}
+	return d.Assistants.Providers.For(userID)
+}
+
 // Unanswered is called for a call that nobody took, in the transaction that ends it, with the cause of the end: the row
 // keeps less of that, and there is nothing to extract from the call. An error undoes the end; the call then ends
 // without it, and only Finished is called.

@@ -33,10 +33,7 @@ func (d *Center) persona(a *parley.Assistant, o assistant.Occasion) (voice.Perso
 		Summarize: func(ctx context.Context, transcript, instructions string) (string, error) {
 			return ready.Summarize(ctx, transcript, instructions, speech.Language)
 		}}
-	vendors := d.Speech
-	if vendors == nil {
-		vendors = d.Assistants.Providers.For(a.UserID)
-	}
+	vendors := d.vendors(a.UserID)
 	if speech.Synthesizer != "" {
 		if p.Synthesizer, err = d.Assistants.Speaker(speech, vendors.Synthesizer); err != nil {
 			return voice.Persona{}, ai.TheVoice.Of(err)

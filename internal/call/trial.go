@@ -34,7 +34,7 @@ const (
 
 var errTrying = parley.Errorf(parley.Conflict, "A test call is already in progress: wait until it is over.")
 
-// Try makes a test call over one of the user's trunks.
+// Try makes a test call over one of the user's trunks, to a number, an extension or a sip: address at the trunk.
 func (d *Center) Try(ctx context.Context, userID, trunkID int64, to string) (*parley.TestCall, error) {
 	if d == nil {
 		return nil, errNoLine
@@ -50,7 +50,7 @@ func (d *Center) Try(ctx context.Context, userID, trunkID int64, to string) (*pa
 	if err := d.proved(ctx, n); err != nil {
 		return nil, err
 	}
-	if !d.Destinations.Allow(to) {
+	if _, number, _ := parley.TransferTarget(to); number != "" && !d.Destinations.Allow(number) {
 		return nil, &Barred{to}
 	}
 	c := &parley.Call{Type: parley.CallOutbound, CarrierRate: d.carrierRate(parley.CallOutbound, n, to), MaxDuration: trialSeconds}
@@ -190,7 +190,15 @@ func (x *trial) run(ctx context.Context, r Route) error {
 	if known, ok := leg.(measured); ok {
 		x.out.Media = known.Media()
 	}
-	x.judge()
+	switch {
+	case errors.Is(err, parley.ProviderFailure):
+		x.note("sound", parley.FindingFail, "This server failed before it could say the sentence, which tells nothing about the trunk. Its log says why.")
+	case errors.Is(err, errSaid):
+		x.judge()
+	default:
+		x.note("sound", parley.FindingNote, "The call was over before the whole sentence was said, so that little can be told of its sound.")
+		x.judge()
+	}
 	if known, ok := leg.(signalled); ok {
 		x.out.SIP = append(x.out.SIP, known.Ladder()...)
 	}
@@ -250,7 +258,7 @@ func (x *trial) judge() {
 	}
 	switch said := m.Said; {
 	case said == nil:
-		x.note("sound", parley.FindingNote, "The sentence was said. The other side reported nothing about it: whoever answered knows whether it was heard.")
+		x.note("sound", parley.FindingNote, "The other side reported nothing about what it heard: whoever answered knows whether the sentence arrived.")
 	case said.LossPercent > 2:
 		x.note("sound", parley.FindingNote, "The other side reports that %.1f %% of the sentence was lost.", said.LossPercent)
 	default:
@@ -290,9 +298,10 @@ func (x *trial) say(ctx context.Context, leg audio.Leg) error {
 
 // sentence is the sound of the sentence; a tone if no voice can say it.
 func (x *trial) sentence(ctx context.Context, rate audio.Rate) (pcm []int16) {
-	if voices := x.Assistants.Catalog.Voices("pipeline", 1); len(voices) > 0 {
-		if heard := x.Assistants.Catalog.Heard(voices[0].ID); heard != nil {
-			if s, err := x.Speech.Synthesizer(heard.Code); err == nil {
+	known := x.Assistants.Catalog.For(x.userID)
+	if voices := known.Voices("pipeline", 1); len(voices) > 0 {
+		if heard := known.Heard(voices[0].ID); heard != nil {
+			if s, err := x.vendors(x.userID).Synthesizer(heard.Code); err == nil {
 				err = ai.Say(ctx, s, ai.Speech{Voice: voices[0].Code, Language: "en", Rate: rate}, trialText,
 					func(some []int16) error { pcm = append(pcm, some...); return nil })
 				if err == nil && len(pcm) > 0 {

@@ -21,10 +21,7 @@ func (r *reception) clerk() (p voice.Persona, err error) {
 	if err != nil {
 		return p, err
 	}
-	vendors := r.Speech
-	if vendors == nil {
-		vendors = r.Assistants.Providers.For(a.UserID)
-	}
+	vendors := r.vendors(a.UserID)
 	p = voice.Persona{Assistant: a, Voice: speech.Voice, Language: speech.Language}
 	if p.Synthesizer, err = r.Assistants.Speaker(speech, vendors.Synthesizer); err != nil {
 		return p, ai.TheVoice.Of(err)

@@ -219,9 +219,10 @@ func (c *Console) trunkTry(r *request) (*answer, error) {
 	}
 	f := c.editTrunk(t, treeOf(t), nil)
 	f.dial = strings.TrimSpace(r.PostFormValue("phone_number"))
-	to, err := parley.ReadPhone(f.dial, r.who.User.Country)
-	if err != nil {
-		f.refused = strings.TrimSpace("The test call needs a number in international format, such as +14155552671. " + parley.PhoneHelp(err))
+	to, _, ok := parley.ReadTransferTarget(f.dial, r.who.User.Country)
+	if !ok {
+		_, err := parley.ReadPhone(f.dial, r.who.User.Country)
+		f.refused = strings.TrimSpace("The test call needs a number in international format, such as +14155552671, or an extension. " + parley.PhoneHelp(err))
 		return invalid(t.Name, trunkEditor(f)), nil
 	}
 	if f.tried, err = c.Calls.Try(r.Context(), r.UserID(), t.ID, to); err != nil {

@@ -466,14 +466,14 @@ func trunkEditor(t *trunkForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, "\"><div class=\"field\"><label for=\"test-call\">Test call</label> <span class=\"with-unit\"><input type=\"tel\" inputmode=\"tel\" autocomplete=\"off\" id=\"test-call\" name=\"phone_number\" placeholder=\"+1…\" value=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, "\"><div class=\"field\"><label for=\"test-call\">Test call</label> <span class=\"with-unit\"><input type=\"tel\" inputmode=\"tel\" autocomplete=\"off\" id=\"test-call\" name=\"phone_number\" placeholder=\"+1… or 204\" value=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var22 string
 			templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(t.dial)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `trunk.templ`, Line: 103, Col: 127}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `trunk.templ`, Line: 103, Col: 134}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var22))
 			if templ_7745c5c3_Err != nil {
@@ -487,7 +487,7 @@ func trunkEditor(t *trunkForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "Call</button></span><p class=\"help\" id=\"h-test-call\">Rings the number over this trunk, says a sentence, and shows how that went. It takes up to a minute, and is charged as one minute of the line.</p></div></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "Call</button></span><p class=\"help\" id=\"h-test-call\">Rings the number or extension over this trunk, says a sentence, and shows how that went. It takes up to a minute, and is charged as one minute of the line.</p></div></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -117,8 +117,10 @@ to the public address.
 	}
 	b.WriteString(labelled(`   [A real trunk](../telephony.md#trunks) says what each field is.
 3. Press **Create SIP trunk**. Each of its numbers is now one of **Numbers**.
-4. Open the number under **Numbers** and choose the inbound assistant that answers it under **Answered by**. An outbound assistant calls from the
-   number that is its **Phone number**. (By the API, both are ` + "`\"phone_number_id\"`" + ` of the assistant.)
+4. Open the number under **Numbers** and choose the inbound assistant that answers it under **Answered by**. The assistant
+   must be active (**Status**, then **Publish**): a draft answers nobody. An outbound assistant calls from the
+   number that is its **Phone number**. (By the API, both are ` + "`\"phone_number_id\"`" + ` of the assistant; the answer to the
+   trunk's creation has it.)
 `))
 	part("Ports", p.Ports, "Not looked up.")
 	b.WriteString(`
@@ -126,9 +128,10 @@ to the public address.
 
 1. Press **Check** on the trunk's page (` + "`POST …/sip-trunks/{id}/check?findings=true`" + `). It says whether the trunk answers, whether this server is registered, and
    which settings differ from those in this guide.
-2. Enter your own telephone number under **Test call** on the same page (` + "`POST …/sip-trunks/{id}/test-call`" + `). Your telephone must ring, show the trunk's number, and
-   let you hear a sentence. If the call is refused, the report says what that usually means.
-3. Call each number of the trunk. Its own assistant must answer.
+2. Enter your own telephone number, or an extension of the telephone system, under **Test call** on the same page (` + "`POST …/sip-trunks/{id}/test-call`" + `). Your telephone must ring, show the trunk's number or
+   extension, and let you hear a sentence. If the call is refused, the report says what that usually means.
+3. Call each number of the trunk. Its own assistant must answer. If it doesn't, **Calls that were refused** on the trunk's page says what came and why it was
+   refused (` + "`GET …/sip-trunks/{id}/refusals`" + `).
 
 ## Refusals
 `)

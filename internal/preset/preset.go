@@ -53,6 +53,7 @@ type Settings struct {
 	Privacy          *string  `yaml:"privacy" json:"privacy,omitempty"`
 	CalledNumberFrom []string `yaml:"called_number_from" json:"called_number_from,omitempty"`
 	InboundHosts     []string `yaml:"inbound_hosts" json:"inbound_hosts,omitempty"`
+	InboundBy        *string  `yaml:"inbound_authorization_type" json:"inbound_authorization_type,omitempty"`
 	Options          *bool    `yaml:"options" json:"options,omitempty"`
 }
 
@@ -133,13 +134,27 @@ var usual = func() map[string]any {
 
 // Fill is what was sent of a trunk, with the settings of the preset that it names where that is another than the trunk
 // has. What a user says goes first, now or before: only fields that have their default, or what the former preset has
-// filled in, are filled. Nothing is filled in that would need more than was said: a registration without a password.
+// filled in, are filled. Nothing is filled in that would need more than was said: a registration without a password, callers from addresses without any.
 func Fill(sent map[string]any, t *parley.Trunk) map[string]any {
 	out := Offer(sent, t)
 	if _, said := sent["register"]; !said && out["register"] == true && !mayRegister(out, t) {
 		delete(out, "register")
 	}
+	if _, said := sent["inbound_authorization_type"]; !said && out["inbound_authorization_type"] == "ip" && !hasAddresses(out, t) {
+		delete(out, "inbound_authorization_type")
+	}
 	return out
+}
+
+// hasAddresses reports whether a trunk has addresses that may call in.
+func hasAddresses(sent map[string]any, t *parley.Trunk) bool {
+	for name, now := range map[string]int{"allowed_inbound_ips": len(t.AllowedInboundIPs), "inbound_hosts": len(t.InboundHosts)} {
+		list, said := sent[name].([]any)
+		if len(list) > 0 || !said && now > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Offer is Fill for a form that somebody goes on filling in: whatever is still missing, they see.
@@ -198,6 +213,9 @@ func Hints(t *parley.Trunk) (list []string) {
 	}
 	now, want := tree(t), tree(p.Settings)
 	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if name == "register" && want[name] == true && t.InboundAuthorizationType == "ip" {
+			continue // by addresses, as the guides have it for those who don't register
+		}
 		if !slices.Contains(free, name) && !reflect.DeepEqual(now[name], want[name]) {
 			list = append(list, fmt.Sprintf("%s is %s, and %s is known to want %s.", name, shown(now[name]), p.Name, shown(want[name])))
 		}

@@ -113,6 +113,8 @@ func TestFill(t *testing.T) {
 		"nor with an empty one":              {map[string]any{"preset": "telnyx", "sip_username": "u", "sip_password": ""}, fresh(), "map[sip_address:sip.telnyx.com]"},
 		"what is sent wins":                  {with(login, "preset", "telnyx", "sip_address", "sip.telnyx.eu", "register", false), fresh(), "map[]"},
 		"what is cleared wins":               {map[string]any{"preset": "sipgate", "from_user": nil, "sip_address": "x", "country_code": "DE", "privacy": "id", "identity_header": "pai"}, fresh(), "map[sip_calling_format:e164]"},
+		"no addresses to call from":          {map[string]any{"preset": "twilio", "sip_address": "x.pstn.twilio.com"}, fresh(), "map[]"},
+		"addresses to call from":             {map[string]any{"preset": "twilio", "allowed_inbound_ips": []any{"192.0.2.1"}}, fresh(), "map[inbound_authorization_type:ip]"},
 		"the same again":                     {map[string]any{"preset": "sipgate"}, after("sipgate", func(t *parley.Trunk) { t.FromUser = "number" }), "map[]"},
 		"what was said before wins": {map[string]any{"preset": "teams"}, after("twilio", func(t *parley.Trunk) { t.SIPAddress, t.Transport = "sbc.example.com", "tcp" }),
 			"map[codecs:[G722 PCMU PCMA] srtp:required]"},

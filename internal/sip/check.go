@@ -308,6 +308,8 @@ func (s *Server) unregistered(id int64) error {
 	switch {
 	case errors.Is(r.err, errPassword):
 		return errors.New("it answers, but the registration fails: the password was refused; check the user name and password")
+	case errors.Is(r.err, errForbidden):
+		return errors.New("it answers, but forbids the registration (403): the user name or the password may be wrong, or it has as many registrations of this user as it allows (Asterisk: max_contacts, with remove_existing=yes)")
 	case errors.Is(r.err, errNoLogin):
 		return errors.New("it answers, but the registration fails: a password is asked for, and the trunk has none")
 	case isRefused:

@@ -196,9 +196,10 @@ func (l *login) renumber(req *sipgo.Request) {
 }
 
 var (
-	errPassword = errors.New("the password was refused")
-	errNoLogin  = errors.New("a password is asked for, and the trunk has none")
-	errScheme   = errors.New("a password is asked for in a way that is not known here")
+	errPassword  = errors.New("the password was refused")
+	errForbidden = errors.New("the registration is forbidden")
+	errNoLogin   = errors.New("a password is asked for, and the trunk has none")
+	errScheme    = errors.New("a password is asked for in a way that is not known here")
 )
 
 // answer adds credentials to a request that got a 401 or 407: for every realm that has asked so far, by which proxies on

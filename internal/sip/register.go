@@ -176,7 +176,7 @@ func (r *registration) run(ctx context.Context) {
 		case errors.As(err, &tooBrief) && int(tooBrief) > expires && int(tooBrief) <= mostExpires && !raised:
 			expires, raised = int(tooBrief), true
 			continue
-		case errors.Is(err, errPassword) || errors.Is(err, errNoLogin):
+		case errors.Is(err, errPassword) || errors.Is(err, errForbidden) || errors.Is(err, errNoLogin):
 			wait = wrongRetry
 		default:
 			wait = min(firstRetry<<min(failures, 10), lastRetry)
@@ -331,7 +331,7 @@ func (r *registration) registerAt(ctx context.Context, h hop, callID string, seq
 		}
 		return 0, brief(least)
 	case code == 403:
-		return 0, fmt.Errorf("%w: %w", errPassword, refusedBy(res))
+		return 0, fmt.Errorf("%w: %w", errForbidden, refusedBy(res))
 	case code >= 300:
 		return 0, refusedBy(res)
 	}

@@ -314,6 +314,9 @@ func (g *ingress) asked(trunks []*Trunk) {
 
 // nobody says that no trunk has the number called.
 func (g *ingress) nobody(x *index) string {
+	if list := x.calledIn(g.req).anyone; strings.Join(list, "") == "" {
+		return "The call named no number: neither its Request-URI nor its To has a user part. Have the provider send the number called, such as sip:+4930901820@HOST."
+	}
 	return "The call was for " + strings.Join(x.calledIn(g.req).anyone, " and ") +
 		", and no trunk that takes calls from here has that number. Add it to the trunk's numbers, or set where the provider names the number called (called_number_from)."
 }
