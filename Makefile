@@ -90,7 +90,7 @@ plain:
 		(cd scripts/release && go vet . && go test -vet=off .) || failed=1; \
 		[ $$failed = 0 ] || { echo "make plain: FAILED"; exit 1; }
 
-stacks: ## Call the telephone stacks that are installed (docs/telephony.md), be called by them, and print the table
+stacks: ## Call the telephone stacks that are installed (docs/lab/stacks.md), be called by them, and print the table
 	go test -tags stacks -run '^TestStack' -parallel 4 -timeout $(TIMEOUT) -v ./internal/sip
 
 e2e:

@@ -5,5 +5,5 @@ import "embed"
 
 // Files are the pages of the guide.
 //
-//go:embed *.md
+//go:embed *.md guide/*.md reference/*.md
 var Files embed.FS

@@ -19,7 +19,7 @@ import (
 // machine.
 //
 // The weights were learned by TestOverTrain, from sentences that were cut where people pause. testdata/turns.tsv lists
-// them with their makers and licences, docs/voice.md what came of it.
+// them with their makers and licences, docs/lab/turn-taking.md what came of it.
 func Over(text, language string) float64 {
 	tokens := Tokens(text)
 	if len(tokens) == 0 {

@@ -8,13 +8,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"parley/docs"
 	"parley/internal/api"
 	"parley/internal/assistant"
 	"parley/internal/auth"
@@ -90,7 +90,7 @@ func open(t testing.TB, change func(*api.Config, *mcpserver.Config)) *house {
 		Campaigns:  campaign.New(campaign.Config{DB: db, Prices: prices, Blobs: blobs})}
 	c.Exams = exam.New(exam.Config{DB: db, Assistants: c.Assistants, Hub: event.NewHub()})
 	c.Setup = &setup.Setup{Keys: keys, Assistants: c.Assistants}
-	m := mcpserver.Config{Version: "test", Docs: os.DirFS("../../docs")}
+	m := mcpserver.Config{Version: "test", Docs: docs.Files}
 	if change != nil {
 		change(&c, &m)
 	}

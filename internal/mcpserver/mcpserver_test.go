@@ -388,9 +388,11 @@ func TestResources(t *testing.T) {
 	if err != nil || !strings.Contains(got.Contents[0].Text, `"system_prompt":"hidden words"`) {
 		t.Errorf("the assistant is %v %v", got, err)
 	}
-	got, err = own.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "parley://docs/tools"})
-	if err != nil || !strings.HasPrefix(got.Contents[0].Text, "# ") {
-		t.Errorf("the page is %v %v", got, err)
+	for _, page := range []string{"tools", "guide/assistant", "reference/sip"} {
+		got, err = own.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "parley://docs/" + page})
+		if err != nil || !strings.HasPrefix(got.Contents[0].Text, "# ") {
+			t.Errorf("the page %s is %v %v", page, got, err)
+		}
 	}
 	for _, other := range []string{uri, "parley://calls/1/transcript", "parley://docs/none", "parley://assistants/..%2F..%2Fme"} {
 		if got, err := stranger.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: other}); err == nil {

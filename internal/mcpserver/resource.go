@@ -49,9 +49,13 @@ var pageTitle = regexp.MustCompile(`(?m)^# (.+)$`)
 
 // addResources adds the guide's pages, and the kinds of things that an account has.
 func (s *Server) addResources(server *sdk.Server) {
-	pages, err := fs.Glob(s.Docs, "*.md")
-	if err != nil {
-		panic(err)
+	var pages []string
+	for _, pattern := range []string{"*.md", "*/*.md"} {
+		found, err := fs.Glob(s.Docs, pattern)
+		if err != nil {
+			panic(err)
+		}
+		pages = append(pages, found...)
 	}
 	for _, page := range pages {
 		raw, err := fs.ReadFile(s.Docs, page)

@@ -25,7 +25,7 @@ import (
 )
 
 // The tests in stack_*_test.go call the telephone stacks that this machine has, and are called by them: `make stacks`.
-// They print the table in docs/telephony.md. None of the stacks is ours; one that is not installed is reported as
+// They print the table in docs/lab/stacks.md. None of the stacks is ours; one that is not installed is reported as
 // skipped.
 
 // verdict is the result of one row with one stack, by direction.
