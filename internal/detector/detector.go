@@ -1,5 +1,5 @@
 // Package detector asks an external detector of the end of a turn how likely it is that a customer has finished. The
-// protocol is ours, and small; docs/voice.md has it:
+// protocol is ours, and small; docs/reference/turn-detector.md has it:
 //
 //	POST URL                {"language": "en", "text": "a table", "question": "What would you like to book?"}
 //	200                     {"over": 0.87}
