@@ -1764,7 +1764,7 @@ func (e *editor) manners() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = e.Number("max_duration", "Maximum call length", "s", "It says goodbye and ends the call after this time.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = e.Number("max_duration", "Maximum call length", "s", "The call ends after this time.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
