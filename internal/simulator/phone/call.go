@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ type Call struct {
 	at                      netip.AddrPort // of the far end's signalling
 	target                  string         // the far end's Contact
 	local, remote           string         // From and To of our requests
+	routes                  []string       // the proxies that our requests pass
 	media                   *media
 
 	mu        sync.Mutex
@@ -105,6 +107,8 @@ func (c *Call) invite(ctx context.Context, direction string) error {
 	}
 	if c.Answered.IsZero() {
 		c.Answered = r.at
+		c.routes = r.all("record-route")
+		slices.Reverse(c.routes)
 	}
 	c.mu.Unlock()
 	theirs, err := describe(r.body)
@@ -128,6 +132,7 @@ func (c *Call) confirm(invite, r *message) {
 	ack.add("via", via).add("max-forwards", "70").add("from", c.local).add("to", r.get("to")).add("call-id",
 		c.id).add("cseq", number+" ACK")
 	if r.status() < 300 {
+		c.routed(ack)
 		c.mu.Lock()
 		c.ack = ack
 		c.mu.Unlock()
@@ -145,6 +150,7 @@ func (c *Call) make(method, body string) *message {
 	defer c.mu.Unlock()
 	c.sequence++
 	m := &message{start: method + " " + c.target + " SIP/2.0", body: body}
+	c.routed(m)
 	m.add("via", c.via()).add("max-forwards", "70").add("from", c.local).add("to", c.remote).add("call-id", c.id).
 		add("cseq", strconv.Itoa(c.sequence)+" "+method).add("contact", c.contact())
 	if body != "" {
@@ -155,6 +161,20 @@ func (c *Call) make(method, body string) *message {
 		m.add("content-type", kind)
 	}
 	return m
+}
+
+// routed has a request pass the proxies that asked for it (RFC 3261, section 12.2.1.1).
+func (c *Call) routed(m *message) {
+	for _, route := range c.routes {
+		m.add("route", route)
+	}
+}
+
+// Target is the address of the far end within the call: that of its Contact.
+func (c *Call) Target() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.target
 }
 
 // ask sends a request until it is answered, and returns the final answer. An INVITE that ctx ends is cancelled.

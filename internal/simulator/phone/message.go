@@ -86,6 +86,18 @@ func (m *message) get(name string) string {
 	return ""
 }
 
+// all are the values of a header, from above; several on one line are several.
+func (m *message) all(name string) (values []string) {
+	for _, f := range m.header {
+		if f.name == name {
+			for value := range strings.SplitSeq(f.value, ",") {
+				values = append(values, strings.TrimSpace(value))
+			}
+		}
+	}
+	return values
+}
+
 func (m *message) add(name, value string) *message {
 	m.header = append(m.header, field{name, value})
 	return m

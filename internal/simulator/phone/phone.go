@@ -255,6 +255,7 @@ func (in *Incoming) AnswerOn(o Options) (c *Call, err error) {
 		}
 		to := in.invite.get("to") + ";tag=" + in.tag
 		c.local, c.remote, c.target = to, in.invite.get("from"), inBrackets(in.invite.get("contact"))
+		c.routes = in.invite.all("record-route")
 		var theirs description
 		if theirs, err = describe(in.invite.body); err != nil {
 			return
