@@ -26,7 +26,7 @@ const webRTCListen = "127.0.0.1:8189"
 // browsers opens the port that browsers call; nil where there is none. With the default address, one that is taken is
 // no reason not to start.
 func (s *Settings) browsers(pace *rtp.Pace) (*rtc.Server, error) {
-	if s.WebRTCListen == "off" {
+	if s.WebRTCListen == "off" || !slices.Contains(s.Roles, parley.RoleCalls) {
 		return nil, nil
 	}
 	if _, _, err := net.SplitHostPort(s.WebRTCListen); err != nil {

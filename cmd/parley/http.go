@@ -24,8 +24,9 @@ import (
 	"parley/internal/widget"
 )
 
-// root is the whole server: the API, the console, and what watches over them.
-func (s *Settings) root(db *store.DB, rest *api.API, models, apps, pages, carrierHooks, payments http.Handler, m *meters,
+// root is the whole server: the API, the console, and what watches over them. Of a node that does not serve them there is only
+// what watches.
+func (s *Settings) root(serves bool, db *store.DB, rest *api.API, models, apps, pages, carrierHooks, payments http.Handler, m *meters,
 	working *atomic.Bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { say(w, http.StatusOK, "ok") })
@@ -49,6 +50,12 @@ func (s *Settings) root(db *store.DB, rest *api.API, models, apps, pages, carrie
 	own := s.metricsHere(m.handler())
 	mux.Handle("GET "+metricsPath, own)
 	mux.Handle("GET "+profilesPath, own)
+	if !serves {
+		mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+			say(w, http.StatusNotFound, "this node does not serve that (PARLEY_ROLES)")
+		})
+		return mux
+	}
 	mux.Handle("/api/", rest)
 	mux.Handle(mcpserver.Path, models)
 	for _, path := range oauth.Paths {

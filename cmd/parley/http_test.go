@@ -34,7 +34,7 @@ func TestAccessLog(t *testing.T) {
 		io.WriteString(w, "short")
 		io.WriteString(w, " and stout")
 	})
-	root := s.root(nil, house, pages, pages, pages, pages, pages, newMetrics(nil, nil, nil), new(atomic.Bool))
+	root := s.root(true, nil, house, pages, pages, pages, pages, pages, newMetrics(nil, nil, nil), new(atomic.Bool))
 	ask := func(method, path string) {
 		r := httptest.NewRequest(method, path, nil)
 		r.RemoteAddr = "10.1.2.3:4567"
@@ -87,7 +87,7 @@ func TestReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	var working atomic.Bool
-	house := (&Settings{}).root(db, (*api.API)(nil), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), newMetrics(nil, nil, nil), &working)
+	house := (&Settings{}).root(true, db, (*api.API)(nil), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), newMetrics(nil, nil, nil), &working)
 	code := func() int {
 		w := httptest.NewRecorder()
 		house.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
@@ -119,7 +119,7 @@ func TestStrictTransport(t *testing.T) {
 		{Settings{PublicURL: "HTTPS://voice.example.com"}, "max-age=31536000"},
 		{Settings{TLSCert: "cert.pem"}, "max-age=31536000"},
 	} {
-		house := c.settings.root(nil, api.New(api.Config{}), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), newMetrics(nil, nil, nil),
+		house := c.settings.root(true, nil, api.New(api.Config{}), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), newMetrics(nil, nil, nil),
 			new(atomic.Bool))
 		for _, path := range []string{"/healthz", "/api/nothing", "/embed.js", "/"} {
 			w := httptest.NewRecorder()

@@ -50,7 +50,7 @@ func TestMetrics(t *testing.T) {
 		"elsewhere":            {Settings{MetricsListen: "127.0.0.1:9100"}, here, nil, 404},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root := c.settings.root(nil, api.New(api.Config{}), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(),
+			root := c.settings.root(true, nil, api.New(api.Config{}), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(),
 				scrapable(t), new(atomic.Bool))
 			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/metrics", nil)
 			r.RemoteAddr = c.from

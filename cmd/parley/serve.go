@@ -43,6 +43,7 @@ import (
 	"parley/internal/limit"
 	"parley/internal/mail"
 	"parley/internal/mcpserver"
+	"parley/internal/node"
 	"parley/internal/number"
 	"parley/internal/oauth"
 	"parley/internal/oidc"
@@ -69,6 +70,7 @@ type server struct {
 
 	// What assistants think and know with.
 	db         *store.DB
+	node       *node.Node // this process among those on the same database
 	prices     *billing.Prices
 	keys       *keyring.Ring // of vendors: what it opens with them is catalog and providers
 	providers  *provider.Set
@@ -188,6 +190,11 @@ func (h *server) openAssistants(t *terminal) (err error) {
 		return err
 	}
 	h.closers = append(h.closers, h.db.Close)
+	info, _ := debug.ReadBuildInfo()
+	h.node = node.New(node.Config{DB: h.db, Roles: s.Roles, Version: release(version, info)})
+	if err := h.node.Follow(t); err != nil {
+		return err
+	}
 	if h.keys, err = keyring.Open(t, h.db, s.vendors, s.PublicURL, s.entered.hide); err != nil {
 		return err
 	}
@@ -248,7 +255,7 @@ func (h *server) openLines() (err error) {
 
 	h.carrier = s.carrier(h.db)
 	h.closing(h.carrier.close)
-	h.conversations = chat.New(chat.Config{DB: h.db, Assistants: h.assistants, Prices: h.prices, Hub: h.hub,
+	h.conversations = chat.New(chat.Config{DB: h.db, Node: h.node.ID, Assistants: h.assistants, Prices: h.prices, Hub: h.hub,
 		Quiet: chat.Quiet,
 		Channels: func(c *chat.Chat) []chat.Replied {
 			h.channels, err = s.openChannels(channel.House{DB: h.db, Prices: h.prices, Limits: limits,
@@ -260,14 +267,18 @@ func (h *server) openLines() (err error) {
 	}
 	h.closing(h.channels.Close)
 	h.pace = rtp.NewPace(s.MaxLate)
-	if h.phone, err = s.telephone(h.db, h.carrier.sandbox, h.providers, h.guard, h.pace); err != nil {
+	if h.phone, err = s.telephone(h.db, h.node, h.carrier.sandbox, h.providers, h.guard, h.pace); err != nil {
 		return err
 	}
 	h.closing(h.phone.close)
+	if !h.phone.calls() {
+		h.node.Without(parley.RoleCalls)
+	}
+	h.node.Handle(checkTrunk, h.phone.answerCheck)
 	h.numbers = number.New(number.Config{DB: h.db, Carrier: h.carrier.Carrier, Prices: h.prices, Limits: limits,
 		Trunks: h.phone.rules, Proof: s.NumberProof == "on", Place: h.phone.place,
 		TrunksChanged: h.phone.Refresh})
-	h.campaigns = campaign.New(campaign.Config{DB: h.db, Prices: h.prices, Blobs: h.documents.Blobs, Hub: h.hub, Allow: destinations.Allow,
+	h.campaigns = campaign.New(campaign.Config{DB: h.db, Node: h.node.ID, Prices: h.prices, Blobs: h.documents.Blobs, Hub: h.hub, Allow: destinations.Allow,
 		Mail: h.mail, URL: s.urlOf(h.at.Addr())})
 	secret, err := s.secret()
 	if err != nil {
@@ -283,7 +294,7 @@ func (h *server) openLines() (err error) {
 	if h.browsers != nil {
 		h.closing(func() { h.browsers.Close() })
 	}
-	config := call.Config{DB: h.db, Assistants: h.assistants,
+	config := call.Config{DB: h.db, Node: h.node.ID, Assistants: h.assistants, Taken: !h.db.SQLite() && h.phone.calls(),
 		Prices: h.prices, Hub: h.hub,
 		Webhooks: h.webhooks, Blobs: h.documents.Blobs, Dir: filepath.Join(s.Data, "recordings"),
 		BaseURL: s.urlOf(h.at.Addr()), Secret: secret,
@@ -292,6 +303,9 @@ func (h *server) openLines() (err error) {
 		Behind:      h.pace.Behind,
 		MayAttend:   func(ctx context.Context, key int64) (bool, error) { return h.auth.Stands(ctx, key, parley.RoleAgent) },
 		NumberProof: s.NumberProof == "on", Verified: s.TrunkCallerID == "verified", DailySpend: spend, Gate: h.gate, Speculate: s.ThinkAhead == "on"}
+	if !h.db.SQLite() && !h.phone.calls() {
+		config.Elsewhere = func() (string, error) { return h.node.Pick(parley.RoleCalls) }
+	}
 	if h.judge != nil {
 		h.closing(h.judge.Close)
 		config.Judge = h.judge.Over
@@ -310,7 +324,7 @@ func (h *server) openFaces() {
 	if s.RatePublic == "off" {
 		rates.Create, rates.Message = auth.Rate{}, auth.Rate{}
 	}
-	h.exams = exam.New(exam.Config{DB: h.db, Assistants: h.assistants, Hub: h.hub, Line: h.phone.at(s), Mouth: new(mouths).say})
+	h.exams = exam.New(exam.Config{DB: h.db, Node: h.node.ID, Assistants: h.assistants, Hub: h.hub, Line: h.phone.at(s), Mouth: new(mouths).say})
 	h.alerts = alert.New(h.db, h.mail, s.urlOf(h.at.Addr()))
 	front, streams := s.front(), auth.NewSlots(s.StreamsPerAddress)
 	texts, messenger := the[*sms.Channel](h.channels), the[*whatsapp.Channel](h.channels)
@@ -337,7 +351,7 @@ func (h *server) openFaces() {
 	look.Apps = apps
 	pages := console.New(look)
 	models := mcpserver.New(mcpserver.Config{API: h.api, Front: front, Docs: docs.Files, Version: buildName()})
-	guard := &web.Guard{Handler: s.root(h.db, h.api, models, apps.Handler(), pages, h.carrier.webhooks(texts), h.payments, h.metrics, &h.ready)}
+	guard := &web.Guard{Handler: s.root(h.node.Does(parley.RoleAPI), h.db, h.api, models, apps.Handler(), pages, h.carrier.webhooks(texts), h.payments, h.metrics, &h.ready)}
 	h.http = &http.Server{
 		Handler:           guard,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -407,6 +421,9 @@ func (h *server) serve(t *terminal) (err error) {
 	talking.run("the telephone", func(ctx context.Context) error { return h.phone.Run(ctx, h.calls.Incoming) })
 	talking.run("calls", h.calls.Run)
 	talking.run("the pace of sound", h.pace.Run)
+	talking.run("this node", func(ctx context.Context) error {
+		return h.node.Run(ctx, node.Work{Live: func() int { return h.calls.Stats().Live }, Registered: h.phone.registered, Changed: h.phone.Refresh})
+	})
 	telling.run("webhooks", h.webhooks.Run) // longer: what ends while the server stops is told too
 	soft, cutJobs := context.WithCancel(context.Background())
 	defer cutJobs()
@@ -486,6 +503,7 @@ const jobTime = 20 * time.Second
 
 // drain stops taking work and waits for what is under way until ctx ends; then that is cut.
 func (h *server) drain(ctx context.Context, stopWorking func()) error {
+	h.node.Leave()
 	stopWorking() // nothing is begun that nobody asked for
 	h.api.Stop()  // listeners without an end of their own go to the next server
 	h.phone.Refuse()

@@ -39,6 +39,7 @@ type Settings struct {
 	LogFormat string     `default:"text" enum:"text,json" help:"Log format: text or json."`
 	AccessLog string     `default:"off" enum:"on,off" help:"Log each HTTP request."`
 
+	Roles             []string       `default:"api,calls" enum:"api,calls" help:"What this node does: api serves the API, the console, the widget and webhooks; calls takes, makes and holds calls and registers with trunks."`
 	Listen            string         `default:"127.0.0.1:8080" help:"Address of the HTTP server."`
 	PublicURL         string         `name:"public-url" help:"Public base URL of this server, such as https://voice.example.com (the address that the client used)."`
 	TLSCert           string         `name:"tls-cert" help:"TLS certificate file. Enables HTTPS."`

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,6 +25,7 @@ import (
 	"parley/internal/cert"
 	"parley/internal/detector"
 	"parley/internal/egress"
+	"parley/internal/node"
 	"parley/internal/parley"
 	"parley/internal/preset"
 	"parley/internal/provider"
@@ -64,8 +66,10 @@ func (s *Settings) forgetOldCalls(ctx context.Context, calls *call.Center) error
 // telephone joins the call center to the ways out and in: the SIP line, and in its place the far end in this process.
 type telephone struct {
 	db      *store.DB
+	node    *node.Node  // says which registrations are this process's; nil: all
 	line    *sip.Server // nil: there is none
 	most    int         // calls that it has ports for
+	off     bool        // this process takes no calls: others do
 	carrier *sip.Trunk  // nil: there is none
 	sandbox bool        // numbers that no trunk belongs to are made up: so is who answers there
 	voices  *provider.Set
@@ -79,9 +83,9 @@ type telephone struct {
 }
 
 // telephone opens the line. With the default address, one that is taken is no reason not to start.
-func (s *Settings) telephone(db *store.DB, sandbox bool, providers *provider.Set,
+func (s *Settings) telephone(db *store.DB, own *node.Node, sandbox bool, providers *provider.Set,
 	guard *egress.Guard, pace *rtp.Pace) (p *telephone, err error) {
-	p = &telephone{db: db, voices: providers, sandbox: sandbox}
+	p = &telephone{db: db, node: own, voices: providers, sandbox: sandbox, off: !own.Does(parley.RoleCalls)}
 	if p.carrier, err = s.carrierTrunk(); err != nil {
 		return nil, err
 	}
@@ -92,7 +96,7 @@ func (s *Settings) telephone(db *store.DB, sandbox bool, providers *provider.Set
 	if err != nil {
 		return nil, err
 	}
-	if config.Listen == "off" {
+	if config.Listen == "off" || p.off {
 		return p, nil
 	}
 	if config.Verifier, err = s.verifier(guard); err != nil {
@@ -147,14 +151,14 @@ func (p *telephone) at(s *Settings) netip.AddrPort {
 
 // check is the line as those see it who look after trunks, nil where there is none.
 func (p *telephone) check() call.Line {
-	if p.line == nil {
+	if p.line == nil && !p.off {
 		return nil
 	}
 	return p
 }
 
-// calls says whether calls of campaigns can be made in this process.
-func (p *telephone) calls() bool { return p.line != nil || p.sandbox && p.carrier == nil }
+// calls says whether calls can be made in this process.
+func (p *telephone) calls() bool { return !p.off && (p.line != nil || p.sandbox && p.carrier == nil) }
 
 // sipConfig reads the settings of the line.
 func (s *Settings) sipConfig() (c sip.Config, err error) {
@@ -228,7 +232,7 @@ func (p *telephone) dial(ctx context.Context, r call.Route, ringing func()) (leg
 		d.Trunk = t
 	case p.carrier != nil:
 		d.Trunk = *p.carrier
-	case p.sandbox:
+	case p.sandbox && !p.off:
 		synthesizer, err := p.voices.Synthesizer(local.FliteCode)
 		if err != nil {
 			synthesizer = nil // it makes do
@@ -263,8 +267,60 @@ func pairs(ports [2]int) int {
 	return (ports[1] - (ports[0] + ports[0]&1) + 1) / 2
 }
 
-// Check implements call.Line.
+// checkTrunk is what a process is asked that holds the registration of a trunk, or has a line.
+const checkTrunk = "check-trunk"
+
+// checked is its answer.
+type checked struct {
+	Health call.Health
+	Wrong  string // "": nothing is
+}
+
+// Check implements call.Line. The process that holds the trunk's registration knows best, if there is one.
 func (p *telephone) Check(ctx context.Context, t *parley.Trunk) (call.Health, error) {
+	if p.line != nil && (!t.Register || p.node.Holds(t.ID)) {
+		return p.checkHere(ctx, t)
+	}
+	at, _ := p.node.Holder(t.ID)
+	if at == "" {
+		if p.line != nil {
+			return p.checkHere(ctx, t)
+		}
+		var err error
+		if at, err = p.node.Pick(parley.RoleCalls); err != nil {
+			return call.Health{}, err
+		}
+	}
+	var is checked
+	err := p.node.Ask(ctx, at, t.UserID, checkTrunk, t.ID, &is)
+	if err == nil && is.Wrong != "" {
+		err = errors.New(is.Wrong)
+	}
+	return is.Health, err
+}
+
+// answerCheck does what another process asks by checkTrunk.
+func (p *telephone) answerCheck(ctx context.Context, userID int64, body []byte) (any, error) {
+	var id int64
+	if err := json.Unmarshal(body, &id); err != nil {
+		return nil, err
+	}
+	t, err := p.db.Trunk(ctx, userID, id)
+	if err != nil {
+		return nil, err
+	}
+	if p.line == nil {
+		return nil, node.ErrNone
+	}
+	var is checked
+	if is.Health, err = p.checkHere(ctx, t); err != nil {
+		is.Wrong = err.Error()
+	}
+	return is, nil
+}
+
+// checkHere looks from this process.
+func (p *telephone) checkHere(ctx context.Context, t *parley.Trunk) (call.Health, error) {
 	to, err := p.trunk(t)
 	if err != nil {
 		return call.Health{}, err
@@ -280,10 +336,19 @@ func (p *telephone) Check(ctx context.Context, t *parley.Trunk) (call.Health, er
 }
 
 // Registered implements call.Line.
-func (p *telephone) Registered(id int64) bool { return p.line.Registered(id) }
+func (p *telephone) Registered(id int64) bool {
+	if p.node.Holds(id) {
+		return p.registered(id)
+	}
+	_, registered := p.node.Holder(id)
+	return registered
+}
 
-// Secure implements call.Line.
-func (p *telephone) Secure() bool { return p.line.Secure() }
+// registered says whether this process is.
+func (p *telephone) registered(id int64) bool { return p.line != nil && p.line.Registered(id) }
+
+// Secure implements call.Line. Of other processes it is not known, and taken to be so.
+func (p *telephone) Secure() bool { return p.line == nil || p.line.Secure() }
 
 // Refresh has the line look at the trunks again.
 func (p *telephone) Refresh() {

@@ -129,7 +129,7 @@ func TestRefusedCallIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := Settings{SIPListen: "127.0.0.1:0", RTPPorts: "40000-40099", Softphone: "off", TrunkNetworks: "24,48", TrunkPrivate: "on"}
-	p, err := s.telephone(db, true, nil, nil, nil)
+	p, err := s.telephone(db, nil, true, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

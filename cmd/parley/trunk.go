@@ -126,6 +126,7 @@ func (p *telephone) trunks(ctx context.Context) ([]sip.Trunk, error) {
 			continue
 		}
 		t.Further = further[t.ID]
+		t.Register = t.Register && p.node.Holds(t.ID)
 		list = append(list, t)
 	}
 	return list, nil

@@ -28,7 +28,7 @@ type Watch struct {
 
 // New makes a watch. It starts nothing.
 func New(db *store.DB, m *mail.Sender, url string) *Watch {
-	return &Watch{DB: db, Mail: m, URL: url, Now: time.Now}
+	return &Watch{DB: db, Mail: m, URL: url, Now: func() time.Time { return parley.Now().Time() }}
 }
 
 // Run looks at what is due until ctx ends.

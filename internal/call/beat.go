@@ -13,21 +13,6 @@ import (
 	"parley/internal/store"
 )
 
-// steadiness tracks for how long a process has given signs of life without a gap, by the database's clock.
-type steadiness struct{ since, last parley.Time }
-
-// seen notes a sign of life. After a gap the count starts anew: whatever kept this process from the database may have
-// kept others from it too, and they need time to be heard. The same goes for a clock that was set back.
-func (s *steadiness) seen(now parley.Time, gap time.Duration) {
-	if s.last == 0 || now < s.last || now.Sub(s.last) > gap {
-		s.since = now
-	}
-	s.last = now
-}
-
-// judges reports whether this process has been heard for as long as others may be silent.
-func (s *steadiness) judges(silence time.Duration) bool { return s.last.Sub(s.since) >= silence }
-
 // beat looks for calls to hang up, or that another process looks at. At every Beat it first gives the sign of life and then closes lost calls, in this
 // order, so that a process that was stopped for a while doesn't take its own calls for lost.
 func (d *Center) beat(ctx context.Context) {
@@ -54,7 +39,7 @@ func (d *Center) beat(ctx context.Context) {
 			return err
 		}
 		renewed = time.Now()
-		if d.steady.seen(now, d.Lost/2); !d.steady.judges(d.Lost) {
+		if d.steady.Seen(now, d.Lost/2); !d.steady.Judges(d.Lost) {
 			return nil
 		}
 		return d.closeLost(ctx, now.Add(-d.Lost))

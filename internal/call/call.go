@@ -12,7 +12,7 @@
 // The process that has a call says so every few seconds, in one statement for all its calls. Calls whose process has
 // fallen silent are closed by any other process, and are charged for what can be proven: from the answer to the last
 // sign of life. A process that finds its calls closed hangs up. Silence is judged by the database's clock, and only by
-// a process that has itself been heard throughout (steadiness): when the database was away, nobody's silence means
+// a process that has itself been heard throughout (node.Steadiness): when the database was away, nobody's silence means
 // anything.
 //
 // # Reports
@@ -43,6 +43,7 @@ import (
 	"parley/internal/crash"
 	"parley/internal/event"
 	"parley/internal/limit"
+	"parley/internal/node"
 	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/voice"
@@ -51,6 +52,7 @@ import (
 // Config is what a Center works with.
 type Config struct {
 	DB         *store.DB
+	Node       string // this process's id, in rows; "": one of its own
 	Assistants *assistant.Studio
 	Speech     Speech // nil: the vendors of Assistants, with the keys of an assistant's owner
 	Prices     *billing.Prices
@@ -66,6 +68,9 @@ type Config struct {
 	// end said so. When ctx ends the call is cancelled, and the error is ctx's cause.
 	Dial func(ctx context.Context, r Route, ringing func()) (audio.Leg, error)
 	Line Line // nil: there is no telephone
+	// Elsewhere is the process that makes the calls which are ordered here; nil: this one does.
+	Elsewhere func() (node string, err error)
+	Taken     bool // other processes may have this one make the calls that are ordered there
 	// Connect answers a browser's SDP offer. then is called once: when sound can flow, and the leg must be run, or with
 	// the error that says why it won't. nil: there are no browsers.
 	Connect func(ctx context.Context, b Browser, then func(audio.Leg, error)) (BrowserLine, error)
@@ -152,7 +157,9 @@ type Center struct {
 	wg      sync.WaitGroup // calls
 	reports chan struct{}  // has a token when a report may be due
 	again   []time.Duration
-	steady  steadiness // of beat alone
+	steady  node.Steadiness // of beat alone
+
+	requests *node.Requests
 
 	mu       sync.Mutex
 	stopping bool
@@ -164,8 +171,9 @@ type Center struct {
 // New makes a Center. Call Run to run it, and Stop at the end.
 func New(c Config) *Center {
 	c.Beat, c.Lost = cmp.Or(c.Beat, 5*time.Second), cmp.Or(c.Lost, 15*time.Second)
-	d := &Center{Config: c, node: uuid.NewString(), reports: make(chan struct{}, 1), again: reportAgain,
+	d := &Center{Config: c, node: cmp.Or(c.Node, uuid.NewString()), reports: make(chan struct{}, 1), again: reportAgain,
 		live: map[int64]*live{}, ended: map[parley.CallStatus]int64{}}
+	d.requests = d.asking()
 	if d.Converse == nil {
 		d.Converse = func(ctx context.Context, s *voice.Session, leg audio.Leg) voice.Result { return s.Run(ctx, leg) }
 	}
@@ -329,8 +337,8 @@ func reference(id int64) string { return "call:" + strconv.FormatInt(id, 10) }
 // finishes the reports under way.
 func (d *Center) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
-	for _, loop := range []func(){func() { d.beat(ctx) }, func() { d.report(ctx) }, func() { d.attendRequests(ctx) },
-		func() { every(ctx, d.Lost/3, d.recover) }, func() { every(ctx, staleRequest, d.forgetRequests) }} {
+	for _, loop := range []func(){func() { d.beat(ctx) }, func() { d.report(ctx) }, func() { d.requests.Attend(ctx) },
+		func() { every(ctx, d.Lost/3, d.recover) }} {
 		loops.Go(func() { _ = crash.Loop(ctx, "the care of calls", func() error { loop(); return nil }) })
 	}
 	loops.Wait()

@@ -179,7 +179,7 @@ func TestCallOnAnotherNode(t *testing.T) {
 		if err := asked.Whisper(ctx, user, id, "Too late."); !ofKind(err, parley.Conflict) {
 			t.Errorf("a call that is over: %v", err)
 		}
-		if list, err := h.db.CallRequests(ctx, owner.Node()); err != nil || len(list) != 0 {
+		if list, err := h.db.Requests(ctx, store.CallRequests, owner.Node()); err != nil || len(list) != 0 {
 			t.Errorf("left: %v %+v", err, list)
 		}
 	})
@@ -269,15 +269,15 @@ func TestRequestsInTime(t *testing.T) {
 		if took := time.Since(began); !ofKind(err, parley.Unavailable) || took != 5*time.Second {
 			t.Errorf("after %s: %v", took, err)
 		}
-		if list, err := h.db.CallRequests(t.Context(), owner.Node()); err != nil || len(list) != 0 || len(told) != 0 {
+		if list, err := h.db.Requests(t.Context(), store.CallRequests, owner.Node()); err != nil || len(list) != 0 || len(told) != 0 {
 			t.Errorf("left: %v %+v", err, list)
 		}
 		// Rows of an asker that died are swept.
 		h.write(func(ctx context.Context, tx *store.Tx) error {
-			return tx.CreateCallRequest(ctx, &store.CallRequest{CallID: id, UserID: h.user.ID, Node: owner.Node(), Kind: "hangup"})
+			return tx.CreateRequest(ctx, store.CallRequests, &store.Request{CallID: id, UserID: h.user.ID, Node: owner.Node(), Kind: "hangup"})
 		})
 		time.Sleep(3 * time.Minute)
-		if list, err := h.db.CallRequests(t.Context(), owner.Node()); err != nil || len(list) != 0 {
+		if list, err := h.db.Requests(t.Context(), store.CallRequests, owner.Node()); err != nil || len(list) != 0 {
 			t.Errorf("not swept: %v %+v", err, list)
 		}
 	})
@@ -289,12 +289,12 @@ func TestRequestIsTakenOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		h := open(t, db)
 		id := h.node().start().ID
-		q := func() *store.CallRequest {
-			return &store.CallRequest{CallID: id, UserID: h.user.ID, Node: "n", Kind: "mode"}
+		q := func() *store.Request {
+			return &store.Request{CallID: id, UserID: h.user.ID, Node: "n", Kind: "mode"}
 		}
 		h.write(func(ctx context.Context, tx *store.Tx) error {
 			one, two := q(), q()
-			if err := errors.Join(tx.CreateCallRequest(ctx, one), tx.CreateCallRequest(ctx, two)); err != nil {
+			if err := errors.Join(tx.CreateRequest(ctx, store.CallRequests, one), tx.CreateRequest(ctx, store.CallRequests, two)); err != nil {
 				return err
 			}
 			is := func(what string, got bool, err error, want bool) {
@@ -302,17 +302,17 @@ func TestRequestIsTakenOnce(t *testing.T) {
 					t.Errorf("%s: %v %v", what, got, err)
 				}
 			}
-			got, err := tx.TakeCallRequest(ctx, one.ID)
+			got, err := tx.TakeRequest(ctx, store.CallRequests, one.ID)
 			is("take", got, err, true)
-			got, err = tx.TakeCallRequest(ctx, one.ID)
+			got, err = tx.TakeRequest(ctx, store.CallRequests, one.ID)
 			is("take again", got, err, false)
-			got, err = tx.DropCallRequest(ctx, one.ID, true)
+			got, err = tx.DropRequest(ctx, store.CallRequests, one.ID, true)
 			is("withdraw what was begun", got, err, false)
-			got, err = tx.DropCallRequest(ctx, two.ID, true)
+			got, err = tx.DropRequest(ctx, store.CallRequests, two.ID, true)
 			is("withdraw", got, err, true)
-			got, err = tx.TakeCallRequest(ctx, two.ID)
+			got, err = tx.TakeRequest(ctx, store.CallRequests, two.ID)
 			is("take what was withdrawn", got, err, false)
-			return tx.AnswerCallRequest(ctx, one.ID, "done")
+			return tx.AnswerRequest(ctx, store.CallRequests, one.ID, "done")
 		})
 	})
 }

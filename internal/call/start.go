@@ -1,7 +1,9 @@
 package call
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -65,10 +67,16 @@ func (d *Center) Start(ctx context.Context, o Order) (*parley.Call, error) {
 	if !d.Destinations.Allow(route.To) {
 		return nil, &Barred{route.To}
 	}
+	at := d.node
+	if d.Elsewhere != nil && set == nil {
+		if at, err = d.Elsewhere(); err != nil {
+			return nil, err
+		}
+	}
 	if err := d.enter(); err != nil {
 		return nil, err
 	}
-	c := &parley.Call{AssistantID: a.ID, AssistantName: a.Name, Attempt: o.Attempt, Type: parley.CallOutbound,
+	c := &parley.Call{Node: at, AssistantID: a.ID, AssistantName: a.Name, Attempt: o.Attempt, Type: parley.CallOutbound,
 		Status:         parley.CallInitiated,
 		AssistantPhone: &route.Number.PhoneNumber, CustomerPhone: &route.To, NumberID: &route.Number.ID,
 		InputVariables: o.Variables,
@@ -96,11 +104,64 @@ func (d *Center) Start(ctx context.Context, o Order) (*parley.Call, error) {
 	if set != nil {
 		set.Took(c.ID)
 	}
-	l := d.begin(traced, c, a)
-	l.house, route.Signalling = route.Trunk != nil, c.Signalling
-	route.May = l.mayTransfer
-	go l.run(func() error { return l.dial(route) })
+	if at != d.node {
+		defer d.wg.Done()
+		err := d.hand(ctx, c)
+		telemetry.End(trace.SpanFromContext(traced), "made by another node")
+		return c, err
+	}
+	d.dialOut(traced, c, a, route)
 	return c, nil
+}
+
+// dialOut has a call made whose row exists.
+func (d *Center) dialOut(traced context.Context, c *parley.Call, a *parley.Assistant, r Route) {
+	l := d.begin(traced, c, a)
+	l.house, r.Signalling = r.Trunk != nil, c.Signalling
+	r.May = l.mayTransfer
+	go l.run(func() error { return l.dial(r) })
+}
+
+// hand has another process make a call whose row names it. A call that it does not take is over.
+func (d *Center) hand(ctx context.Context, c *parley.Call) error {
+	var none *struct{}
+	err := d.requests.Ask(ctx, store.Request{CallID: c.ID, UserID: c.UserID, Node: c.Node, Kind: askDial}, nil, &none)
+	if err == nil || errors.Is(err, errUnclear) { // its row tells
+		return nil
+	}
+	failed := d.write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
+		_, err := d.close(ctx, tx, c.ID, c.Node, parley.ProviderFailure, d.Unanswered, func(row *parley.Call) bool {
+			row.End(parley.ProviderFailure, parley.Now())
+			return true
+		})
+		return err
+	})
+	return errors.Join(err, failed)
+}
+
+// take makes a call that was ordered at another process, which has made its row.
+func (d *Center) take(ctx context.Context, userID, id int64) error {
+	c, err := d.DB.Call(ctx, userID, id)
+	if err != nil {
+		return err
+	}
+	if c.Node != d.node || c.EndedAt != 0 || c.NumberID == nil || c.CustomerPhone == nil {
+		return parley.Errorf(parley.Conflict, "The call is not to be made here any more.")
+	}
+	a, err := d.DB.Assistant(ctx, userID, c.AssistantID)
+	if err != nil {
+		return err
+	}
+	r, err := d.line(ctx, userID, *c.NumberID)
+	if err != nil {
+		return err
+	}
+	r.To = *c.CustomerPhone
+	if err := d.enter(); err != nil {
+		return err
+	}
+	d.dialOut(d.traced(c, a), c, a, r)
+	return nil
 }
 
 // signalling is what an outgoing call says about itself in SIP; nil if that is nothing but its numbers.
@@ -213,7 +274,7 @@ func (d *Center) admit(ctx context.Context, tx *store.Tx, userID int64, c *parle
 	if u.DisabledAt != 0 {
 		return errDisabled
 	}
-	c.Reserved, c.Node = c.Possible(), d.node
+	c.Reserved, c.Node = c.Possible(), cmp.Or(c.Node, d.node)
 	now := parley.Now()
 	if c.Test {
 		c.Reserved = 0

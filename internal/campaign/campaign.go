@@ -17,6 +17,7 @@
 package campaign
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"reflect"
@@ -37,6 +38,7 @@ type Config struct {
 	DB     *store.DB
 	Prices *billing.Prices
 	Blobs  blob.Store // keeps lists until they are imported
+	Node   string     // this process's id, at what it has claimed; "": one of its own
 	Hub    *event.Hub // is told how imports get on, where not nil (see Topic)
 	// Allow says whether a number may be called from here at all; nil: any.
 	Allow func(e164 string) bool
@@ -56,7 +58,7 @@ type Roster struct {
 
 // New makes a roster.
 func New(c Config) *Roster {
-	return &Roster{Config: c, node: rand.Text(), wake: make(chan struct{}, 1), woken: map[int64]bool{}}
+	return &Roster{Config: c, node: cmp.Or(c.Node, rand.Text()), wake: make(chan struct{}, 1), woken: map[int64]bool{}}
 }
 
 // Wake has a user's campaigns looked at: something has happened that may let them call. It never waits.

@@ -121,8 +121,9 @@ func (d *Runner) round(ctx context.Context, users []int64, room int) (began int,
 	if err != nil {
 		return 0, again, fmt.Errorf("read the running campaigns: %w", err)
 	}
-	now := time.Now()
-	again = now.Add(d.poll())
+	// what rows say is by the database's clock, what is waited for by this process's own
+	now, ours := parley.Now().Time(), time.Now()
+	again = ours.Add(d.poll())
 	list := make([]State, len(states))
 	for i := range states {
 		list[i] = d.state(&states[i])
@@ -132,8 +133,8 @@ func (d *Runner) round(ctx context.Context, users []int64, room int) (began int,
 	var calls atomic.Int64
 	slot := make(chan struct{}, claimers)
 	for i, step := range Plan(now, list, live, min(room, burst)) {
-		if !step.Again.IsZero() && step.Again.Before(again) {
-			again = step.Again
+		if at := ours.Add(step.Again.Sub(now)); !step.Again.IsZero() && at.Before(again) {
+			again = at
 		}
 		if step.Calls == 0 && !step.Complete && !step.Broke {
 			continue

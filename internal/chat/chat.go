@@ -40,6 +40,7 @@ import (
 // Config is what a Chat works with.
 type Config struct {
 	DB         *store.DB
+	Node       string // this process's id, in leases; "": one of its own
 	Assistants *assistant.Studio
 	Prices     *billing.Prices
 	Hub        *event.Hub
@@ -83,7 +84,7 @@ type Chat struct {
 // New makes a Chat; Run it, and Stop it in the end.
 func New(config Config) *Chat {
 	config.Lease = cmp.Or(config.Lease, 15*time.Second)
-	c := &Chat{Config: config, node: uuid.NewString(), attended: map[string]*attendance{},
+	c := &Chat{Config: config, node: cmp.Or(config.Node, uuid.NewString()), attended: map[string]*attendance{},
 		waiting: map[string]map[int64]*Waiter{}}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	if config.Channels != nil {

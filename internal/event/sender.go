@@ -41,9 +41,12 @@ type Sender struct {
 	freed chan struct{} // has a token when an attempt has ended
 }
 
+// clock is the time by which deliveries are due: that of the database.
+func clock() time.Time { return parley.Now().Time() }
+
 // NewSender makes a sender whose requests go out through the guard.
 func NewSender(db *store.DB, g *egress.Guard) *Sender {
-	return &Sender{DB: db, client: g.Client(0), now: time.Now, jitter: rand.Float64, within: attemptTime,
+	return &Sender{DB: db, client: g.Client(0), now: clock, jitter: rand.Float64, within: attemptTime,
 		lanes: map[int64]int{}, users: map[int64]int{}, freed: make(chan struct{}, 1)}
 }
 

@@ -4,6 +4,7 @@
 package exam
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 type Config struct {
 	DB         *store.DB
 	Assistants *assistant.Studio
+	Node       string // this process's id, in rows; "": one of its own
 	Hub        *event.Hub
 	// Ask is the way to this server's own API in a user's name.
 	Ask func(userID int64) http.RoundTripper
@@ -44,7 +46,7 @@ type Desk struct {
 
 // New makes a desk. It starts nothing.
 func New(c Config) *Desk {
-	return &Desk{Config: c, node: rand.Text(), wake: make(chan struct{}, 1), room: max(2, runtime.NumCPU()),
+	return &Desk{Config: c, node: cmp.Or(c.Node, rand.Text()), wake: make(chan struct{}, 1), room: max(2, runtime.NumCPU()),
 		lease: 30 * time.Second, beat: 5 * time.Second, again: 3 * time.Second}
 }
 

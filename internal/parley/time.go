@@ -2,6 +2,7 @@ package parley
 
 import (
 	"encoding/json"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,8 +24,42 @@ func At(t time.Time) Time {
 	return Time(t.UnixMicro())
 }
 
-// Now is the present instant.
-func Now() Time { return At(time.Now()) }
+// Now is the present instant: by this machine's clock, or by that of the database that Follow was told.
+func Now() Time {
+	if m := followed.Load(); m != nil {
+		return m.now(time.Now())
+	}
+	return At(time.Now())
+}
+
+// mark is an instant by the database's clock and by this process's, which no change of the machine's clock touches.
+type mark struct {
+	theirs Time
+	ours   time.Time
+}
+
+func (m *mark) now(at time.Time) Time { return m.theirs.Add(at.Sub(m.ours)) }
+
+var followed atomic.Pointer[mark]
+
+// closely is how far Now may be from the database's clock before it is set anew, beside what the asking took.
+const closely = 100 * time.Millisecond
+
+// Follow has Now go by the clock of the database that several processes share: theirs is what it showed between two
+// instants of this process. A reading that took long, or that agrees with Now, changes nothing.
+func Follow(theirs Time, asked, answered time.Time) {
+	took := answered.Sub(asked)
+	next := &mark{theirs, asked.Add(took / 2)}
+	for {
+		was := followed.Load()
+		if was != nil && was.now(next.ours).Sub(theirs).Abs() <= closely+took/2 {
+			return
+		}
+		if followed.CompareAndSwap(was, next) {
+			return
+		}
+	}
+}
 
 // Time is t in UTC; the zero Time is the zero time.Time.
 func (t Time) Time() time.Time {

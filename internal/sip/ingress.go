@@ -143,6 +143,8 @@ func (g *ingress) serve(tagged bool) {
 		g.reply(416)
 	case method == sipgo.OPTIONS && required(g.req) != "":
 		g.reply(420, "Unsupported", required(g.req))
+	case method == sipgo.OPTIONS && g.s.refuses():
+		g.reply(503, "Retry-After", "30") // a proxy before several servers gives calls to another one
 	case method == sipgo.OPTIONS:
 		g.reply(200, "Allow", allowed, "Accept", "application/sdp")
 	case method == sipgo.REGISTER && g.local:

@@ -290,6 +290,13 @@ func (s *Server) Refuse() {
 	s.refusing = true
 }
 
+// refuses says whether new calls are rejected since Refuse.
+func (s *Server) refuses() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refusing
+}
+
 // Refresh says that trunks have changed.
 func (s *Server) Refresh() {
 	select {

@@ -9,14 +9,22 @@ import (
 	"parley/internal/parley"
 )
 
-// CallRequest is what a process asks of the process that has a live call.
-type CallRequest struct {
-	bun.BaseModel `bun:"call_requests"`
+// Requests are what processes ask of each other: a table.
+type Requests string
+
+const (
+	CallRequests Requests = "call_requests" // of the process that has a live call; they go with the call
+	NodeRequests Requests = "node_requests" // of a process, whatever calls it has
+)
+
+// Request is what one process asks of another.
+type Request struct {
+	bun.BaseModel
 
 	ID        int64 `bun:",pk,autoincrement"`
-	CallID    int64
+	CallID    int64 // 0 in NodeRequests
 	UserID    int64
-	Node      string // that has the call
+	Node      string // that is asked
 	Kind      string
 	Body      string      // JSON
 	Answer    string      // JSON; "" while there is none
@@ -24,48 +32,44 @@ type CallRequest struct {
 	TakenAt   parley.Time
 }
 
-// CreateCallRequest stores a request.
-func (tx *Tx) CreateCallRequest(ctx context.Context, r *CallRequest) error {
-	_, err := tx.q.NewInsert().Model(r).Value("created_at", "?", tx.clock()).Exec(ctx)
+// CreateRequest stores a request.
+func (tx *Tx) CreateRequest(ctx context.Context, in Requests, r *Request) error {
+	_, err := tx.q.NewInsert().Model(r).ModelTableExpr("?", bun.Ident(in)).Value("created_at", "?", tx.clock()).Exec(ctx)
 	return err
 }
 
-// CallRequests are the requests that wait for a process, oldest first.
-func (q Query) CallRequests(ctx context.Context, node string) (list []CallRequest, err error) {
-	err = q.q.NewSelect().Model(&list).Where("node = ? AND taken_at = 0", node).Order("id").Scan(ctx)
+// Requests are those that wait for a process, oldest first.
+func (q Query) Requests(ctx context.Context, in Requests, node string) (list []Request, err error) {
+	err = q.q.NewSelect().Model(&list).ModelTableExpr("? AS ?TableAlias", bun.Ident(in)).Where("node = ? AND taken_at = 0", node).Order("id").Scan(ctx)
 	return list, err
 }
 
-// TakeCallRequest has its process begin with a request; false when it was withdrawn, or begun with before.
-func (tx *Tx) TakeCallRequest(ctx context.Context, id int64) (bool, error) {
-	return some(tx.q.NewRaw("UPDATE call_requests SET taken_at = ? WHERE id = ? AND taken_at = 0", tx.clock(), id).Exec(ctx))
+// TakeRequest has its process begin with a request; false when it was withdrawn, or begun with before.
+func (tx *Tx) TakeRequest(ctx context.Context, in Requests, id int64) (bool, error) {
+	return some(tx.q.NewRaw("UPDATE ? SET taken_at = ? WHERE id = ? AND taken_at = 0", bun.Ident(in), tx.clock(), id).Exec(ctx))
 }
 
-// AnswerCallRequest stores the answer to a request; that of one that nobody waits for any more is dropped.
-func (tx *Tx) AnswerCallRequest(ctx context.Context, id int64, answer string) error {
-	_, err := tx.q.NewRaw("UPDATE call_requests SET answer = ? WHERE id = ?", answer, id).Exec(ctx)
+// AnswerRequest stores the answer to a request; that of one that nobody waits for any more is dropped.
+func (tx *Tx) AnswerRequest(ctx context.Context, in Requests, id int64, answer string) error {
+	_, err := tx.q.NewRaw("UPDATE ? SET answer = ? WHERE id = ?", bun.Ident(in), answer, id).Exec(ctx)
 	return err
 }
 
-// CallRequestAnswer is the answer to a request, "" while there is none.
-func (q Query) CallRequestAnswer(ctx context.Context, id int64) (answer string, err error) {
-	err = q.q.NewRaw("SELECT answer FROM call_requests WHERE id = ?", id).Scan(ctx, &answer)
+// RequestAnswer is the answer to a request, "" while there is none.
+func (q Query) RequestAnswer(ctx context.Context, in Requests, id int64) (answer string, err error) {
+	err = q.q.NewRaw("SELECT answer FROM ? WHERE id = ?", bun.Ident(in), id).Scan(ctx, &answer)
 	return answer, err
 }
 
-// DropCallRequest removes a request, with untaken only if its process has not begun with it; false when it was not
+// DropRequest removes a request, with untaken only if its process has not begun with it; false when it was not
 // there to be removed.
-func (tx *Tx) DropCallRequest(ctx context.Context, id int64, untaken bool) (bool, error) {
-	d := tx.q.NewDelete().Model((*CallRequest)(nil)).Where("id = ?", id)
-	if untaken {
-		d.Where("taken_at = 0")
-	}
-	return some(d.Exec(ctx))
+func (tx *Tx) DropRequest(ctx context.Context, in Requests, id int64, untaken bool) (bool, error) {
+	return some(tx.q.NewRaw("DELETE FROM ? WHERE id = ? AND (taken_at = 0 OR ?)", bun.Ident(in), id, !untaken).Exec(ctx))
 }
 
-// DropStaleCallRequests removes requests older than an age: who asked is gone.
-func (tx *Tx) DropStaleCallRequests(ctx context.Context, age time.Duration) error {
-	_, err := tx.q.NewRaw("DELETE FROM call_requests WHERE created_at < (SELECT ?) - ?", tx.clock(), age.Microseconds()).Exec(ctx)
+// DropStaleRequests removes requests older than an age: who asked is gone.
+func (tx *Tx) DropStaleRequests(ctx context.Context, in Requests, age time.Duration) error {
+	_, err := tx.q.NewRaw("DELETE FROM ? WHERE created_at < (SELECT ?) - ?", bun.Ident(in), tx.clock(), age.Microseconds()).Exec(ctx)
 	return err
 }
 

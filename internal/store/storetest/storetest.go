@@ -159,10 +159,14 @@ func Open(t testing.TB, o store.Options) *store.DB {
 	return db
 }
 
-// Exec does to a SQLite database what no method of the store does.
+// Exec does to a database what no method of the store does.
 func Exec(t testing.TB, o store.Options, query string, args ...any) {
 	t.Helper()
-	db, err := sql.Open("sqlite", o.Path+"?_pragma=busy_timeout(10000)")
+	driver, at := "sqlite", o.Path+"?_pragma=busy_timeout(10000)"
+	if o.Postgres != "" {
+		driver, at = "pgx", o.Postgres
+	}
+	db, err := sql.Open(driver, at)
 	if err != nil {
 		t.Fatal(err)
 	}
