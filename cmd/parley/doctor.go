@@ -210,7 +210,11 @@ func checkDatabase(ctx context.Context, s *Settings) (f finding, vendors []findi
 		return finding{parley.DoctorNote, "database", engine(db) +
 			" answers; the next start (or 'parley migrate') updates its schema"}, checkVendors(ctx, s, nil)
 	}
-	return finding{parley.DoctorOK, "database", engine(db) + " answers, schema up to date"},
+	f = finding{parley.DoctorOK, "database", engine(db) + " answers, schema up to date"}
+	if s.Database != "" && store.Plain(s.Database) {
+		f = finding{parley.DoctorNote, "database", f.text + "; it is on another machine, and sslmode lets what is said to it be read on the way: sslmode=verify-full does not"}
+	}
+	return f,
 		append(checkVendors(ctx, s, db), checkPresets(ctx, s, db)...)
 }
 

@@ -9,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,6 +46,7 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, errors.New("the PostgreSQL address can't be read: write it as postgres://user:password@host:5432/database")
 	}
+	encrypt(cfg, o.Postgres)
 	// bun writes the arguments into the text of a query: preparing each text would cost a round trip and fill the
 	// server's cache.
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
@@ -64,6 +67,35 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	return newDB(db, db, p, o)
 }
 
+// encrypt has nothing leave this machine that is not encrypted, unless the address says by sslmode how it is to be: all that
+// nodes tell each other goes through the database.
+func encrypt(cfg *pgx.ConnConfig, address string) {
+	if strings.Contains(address, "sslmode=") || os.Getenv("PGSSLMODE") != "" {
+		return
+	}
+	cfg.Fallbacks = slices.DeleteFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil && !local(f.Host) })
+}
+
+// local says whether a host is this machine: by its name, its address or a socket.
+func local(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || strings.HasPrefix(host, "/") || ip != nil && ip.IsLoopback()
+}
+
+// Plain says whether a PostgreSQL on another machine may be talked to without encryption.
+func Plain(address string) bool {
+	cfg, err := pgx.ParseConfig(address)
+	if err != nil {
+		return false
+	}
+	encrypt(cfg, address)
+	return cfg.TLSConfig == nil && !local(cfg.Host) ||
+		slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil && !local(f.Host) })
+}
+
+// refusedTLS is how the driver says that a server knows no encryption.
+const refusedTLS = "server refused TLS connection"
+
 // await pings until the database answers, for as long as it may. A fault that waiting can't mend, such as a wrong
 // password, ends it at once.
 func await(ctx context.Context, host string, wait time.Duration, ping func(context.Context) error) error {
@@ -78,6 +110,9 @@ func await(ctx context.Context, host string, wait time.Duration, ping func(conte
 		}
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && !away(err) || ctx.Err() != nil || time.Since(begun) >= wait {
+			if strings.Contains(err.Error(), refusedTLS) {
+				err = fmt.Errorf("%w: on another machine it must encrypt (ssl = on in postgresql.conf), unless the address ends in ?sslmode=disable because a tunnel of yours does", err)
+			}
 			return fmt.Errorf("connect to PostgreSQL at %s: %w", host, err)
 		}
 		if time.Since(told) >= 10*time.Second {
@@ -121,6 +156,7 @@ func (p *patience) jobs(ctx context.Context) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
+	encrypt(cfg.ConnConfig, cfg.ConnString())
 	cfg.ConnConfig.DialFunc = dial(0)
 	cfg.ConnConfig.ConnectTimeout = p.config.ConnectTimeout
 	return pgxpool.NewWithConfig(ctx, cfg)
