@@ -331,7 +331,7 @@ func (h *server) openFaces() {
 	state := &setup.Setup{Keys: h.keys, Assistants: h.assistants, Server: h.serverChecks()}
 	h.api = api.New(api.Config{DB: h.db, Auth: h.auth, Catalog: h.catalog, Assistants: h.assistants,
 		Prices: h.prices, Chat: h.conversations,
-		Calls: h.calls, Campaigns: h.campaigns, Browsers: h.browsers, Numbers: h.numbers, SMS: texts,
+		Calls: h.calls, Campaigns: h.campaigns, Browsers: h.browsers, Node: h.among(), Numbers: h.numbers, SMS: texts,
 		WhatsApp: messenger, Knowledge: h.documents,
 		Previews: s.previews(h.catalog, h.providers, h.documents.Blobs), Hub: h.hub,
 		Keys: h.keys, Setup: state, Exams: h.exams, Alerts: h.alerts, Payments: h.payments,
@@ -343,8 +343,12 @@ func (h *server) openFaces() {
 		Knowledge: h.documents, Keys: h.keys, Setup: state, Exams: h.exams, Alerts: h.alerts, Payments: h.payments,
 		Issuer: h.issuer, Signup: s.Signup == "on", Front: front, Streams: streams, Gate: h.gate}
 	look.Create, look.Message = h.api.Limits()
+	h.api.AnswerNodes(h.node)
 	if h.browsers != nil {
-		look.Answer, look.Hangup, look.Attend = h.api.AnswerBrowser, h.browsers.Hangup, h.api.Attend
+		look.Answer = h.api.AnswerBrowser
+	}
+	if h.browsers != nil || h.among() != nil { // another node has the call
+		look.Hangup, look.Attend = h.api.HangupBrowser, h.api.Attend
 		look.Reconnect, look.Reattend = h.api.ReconnectBrowser, h.api.Reattend
 	}
 	apps := &oauth.Server{Auth: h.auth, Front: front, Secret: h.secret, Rate: auth.NewLimiter(auth.Rate{PerSecond: 1, Burst: 30})}
@@ -362,6 +366,14 @@ func (h *server) openFaces() {
 	h.http.RegisterOnShutdown(pages.Stop)
 	h.http.RegisterOnShutdown(models.Stop)
 	h.http.RegisterOnShutdown(guard.Stop)
+}
+
+// among is this process where others may be beside it, nil where it is alone.
+func (h *server) among() *node.Node {
+	if h.db.SQLite() {
+		return nil
+	}
+	return h.node
 }
 
 // loops are goroutines that end with their context. If one ends earlier with an error, that is logged, and the others

@@ -24,6 +24,7 @@ import (
 	"parley/internal/keyring"
 	"parley/internal/knowledge"
 	"parley/internal/limit"
+	"parley/internal/node"
 	"parley/internal/number"
 	"parley/internal/payment"
 	"parley/internal/preview"
@@ -44,6 +45,7 @@ type Config struct {
 	Calls      *call.Center
 	Campaigns  *campaign.Roster
 	Browsers   *rtc.Server // takes calls from browsers; nil: nobody does
+	Node       *node.Node  // this process, where there are others; nil: it is alone
 	Numbers    *number.Pool
 	SMS        *sms.Channel
 	WhatsApp   *whatsapp.Channel

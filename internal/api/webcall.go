@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"parley/internal/call"
 	"parley/internal/event"
 	"parley/internal/form"
+	"parley/internal/node"
 	"parley/internal/parley"
 	"parley/internal/rtc"
 	"parley/internal/web"
@@ -87,6 +89,9 @@ type beginning func(ctx context.Context, s *parley.Assistant, vars map[string]st
 
 func (a *API) answerBrowser(w http.ResponseWriter, r *http.Request, s *parley.Assistant, begin beginning,
 	vars map[string]string, visitors []string, sees view, place func(session string) string) error {
+	if a.Browsers == nil {
+		return errNoBrowsers
+	}
 	offer, err := a.readOffer(w, r)
 	if err != nil {
 		return err
@@ -96,7 +101,63 @@ func (a *API) answerBrowser(w http.ResponseWriter, r *http.Request, s *parley.As
 		return noLine(err)
 	}
 	return a.connect(w, r, offer, func(l *rtc.Leg, err error) { a.visit(visit, l, sees, err) }, visit.Drop,
-		func(leg *rtc.Leg) string { return place(leg.ID) })
+		func(leg *rtc.Leg) string { return place(a.session(leg.ID)) })
+}
+
+// session names a call from a browser at whichever process: by its secret, and the process that has it.
+func (a *API) session(secret string) string {
+	if a.Node == nil {
+		return secret
+	}
+	return secret + "~" + a.Node.ID
+}
+
+// secretOf is the secret that a session names, and the process that has it; "" for this one.
+func (a *API) secretOf(session string) (secret, at string) {
+	secret, at, _ = strings.Cut(session, "~")
+	if a.Node == nil || at == a.Node.ID {
+		at = ""
+	}
+	return secret, at
+}
+
+// What processes ask of each other about browsers' calls.
+const (
+	askHangup    = "hangup-browser"    // the secret; whether there was such a call
+	askReconnect = "reconnect-browser" // reconnection; reconnected
+)
+
+// reconnection is what a browser wants that connects anew.
+type reconnection struct{ Secret, Match, Fragment string }
+
+// reconnected is what it is answered; without a fragment nothing has changed.
+type reconnected struct{ Tag, Fragment string }
+
+// AnswerNodes has this process do what others ask about the browsers' calls that it has.
+func (a *API) AnswerNodes(n *node.Node) {
+	n.Handle(askHangup, func(_ context.Context, _ int64, body []byte) (any, error) {
+		var secret string
+		err := json.Unmarshal(body, &secret)
+		return a.Browsers != nil && a.Browsers.Hangup(secret), err
+	})
+	n.Handle(askReconnect, func(ctx context.Context, _ int64, body []byte) (any, error) {
+		var in reconnection
+		if err := json.Unmarshal(body, &in); err != nil {
+			return nil, err
+		}
+		return a.reconnect(ctx, in)
+	})
+}
+
+// HangupBrowser ends a browser's call, by its session; false when there is none.
+func (a *API) HangupBrowser(ctx context.Context, session string) bool {
+	secret, at := a.secretOf(session)
+	if at == "" {
+		return a.Browsers != nil && a.Browsers.Hangup(secret)
+	}
+	var was bool
+	err := a.Node.Ask(ctx, at, 0, askHangup, secret, &was)
+	return err == nil && was
 }
 
 // connect answers a browser's offer: then is told when sound can flow, or why it won't; drop, where it never gets so
@@ -170,23 +231,45 @@ func (a *API) ReconnectBrowser(w http.ResponseWriter, r *http.Request, session s
 	if err != nil {
 		return err
 	}
-	gone := parley.Errorf(parley.NotFound, "Call not found")
-	leg := a.Browsers.Leg(session)
-	if leg == nil {
-		return gone
+	secret, at := a.secretOf(session)
+	in := reconnection{secret, r.Header.Get("If-Match"), text}
+	var out *reconnected
+	if at == "" {
+		out, err = a.reconnect(r.Context(), in)
+	} else {
+		err = a.Node.Ask(r.Context(), at, 0, askReconnect, in, &out)
 	}
-	ours, changed, err := leg.Reconnect(r.Context(), r.Header.Get("If-Match"), text)
 	switch {
-	case errors.Is(err, rtc.ErrOver):
-		return gone
 	case err != nil:
 		return err
-	case !changed: // it has told where it is reached, which its packets show
+	case out.Fragment == "": // it has told where it is reached, which its packets show
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	sendDescription(w, http.StatusOK, fragmentType, ours.Tag(), ours.String())
+	sendDescription(w, http.StatusOK, fragmentType, out.Tag, out.Fragment)
 	return nil
+}
+
+// reconnect connects a call anew that this process has.
+func (a *API) reconnect(ctx context.Context, in reconnection) (*reconnected, error) {
+	gone := parley.Errorf(parley.NotFound, "Call not found")
+	if a.Browsers == nil {
+		return nil, gone
+	}
+	leg := a.Browsers.Leg(in.Secret)
+	if leg == nil {
+		return nil, gone
+	}
+	ours, changed, err := leg.Reconnect(ctx, in.Match, in.Fragment)
+	switch {
+	case errors.Is(err, rtc.ErrOver):
+		return nil, gone
+	case err != nil:
+		return nil, err
+	case !changed: // it has told where it is reached, which its packets show
+		return &reconnected{}, nil
+	}
+	return &reconnected{ours.Tag(), ours.String()}, nil
 }
 
 // noLine is the refusal of a call for which the plan has no room: to a visitor of a website it is a matter of time,
@@ -208,10 +291,12 @@ func (a *API) readOffer(w http.ResponseWriter, r *http.Request) (*rtc.Offer, err
 	return rtc.ReadOffer(text)
 }
 
+var errNoBrowsers = parley.Errorf(parley.Unavailable, "This server does not accept calls from browsers.")
+
 // readDescription reads a body of a kind, which is called what.
 func (a *API) readDescription(w http.ResponseWriter, r *http.Request, kind, what string) (string, error) {
-	if a.Browsers == nil {
-		return "", parley.Errorf(parley.Unavailable, "This server does not accept calls from browsers.")
+	if a.Browsers == nil && a.Node == nil {
+		return "", errNoBrowsers
 	}
 	if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); !strings.EqualFold(strings.TrimSpace(media), kind) {
 		return "", parley.Errorf(parley.Unsupported, "The body must be %s, with Content-Type: %s.", what, kind)
@@ -353,11 +438,11 @@ func shortened(text string) string {
 	return text
 }
 
-func (a *API) endWebCall(_ context.Context, _ *request, in *struct {
+func (a *API) endWebCall(ctx context.Context, _ *request, in *struct {
 	ID      string `path:"id"`
 	Session string `path:"session"`
 }) (*statusOnly, error) {
-	if a.Browsers == nil || !a.Browsers.Hangup(in.Session) {
+	if !a.HangupBrowser(ctx, in.Session) {
 		return nil, parley.Errorf(parley.NotFound, "Call not found")
 	}
 	return &statusOnly{true}, nil

@@ -11,6 +11,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -65,7 +66,7 @@ type Config struct {
 
 	// Calls from this browser, as the API takes them from others; nil where the server takes none.
 	Answer func(w http.ResponseWriter, r *http.Request, a *parley.Assistant, place func(session string) string) error
-	Hangup func(session string) bool
+	Hangup func(ctx context.Context, session string) bool
 	// it connects anew, from another network
 	Reconnect func(w http.ResponseWriter, r *http.Request, session string) error
 	// somebody takes part in a live call from this browser; nil likewise

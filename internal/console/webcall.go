@@ -61,7 +61,7 @@ func (c *Console) webCallEnd(r *request) (*answer, error) {
 	if _, err := c.DB.Assistant(r.Context(), r.UserID(), r.id("id")); err != nil {
 		return nil, err
 	}
-	if c.Hangup == nil || !c.Hangup(r.PathValue("session")) {
+	if c.Hangup == nil || !c.Hangup(r.Context(), r.PathValue("session")) {
 		return nil, parley.Errorf(parley.NotFound, "This call is over already.")
 	}
 	r.w.WriteHeader(http.StatusNoContent)

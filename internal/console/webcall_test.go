@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -30,7 +31,7 @@ func TestWebCall(t *testing.T) {
 			w.WriteHeader(http.StatusCreated)
 			return nil
 		}
-		c.Hangup = func(session string) bool { return session == "secret" }
+		c.Hangup = func(_ context.Context, session string) bool { return session == "secret" }
 		c.Reconnect = func(w http.ResponseWriter, r *http.Request, session string) error {
 			if session != "secret" {
 				return parley.Errorf(parley.NotFound, "This call is over already.")
