@@ -187,8 +187,18 @@ func TestFull(t *testing.T) {
 		}
 	}
 	a.next(t)
-	// The first stop: new calls are turned away, live ones go on.
+	there := func(id string) string {
+		w.send(s.Addr(), w.message("OPTIONS", "sip:+15550001111@x", "<sip:+15550001111@x>", id, 1, ""))
+		return w.finalOf(id, 1)
+	}
+	if m := there("o1"); !strings.HasPrefix(m, "SIP/2.0 200") {
+		t.Errorf("asked whether it takes calls: %s", m)
+	}
+	// The first stop: new calls are turned away, live ones go on. A proxy before several servers learns of it.
 	s.Refuse()
+	if m := there("o2"); !strings.HasPrefix(m, "SIP/2.0 503") {
+		t.Errorf("asked whether it takes calls while it stops: %s", m)
+	}
 	calls[1].ask("OPTIONS", "")
 	w = newWire(t, "127.0.0.1")
 	if m := invite("b"); !strings.HasPrefix(m, "SIP/2.0 503") {
