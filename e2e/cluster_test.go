@@ -220,10 +220,10 @@ func (c *cluster) come(t *testing.T, number string, calls int) (list []visit) {
 	return list
 }
 
-// sounds says whether the far end hears the call: a packet came within the last second, and nobody hung up.
-func (v visit) sounds() bool {
+// heard says whether the far end has heard something of the call since then, and nobody hung up.
+func (v visit) heard(since time.Time) bool {
 	got := v.Packets()
-	return v.Ended() == "" && len(got) > 0 && time.Since(got[len(got)-1].At) < time.Second
+	return v.Ended() == "" && len(got) > 0 && got[len(got)-1].At.After(since)
 }
 
 // by counts calls by their node.
@@ -235,13 +235,19 @@ func by(list []visit, nodes int) []int {
 	return n
 }
 
-// lost are the calls that the far end hears nothing of any more, by node.
-func lost(list []visit, nodes int) (silent []visit, counted []int) {
-	for _, v := range list {
-		if !v.sounds() {
-			silent = append(silent, v)
+// lost are the calls that the far end hears nothing of any more, from now until it has heard all those of other nodes than dead.
+func lost(t *testing.T, list []visit, nodes, dead int) (silent []visit, counted []int) {
+	t.Helper()
+	since := time.Now()
+	eventually(t, "sound in all calls", func() bool {
+		silent = nil
+		for _, v := range list {
+			if !v.heard(since) {
+				silent = append(silent, v)
+			}
 		}
-	}
+		return by(silent, nodes)[dead] == len(silent)
+	})
 	return silent, by(silent, nodes)
 }
 
@@ -323,7 +329,7 @@ func TestCluster(t *testing.T) {
 	if n := by(calls, 3); n[0] == 0 || n[1] == 0 || n[2] == 0 {
 		t.Fatalf("the calls are on the nodes %v", n)
 	}
-	eventually(t, "sound in all calls", func() bool { silent, _ := lost(calls, 3); return len(silent) == 0 })
+	eventually(t, "sound in all calls", func() bool { silent, _ := lost(t, calls, 3, 1); return len(silent) == 0 })
 
 	// The second node dies.
 	before := by(calls, 3)
@@ -331,8 +337,7 @@ func TestCluster(t *testing.T) {
 	c.nodes[1].kill(t)
 	later := c.come(t, number, 4)
 	t.Logf("four new calls were taken %s after the kill, by the nodes %v", time.Since(died), by(later, 3))
-	eventually(t, "its calls to fall silent", func() bool { _, n := lost(calls, 3); return n[1] == before[1] })
-	silent, n := lost(append(calls, later...), 3)
+	silent, n := lost(t, append(calls, later...), 3, 1)
 	if n[0] != 0 || n[2] != 0 || n[1] != before[1] || by(later, 3)[1] != 0 {
 		t.Errorf("the far end lost the calls %v of %v", n, before)
 	}
@@ -361,7 +366,7 @@ func TestCluster(t *testing.T) {
 			rest = append(rest, v)
 		}
 	}
-	if silent, n := lost(rest, 3); len(silent) > 0 {
+	if silent, n := lost(t, rest, 3, 1); len(silent) > 0 {
 		t.Errorf("while the first node drains, the far end lost the calls %v", n)
 	}
 	for _, v := range rest {
