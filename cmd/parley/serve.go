@@ -36,6 +36,7 @@ import (
 	"parley/internal/crash"
 	"parley/internal/detector"
 	"parley/internal/egress"
+	"parley/internal/endpoint"
 	"parley/internal/event"
 	"parley/internal/exam"
 	"parley/internal/keyring"
@@ -84,6 +85,7 @@ type server struct {
 	payments   *payment.Till      // nil: nobody pays by card
 	mail       *mail.Sender
 	documents  *knowledge.Library
+	endpoints  *endpoint.Book // of accounts' own
 	assistants *assistant.Studio
 	webhooks   *event.Sender
 	hub        *event.Hub
@@ -219,7 +221,9 @@ func (h *server) openAssistants(t *terminal) (err error) {
 	h.closing(h.payments.Close)
 	h.auth = &auth.Authority{DB: h.db, SessionFor: s.SessionFor, Logins: auth.NewLogins(s.RateLogin),
 		Mail: h.mail, Invites: auth.NewLimiter(auth.Rate{PerSecond: 20.0 / 3600, Burst: 20})}
-	h.assistants = &assistant.Studio{DB: h.db, Catalog: h.catalog, Providers: h.providers, Tools: h.tools,
+	h.endpoints = endpoint.New(h.db, h.guard, h.providers, s.Endpoints, s.entered.hide)
+	h.closing(h.endpoints.Close)
+	h.assistants = &assistant.Studio{DB: h.db, Catalog: h.catalog, Providers: h.providers, Tools: h.tools, Endpoints: h.endpoints,
 		Knowledge: h.documents, Stages: stage.New(),
 		Fallback: assistant.Fallback{Models: s.FallbackModels, ModelAfter: s.FallbackModelAfter,
 			Voices: s.FallbackVoices, VoiceAfter: s.FallbackVoiceAfter,
@@ -334,7 +338,7 @@ func (h *server) openFaces() {
 		Calls: h.calls, Campaigns: h.campaigns, Browsers: h.browsers, Node: h.among(), Numbers: h.numbers, SMS: texts,
 		WhatsApp: messenger, Knowledge: h.documents,
 		Previews: s.previews(h.catalog, h.providers, h.documents.Blobs), Hub: h.hub,
-		Keys: h.keys, Setup: state, Exams: h.exams, Alerts: h.alerts, Payments: h.payments,
+		Keys: h.keys, Setup: state, Exams: h.exams, Alerts: h.alerts, Payments: h.payments, Endpoints: h.endpoints,
 		Front: front, Signup: s.Signup == "on", Rates: rates, Streams: streams, Gate: h.gate})
 	h.exams.Ask = h.api.As
 	look := console.Config{DB: h.db, Auth: h.auth, Catalog: h.catalog, Assistants: h.assistants, Prices: h.prices,

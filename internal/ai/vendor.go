@@ -34,6 +34,9 @@ type Vendor struct {
 	// Listed returns the models that such a server lists now; nil if the vendor's models are known.
 	Listed func(ctx context.Context) []string
 
+	// Endpoint says that it is an account's own server: what it refuses is the account's to mend.
+	Endpoint bool
+
 	// Retired lists the models that the vendor has retired, or is going to, as far as its own servers are used; nil if it
 	// has announced nothing.
 	Retired func() Retirements
@@ -58,7 +61,10 @@ type Opened struct {
 	Voices func(ctx context.Context, key string) ([]Voice, error)
 	// Realtime returns a model that hears; nil if the vendor has none.
 	Realtime func(code string) (RealtimeModel, error)
-	Close    func() // nil: there is nothing to close
+	// Warm begins what is kept for the context's conversation (Party), and Over ends it; nil where nothing is.
+	Warm  func(ctx context.Context)
+	Over  func(of string)
+	Close func() // nil: there is nothing to close
 }
 
 // Speaker is a vendor's synthesizer with its voices. Codes and ids are stored, and never change.

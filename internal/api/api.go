@@ -19,6 +19,7 @@ import (
 	"parley/internal/channel/sms"
 	"parley/internal/channel/whatsapp"
 	"parley/internal/chat"
+	"parley/internal/endpoint"
 	"parley/internal/event"
 	"parley/internal/exam"
 	"parley/internal/keyring"
@@ -56,6 +57,7 @@ type Config struct {
 	Keys       *keyring.Ring // of vendors
 	Exams      *exam.Desk    // tests of assistants
 	Alerts     *alert.Watch
+	Endpoints  *endpoint.Book
 	Payments   *payment.Till // by card; nil: nobody can pay
 
 	Front   web.Front // how the server is seen from outside
@@ -129,6 +131,7 @@ func (a *API) register() {
 	a.previewRoutes()
 	a.vendorRoutes()
 	a.toolRoutes()
+	a.endpointRoutes()
 	a.conversationRoutes()
 	a.callRoutes()
 	a.rehearsalRoutes()

@@ -19,7 +19,7 @@ func (a *API) eventRoutes() {
 	handle(a, op{Method: "GET", Path: "/user/webhook-endpoint", Name: "getWebhookEndpoint", Tag: tag,
 		Summary: "Read the URL for the account's own events"}, a.getWebhookEndpoint)
 	handle(a, op{Method: "PUT", Path: "/user/webhook-endpoint", Name: "updateWebhookEndpoint", Tag: tag,
-		Body: endpoint{}, Partial: true, Summary: "Set the URL for the account's own events; null turns them off"},
+		Body: webhookEndpoint{}, Partial: true, Summary: "Set the URL for the account's own events; null turns them off"},
 		a.updateWebhookEndpoint)
 	handle(a, op{Method: "GET", Path: "/user/webhook-deliveries", Name: "listWebhookDeliveries", Tag: tag,
 		Summary: "List deliveries, newest first"}, a.listDeliveries)
@@ -55,24 +55,24 @@ func (a *API) rotateWebhookSecret(ctx context.Context, r *request, _ *none) (*ro
 	return &rotated{notice{"Webhook secret rotated successfully"}, secret{store.WebhookSecretText(key)}}, err
 }
 
-type endpoint struct {
+type webhookEndpoint struct {
 	URL *string `json:"url" maxLength:"2048" format:"http-url" doc:"null: nowhere."`
 }
 
-func (a *API) getWebhookEndpoint(ctx context.Context, r *request, _ *none) (*endpoint, error) {
+func (a *API) getWebhookEndpoint(ctx context.Context, r *request, _ *none) (*webhookEndpoint, error) {
 	u, err := a.DB.User(ctx, r.UserID())
 	if err != nil || u.WebhookURL == "" {
-		return &endpoint{}, err
+		return &webhookEndpoint{}, err
 	}
-	return &endpoint{&u.WebhookURL}, nil
+	return &webhookEndpoint{&u.WebhookURL}, nil
 }
 
 type savedEndpoint struct {
 	notice
-	endpoint
+	webhookEndpoint
 }
 
-func (a *API) updateWebhookEndpoint(ctx context.Context, r *request, in *struct{ Body endpoint }) (*savedEndpoint,
+func (a *API) updateWebhookEndpoint(ctx context.Context, r *request, in *struct{ Body webhookEndpoint }) (*savedEndpoint,
 	error) {
 	if _, sent := r.Body["url"]; sent {
 		if err := event.SetEndpoint(ctx, a.DB, r.UserID(), in.Body.URL); err != nil {

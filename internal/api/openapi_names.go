@@ -10,7 +10,7 @@ var schemaNames = map[string]string{
 
 	"Account": "SessionUser", "AiState": "AIState", "Assignable": "AssignableNumber",
 	"CampaignState": "CampaignStatusResponse", "Customer": "ConversationCustomer",
-	"DocumentInput": "NewDocument", "DocumentName": "Document", "Endpoint": "WebhookEndpoint",
+	"DocumentInput": "NewDocument", "DocumentName": "Document",
 	"Erased": "ErasedCustomer", "EventCampaign": "CampaignName",
 	"EventLead": "LeadSummary", "FullConversation": "ConversationWithHistory", "FullDelivery": "DeliveryWithLog",
 	"Group": "AssistantGroup", "Key": "APIKey", "KeyList": "APIKeyList",
@@ -24,6 +24,7 @@ var schemaNames = map[string]string{
 	"StringListResponse": "WebhookSettingResponse",
 	"Trial":              "TestCallRequest",
 	"File":               "AssistantFile", "ChangedFields": "FieldChanges", "WholeVersion": "AssistantVersionWhole",
+	"Report":     "EndpointReport",
 	"TrunkInput": "Trunk", "LimitRow": "AccountLimit",
 }
 
@@ -32,7 +33,7 @@ var alsoRefuses = map[string][]int{
 	"makeCall": {402, 403}, "sendSMS": {400}, "createCampaign": {403}, "createCampaignPlural": {403},
 	"updateCampaignStatus": {400, 404},
 	"tryCampaign":          {400, 402, 403}, "scheduleCampaign": {400}, "unscheduleCampaign": {400},
-	"createTool": {403}, "purchaseNumber": {400, 402}, "createConversation": {402, 403},
+	"createTool": {403}, "createEndpoint": {403}, "updateEndpoint": {403}, "testEndpoint": {403, 429}, "purchaseNumber": {400, 402}, "createConversation": {402, 403},
 	"sendMessage":   {402, 502},
 	"startWebCall":  {402, 403, 503},
 	"generateReply": {402, 502}, "generateReplyShort": {402, 502}, "sendWhatsAppTemplate": {402, 503},

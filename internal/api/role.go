@@ -194,6 +194,12 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		POST /user/ai/generate-reply
 		POST /ai/generate-reply
 		POST /web-calls/{id}
+		GET /user/endpoints
+		POST /user/endpoints
+		GET /user/endpoints/{id}
+		PUT /user/endpoints/{id}
+		DELETE /user/endpoints/{id}
+		POST /user/endpoints/{id}/test
 		GET /user/tools
 		GET /user/tools.csv
 		POST /user/tools

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"parley/internal/catalog"
+	"parley/internal/endpoint"
 	"parley/internal/form"
 	"parley/internal/knowledge"
 	"parley/internal/parley"
@@ -30,7 +31,8 @@ type Studio struct {
 	Tools     *tool.Runner
 	Knowledge *knowledge.Library
 	Fallback  Fallback
-	Stages    *stage.Stages // of tests; nil: there are none
+	Endpoints *endpoint.Book // of accounts' own; nil: there are none
+	Stages    *stage.Stages  // of tests; nil: there are none
 }
 
 // Create makes an assistant from the fields of a request body. The error names every field that fails.
@@ -259,6 +261,9 @@ func model(c *catalog.Catalog, id, old *int64, kinds ...parley.ModelKind) *parle
 }
 
 func same(a, b *int64) bool { return a != nil && b != nil && *a == *b }
+
+// alike is same, and also of two that are not there.
+func alike(a, b *int64) bool { return a == nil && b == nil || same(a, b) }
 
 // CheckStage refuses what a test says of an assistant that has no such thing: answers of tools and values of variables. plays
 // is the assistant as it plays in the test.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,6 +70,9 @@ func over(ctx context.Context, q store.Query, live *parley.Assistant, changes pa
 	a, err := live.Amended(changes)
 	if err == nil && !slices.Equal(a.ToolIDs, live.ToolIDs) {
 		a.MidCallTools, err = q.ToolsNamed(ctx, live.UserID, a.ToolIDs)
+	}
+	if err == nil && !maps.EqualFunc(a.EndpointIDs(), live.EndpointIDs(), alike) {
+		a.Endpoints, err = q.EndpointsOf(ctx, live.UserID, a)
 	}
 	return a, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/catalog"
+	"parley/internal/endpoint"
 	"parley/internal/parley"
 	"parley/internal/provider/failover"
 )
@@ -74,19 +75,26 @@ func (d *Studio) circuit(userID int64, part ai.Part, vendor, model, name string)
 	return fmt.Sprintf("%s #%d", name, d.Providers.For(userID).Key(part, vendor, model))
 }
 
-// mind is an assistant's model, followed by those that take over when it fails. The error is that of the first, if
+// mind is an assistant's model, after an endpoint of the account's own (nil: none) and followed by those that take over when it fails. The error is that of the first, if
 // there is no other.
-func (d *Studio) mind(a *parley.Assistant, first *parley.Model) (ai.Model, error) {
+func (d *Studio) mind(a *parley.Assistant, first *parley.Model, own *endpoint.Vendors) (ai.Model, error) {
 	f, providers := &d.Fallback, d.Providers.For(a.UserID)
 	m, err := providers.Model(first.Provider, first.Code)
 	list := &failover.Model{Budget: f.ModelAfter}
+	if own != nil {
+		do, failed := own.Model()
+		if failed != nil {
+			return nil, failed
+		}
+		list.Links, list.Budget = append(list.Links, link(f, ai.TheModel, endpointName(own), endpointCircuit(own), do)), waits(own, list.Budget)
+	}
 	add := func(of *parley.Model, m ai.Model) {
 		name := nameOf(of)
 		list.Links = append(list.Links, link(f, ai.TheModel, name,
 			d.circuit(a.UserID, ai.TheModel, of.Provider, of.Code, name), m))
 	}
 	if add(first, m); err != nil {
-		list.Links[0].Do = absent{err}
+		list.Links[len(list.Links)-1].Do = absent{err}
 	}
 	for _, next := range modelsAfter(d.Catalog.For(a.UserID), f, a.FallbackLLMModelIDs, first) {
 		if m, failed := providers.Model(next.Provider, next.Code); failed == nil {
@@ -202,8 +210,8 @@ func modelsAfter(c *catalog.Catalog, f *Fallback, own []int64, first *parley.Mod
 	return list
 }
 
-// Speaker is an assistant's voice, followed by those that take over when it fails; open opens a synthesizer by its
-// code. The error is that of the first, if there is no other.
+// Speaker is an assistant's voice, after an endpoint of the account's own and followed by those that take over when it
+// fails; open opens a synthesizer by its code. The error is that of the first, if there is no other.
 func (d *Studio) Speaker(s Speech, open func(code string) (ai.Synthesizer, error)) (ai.Synthesizer, error) {
 	f := &d.Fallback
 	first, err := open(s.Synthesizer)
@@ -212,8 +220,17 @@ func (d *Studio) Speaker(s Speech, open func(code string) (ai.Synthesizer, error
 		list = append(list, link(f, ai.TheVoice, code+"/"+name, d.circuit(s.user, ai.TheVoice, code, "", code),
 			failover.Speaker{Synthesizer: do, Voice: voice}))
 	}
+	budget := f.VoiceAfter
+	if own := s.ownVoice; own != nil {
+		do, failed := own.Synthesizer()
+		if failed != nil {
+			do = absent{failed}
+		}
+		list, budget = append(list, link(f, ai.TheVoice, endpointName(own), endpointCircuit(own), failover.Speaker{Synthesizer: do,
+			Voice: own.Endpoint.Voice})), waits(own, budget)
+	}
 	if add(s.Synthesizer, s.Voice, s.voice.Name, first); err != nil {
-		list[0].Do.Synthesizer = absent{err}
+		list[len(list)-1].Do.Synthesizer = absent{err}
 	}
 	for _, v := range s.voices {
 		code := d.Catalog.Synthesizer(*v.SynthesizerProviderID).Code
@@ -224,10 +241,11 @@ func (d *Studio) Speaker(s Speech, open func(code string) (ai.Synthesizer, error
 	if len(list) == 1 {
 		return first, err
 	}
-	return failover.NewSynthesizer(f.VoiceAfter, list...), nil
+	return failover.NewSynthesizer(budget, list...), nil
 }
 
-// In is the speech of one of its tongues: the voices that take over are those of the same providers.
+// In is the speech of one of its tongues: the voices that take over are those of the same providers. An endpoint of the
+// account's own speaks the first language alone.
 func (d *Studio) In(s Speech, t Tongue) Speech {
 	c := d.Catalog.For(s.user)
 	var voices []*parley.Voice
@@ -238,11 +256,11 @@ func (d *Studio) In(s Speech, t Tongue) Speech {
 			}
 		}
 	}
-	s.Voice, s.Language, s.Synthesizer, s.voice, s.voices = t.Voice, t.Language, t.Synthesizer, t.voice, voices
+	s.Voice, s.Language, s.Synthesizer, s.voice, s.voices, s.ownVoice = t.Voice, t.Language, t.Synthesizer, t.voice, voices, nil
 	return s
 }
 
-// Listener is an assistant's ear, followed by those that take over when it fails; open opens a recognizer by its code.
+// Listener is an assistant's ear, after an endpoint of the account's own and followed by those that take over when it fails; open opens a recognizer by its code.
 // The error is that of the first, if there is no other.
 func (d *Studio) Listener(s Speech, open func(code string) (ai.Recognizer, error)) (ai.Recognizer, error) {
 	f := &d.Fallback
@@ -252,8 +270,16 @@ func (d *Studio) Listener(s Speech, open func(code string) (ai.Recognizer, error
 		list.Links = append(list.Links, link(f, ai.TheRecognizer, code,
 			d.circuit(s.user, ai.TheRecognizer, code, "", code), r))
 	}
+	if own := s.ownEar; own != nil {
+		do, failed := own.Recognizer()
+		if failed != nil {
+			do = absent{failed}
+		}
+		list.Links, list.Budget = append(list.Links, link(f, ai.TheRecognizer, endpointName(own), endpointCircuit(own), do)),
+			waits(own, list.Budget)
+	}
 	if add(s.Recognizer, first); err != nil {
-		list.Links[0].Do = absent{err}
+		list.Links[len(list.Links)-1].Do = absent{err}
 	}
 	for _, code := range s.recognizers {
 		if next, failed := open(code); failed == nil {

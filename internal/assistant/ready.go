@@ -82,7 +82,9 @@ type Ready struct {
 	system    string
 	clock     *clock // nil where the model is told no time
 	model     ai.Model
-	builtIn   bool // the model is the built-in one, which judges nothing
+	reader    ai.Model // reads a finished conversation
+	builtIn   bool     // the reader is the built-in one, which judges nothing
+	warm      func()   // begins what the account's own endpoint keeps; nil: nothing
 	tools     []agent.Tool
 	served    []*served // MCP servers, whose tools are beside them
 	studio    *Studio
@@ -94,13 +96,17 @@ type Ready struct {
 // Ready prepares one of its owner's assistants. The error is an *ai.Error if its model is no longer configured.
 func (d *Studio) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
 	a = d.Cast(a, o)
-	m, builtIn, err := d.thinker(a)
-	if err != nil {
+	o = d.Staged(o)
+	r := &Ready{Variables: Variables(a, o), studio: d, test: o.Test, of: o.Of}
+	var err error
+	if r.reader, r.builtIn, err = d.thinker(a); err != nil {
 		return nil, fmt.Errorf("ready assistant %d: %w", a.ID, err)
 	}
-	o = d.Staged(o)
-	r := &Ready{Variables: Variables(a, o), model: m, builtIn: builtIn, studio: d, test: o.Test, of: o.Of}
-	if !builtIn {
+	r.model = r.reader
+	if err := r.ask(a, o); err != nil {
+		return nil, fmt.Errorf("ready assistant %d: %w", a.ID, err)
+	}
+	if !r.builtIn || r.warm != nil {
 		r.clock = newClock(a, o.Now)
 	}
 	own := o
@@ -148,11 +154,15 @@ func (d *Studio) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, e
 	if err != nil {
 		return nil, false, err
 	}
-	if m.Provider == ai.BuiltIn {
+	own := d.endpoint(a, parley.EndpointModel)
+	if own != nil && own.Endpoint.Protocol == parley.EndpointCustom {
+		own = nil // it answers turns, and does nothing else
+	}
+	if m.Provider == ai.BuiltIn && own == nil {
 		thinker, err = d.Providers.For(a.UserID).Model(m.Provider, m.Code)
 		return thinker, true, err
 	}
-	thinker, err = d.mind(a, m)
+	thinker, err = d.mind(a, m, own)
 	return thinker, false, err
 }
 
@@ -198,10 +208,10 @@ func (r *Ready) Turn(history []ai.Message, sink agent.Sink) *agent.Turn {
 // Extract finds what the assistant's post_call_schema asks for in a transcript.
 func (r *Ready) Extract(ctx context.Context, transcript string) (parley.Findings, error) {
 	if own := schema.ItemForms.More(forms(r.Assistant)); own != nil {
-		found, _, err := agent.ExtractSchema(ctx, r.model, own, transcript)
+		found, _, err := agent.ExtractSchema(ctx, r.reader, own, transcript)
 		return found, err
 	}
-	found, _, err := agent.Extract(ctx, r.model, r.Assistant.PostCallSchema, transcript)
+	found, _, err := agent.Extract(ctx, r.reader, r.Assistant.PostCallSchema, transcript)
 	return found, err
 }
 
@@ -211,7 +221,7 @@ func (r *Ready) Summarize(ctx context.Context, transcript, instructions, languag
 	if r.builtIn {
 		return "", nil
 	}
-	return agent.Summarize(ctx, r.model, transcript, instructions, language)
+	return agent.Summarize(ctx, r.reader, transcript, instructions, language)
 }
 
 // Evaluate judges a finished call by the assistant's purpose; {} if there is no language model to judge it.
@@ -219,6 +229,6 @@ func (r *Ready) Evaluate(ctx context.Context, transcript string) (map[string]any
 	if r.builtIn {
 		return map[string]any{}, nil
 	}
-	e, _, err := agent.Evaluate(ctx, r.model, r.system, transcript)
+	e, _, err := agent.Evaluate(ctx, r.reader, r.system, transcript)
 	return e.Map(), err
 }

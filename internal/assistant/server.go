@@ -93,9 +93,12 @@ func stale(l *parley.ToolListing) bool {
 	return age > listedFor || l.Error != "" && age > failedFor
 }
 
-// Warm has those MCP servers of an assistant listed that were not listed for a while, and waits for none: what they say is
-// there when the next turn begins.
+// Warm has those MCP servers of an assistant listed that were not listed for a while, and its endpoint connected, and waits
+// for none: what they say is there when the next turn begins.
 func (r *Ready) Warm() {
+	if r.warm != nil {
+		r.warm()
+	}
 	for _, s := range r.served {
 		if r.test != "" || !stale(s.listing.Load()) {
 			continue
@@ -113,7 +116,7 @@ func (r *Ready) Warm() {
 
 // Warm is Ready's, for an assistant whose conversation has just begun.
 func (d *Studio) Warm(a *parley.Assistant, o Occasion) {
-	if servers, _ := parted(a); len(servers) == 0 {
+	if servers, _ := parted(a); len(servers) == 0 && a.Endpoint(parley.EndpointModel) == nil {
 		return
 	}
 	if r, err := d.Ready(a, o); err == nil { // what is wrong is told when it has something to answer

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/internal/ai"
+	"parley/internal/endpoint"
 	"parley/internal/form"
 	"parley/internal/parley"
 )
@@ -23,6 +24,8 @@ type Speech struct {
 	// Tongues are all languages that are spoken, its own first; empty where there is only one, or the recognizer can't
 	// tell them apart.
 	Tongues []Tongue
+
+	ownVoice, ownEar *endpoint.Vendors // of the account's own, which are asked first; nil: there are none
 
 	user  int64 // whose keys are used
 	voice *parley.Voice
@@ -98,7 +101,7 @@ func (d *Studio) foreign(a *parley.Assistant, s *Speech) (list []string) {
 // Speech finds what an assistant speaks and hears with. The error tells its owner why a call can't be held.
 func (d *Studio) Speech(a *parley.Assistant) (Speech, error) {
 	s, err := d.SpeechTold(a)
-	if err == nil && s.Model == "" && s.Recognizer == "" {
+	if err == nil && s.Model == "" && s.Recognizer == "" && s.ownEar == nil {
 		err = parley.Explain(nil, "Nothing on this server understands %s: choose another language, or ask its operator to configure a transcriber that does.",
 			d.Catalog.For(a.UserID).Language(a.LanguageID).Name)
 	}
@@ -131,6 +134,7 @@ func (d *Studio) SpeechTold(a *parley.Assistant) (s Speech, err error) {
 		}
 	}
 	s.voice, s.user = v, a.UserID
+	s.ownVoice, s.ownEar = d.endpoint(a, parley.EndpointVoice), d.endpoint(a, parley.EndpointRecognizer)
 	s.voices, s.recognizers = d.standIns(a, v), d.listenersAfter(a, s.Recognizer)
 	d.speaks(a, &s)
 	return s, nil

@@ -55,6 +55,9 @@ func (c *Chat) endSilent(ctx context.Context, id string) (failures int, err erro
 		}
 		return tellEnded(ctx, tx, conv)
 	})
+	if err == nil {
+		c.Assistants.Over(conv.ID)
+	}
 	return attempts, err
 }
 

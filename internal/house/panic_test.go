@@ -19,6 +19,7 @@ var plainGoroutines = map[string]string{
 	"cmd/parley/serve.go":                    "the listener of HTTP; a wait",
 	"cmd/parley/trunk_check.go":              "the command parley trunk check",
 	"scripts/release/starts.go":              "waits for a process",
+	"examples/endpoint/main.go":              "an example, which stands alone",
 	"internal/call/call.go":                  "loops that crash.Loop begins again; a wait",
 	"internal/call/other.go":                 "o.run contains its panics",
 	"internal/call/start.go":                 "l.run contains its panics",

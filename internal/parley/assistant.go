@@ -45,6 +45,12 @@ type Assistant struct {
 	SynthesizerProviderID *int64 `json:"synthesizer_provider_id" doc:"null: the voice's provider."`
 	TranscriberProviderID *int64 `json:"transcriber_provider_id" doc:"null: the language's default. Pipeline mode only."`
 
+	// Endpoints of the account's own, which are asked before the above.
+	LLMEndpointID         *int64     `bun:"llm_endpoint_id" json:"llm_endpoint_id" doc:"One of your endpoints that thinks before llm_model_id, which takes over when it fails or is late. Pipeline mode only."`
+	VoiceEndpointID       *int64     `json:"voice_endpoint_id" doc:"One of your endpoints that speaks before voice_id, likewise. Pipeline mode only."`
+	TranscriberEndpointID *int64     `json:"transcriber_endpoint_id" doc:"One of your endpoints that listens before the transcriber, likewise. Pipeline mode only."`
+	Endpoints             []Endpoint `bun:"-" json:"-"` // those that it names, filled in by the store
+
 	// What takes over when one of the above fails, in order; the server's own lists count where they are empty.
 	FallbackLLMModelIDs            []int64 `bun:"fallback_llm_model_ids,type:json" json:"fallback_llm_model_ids" maxItems:"3" uniqueItems:"true" doc:"Models that take over when llm_model_id fails, in order; empty: the server's."`
 	FallbackMultimodalModelIDs     []int64 `bun:"fallback_multimodal_model_ids,type:json" json:"fallback_multimodal_model_ids" maxItems:"3" uniqueItems:"true" doc:"The same for multimodal_model_id; models of the assistant's mode."`
@@ -195,16 +201,17 @@ type AssistantFacts struct {
 	Voice         *Voice
 	LLM           *Model
 	Multimodal    *Model
-	Transcriber   *Provider      // the provider named by transcriber_provider_id
-	Fallback      FallbackFacts  // those of the lists
-	Number        *Number        // the number named by phone_number_id
-	NumberTaken   bool           // another inbound assistant has that number
-	Knowledgebase bool           // knowledgebase_id is the user's
-	Tools         map[int64]bool // those of tool_ids that are the user's
-	Assistants    map[int64]bool // those of the assistant_transfer tools that are the user's
-	Numbers       map[int64]bool // those of the warm_call_transfer tools that are the user's
-	Folder        bool           // folder_id is the user's
-	Labels        map[int64]bool // those of label_ids that are the user's
+	Transcriber   *Provider              // the provider named by transcriber_provider_id
+	Fallback      FallbackFacts          // those of the lists
+	Number        *Number                // the number named by phone_number_id
+	NumberTaken   bool                   // another inbound assistant has that number
+	Knowledgebase bool                   // knowledgebase_id is the user's
+	Tools         map[int64]bool         // those of tool_ids that are the user's
+	Assistants    map[int64]bool         // those of the assistant_transfer tools that are the user's
+	Numbers       map[int64]bool         // those of the warm_call_transfer tools that are the user's
+	Endpoints     map[int64]EndpointPart // those that it names and that are the user's
+	Folder        bool                   // folder_id is the user's
+	Labels        map[int64]bool         // those of label_ids that are the user's
 }
 
 // FallbackFacts is what is known about the ids in an assistant's lists of what takes over; those that are not there are
@@ -234,6 +241,7 @@ func (a *Assistant) Check(facts AssistantFacts, f *Fields) {
 	}
 	a.checkVoice(facts, selected, bad)
 	a.checkFallback(facts.Fallback, selected, bad)
+	a.checkEndpoints(facts.Endpoints, selected, bad)
 
 	switch {
 	case pipeline && a.LLMModelID == nil:

@@ -78,6 +78,9 @@ func (a *Assistant) Adapt(old *Assistant, understands func(transcriber int64) bo
 		return
 	}
 	reset(&a.KnowledgebaseMode, old.KnowledgebaseMode, "function_call")
+	reset(&a.LLMEndpointID, old.LLMEndpointID, nil)
+	reset(&a.VoiceEndpointID, old.VoiceEndpointID, nil)
+	reset(&a.TranscriberEndpointID, old.TranscriberEndpointID, nil)
 	reset(&a.TranscriberProviderID, old.TranscriberProviderID, nil)
 	reset(&a.FallbackTranscriberProviderIDs, old.FallbackTranscriberProviderIDs, none)
 	reset(&a.AllowInterruptions, old.AllowInterruptions, true)

@@ -66,6 +66,7 @@ const (
 	AuditCredit        AuditKind = "credit"
 	AuditCustomer      AuditKind = "customer"
 	AuditDocument      AuditKind = "document"
+	AuditEndpoint      AuditKind = "endpoint"
 	AuditFilter        AuditKind = "filter"
 	AuditFolder        AuditKind = "folder" // as Folder
 	AuditInvitation    AuditKind = "invitation"
@@ -110,6 +111,10 @@ func AuditViewOf(thing any) (v AuditView) {
 		also("released_at", t.ReleasedAt)
 	case *NumberOrder:
 		also("phone_number", t.PhoneNumber)
+	case *Endpoint:
+		delete(v, "key")
+		delete(v, "headers")
+		also("key_and_headers", []any{t.Key, t.Headers}) // no value of a field with such a name is kept
 	case *Tool:
 		delete(v, "listing") // what its server says is no change of anybody's
 	case *Trunk:

@@ -38,6 +38,7 @@ const (
 	LimitTrunkChecks    = "trunk_checks"
 	LimitTrunkCheckRate = "trunk_checks_rate"
 	LimitSearchRate     = "searches_rate"
+	LimitEndpointRate   = "endpoint_tests_rate"
 	LimitNumberRate     = "number_searches_rate"
 	LimitTogether       = "requests_together"
 	LimitStreams        = "streams"
@@ -63,6 +64,7 @@ var Limits = []Limit{
 	{Name: "api_keys", What: "API keys", Span: Stored},
 	{Name: "members", What: "members and open invitations", Span: Stored, Most: MostMembers},
 	{Name: "alerts", What: "alerts", Span: Stored, Most: MostAlerts},
+	{Name: "endpoints", What: "endpoints of their own", Span: Stored, Most: MostEndpoints},
 	{Name: "canned_answers", What: "canned answers", Span: Stored, Most: MostCannedAnswers},
 	{Name: "saved_filters", What: "saved filters", Span: Stored, Most: MostFilters},
 	{Name: "sessions", What: "sessions of each kind; another one ends the oldest", Span: Stored, Most: MostSessions},
@@ -88,6 +90,7 @@ var Limits = []Limit{
 	{Name: LimitResendRate, What: "webhooks sent again by hand", Span: PerMinute, Most: 60},
 	{Name: LimitToolTestRate, What: "tests of tools", Span: PerMinute, Most: 30},
 	{Name: LimitTrunkCheckRate, What: "trunk checks", Span: PerMinute, Most: 10},
+	{Name: LimitEndpointRate, What: "tests of endpoints", Span: PerMinute, Most: 10},
 	{Name: LimitSearchRate, What: "searches of knowledgebases by hand", Span: PerMinute, Most: 120},
 	{Name: LimitNumberRate, What: "searches for numbers to rent", Span: PerMinute, Most: 30},
 	{Name: LimitRequests, What: "requests: twice what a key may make", Span: PerSecond, Setting: "PARLEY_RATE_API"},

@@ -71,7 +71,7 @@ func (a *Assistant) With(d *Draft) *Assistant {
 		changed.InitialMessage = *d.InitialMessage
 	}
 	if d.LLMModelID != nil && a.LLMModelID != nil {
-		changed.LLMModelID, changed.FallbackLLMModelIDs = d.LLMModelID, nil
+		changed.LLMModelID, changed.FallbackLLMModelIDs, changed.LLMEndpointID = d.LLMModelID, nil, nil
 	}
 	return &changed
 }

@@ -81,8 +81,7 @@ type TrunkRules struct {
 
 // May says whether a user may make trunks, and change them.
 func (r *TrunkRules) May(u *User) bool {
-	return len(r.Makers) == 0 || slices.ContainsFunc(r.Makers,
-		func(m string) bool { return m == "all" || m == u.Plan || strings.EqualFold(m, u.Email) })
+	return len(r.Makers) == 0 || u.Among(r.Makers)
 }
 
 // Wide says whether a network is larger than one that calls may be let in from.

@@ -1,6 +1,11 @@
 package parley
 
-import "github.com/uptrace/bun"
+import (
+	"slices"
+	"strings"
+
+	"github.com/uptrace/bun"
+)
 
 // User is an account: everything else belongs to one.
 type User struct {
@@ -116,3 +121,8 @@ const (
 	DefaultPlan = "default"
 	TrialPlan   = "trial" // of accounts that made themselves, until their first credit
 )
+
+// Among says whether a list of plans and accounts (e-mail addresses) names the user; "all" names everybody.
+func (u *User) Among(list []string) bool {
+	return slices.ContainsFunc(list, func(m string) bool { return m == "all" || m == u.Plan || strings.EqualFold(m, u.Email) })
+}

@@ -37,6 +37,8 @@ func (o *source) told(err error, u use) error {
 	}
 	said := *e
 	switch {
+	case o.vendor.Endpoint:
+		said.Mend = fmt.Sprintf("Your endpoint %q refuses what it was asked: its address, key, model or voice. Test it on the console's page Endpoints.", o.vendor.Name)
 	case noModel(e):
 		said.Mend = o.vendor.GoneModel(u.part, u.hears, u.model, time.Now())
 	case o.own:

@@ -108,6 +108,9 @@ func (q Query) complete(ctx context.Context, list []parley.Assistant) error {
 	if err == nil {
 		err = q.nameGroups(ctx, list, ids)
 	}
+	if err == nil {
+		err = q.addEndpoints(ctx, list)
+	}
 	for i := range list {
 		a := &list[i]
 		a.MidCallTools = of[a.ID]
@@ -238,6 +241,9 @@ func (q Query) AssistantFacts(ctx context.Context, userID int64, a *parley.Assis
 		}
 	}
 	if f.Tools, err = q.owned(ctx, "tools", userID, a.ToolIDs); err != nil {
+		return f, err
+	}
+	if f.Endpoints, err = q.ownEndpoints(ctx, userID, a); err != nil {
 		return f, err
 	}
 	if a.FolderID != nil {

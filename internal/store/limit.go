@@ -39,6 +39,7 @@ var (
 	answerLimit    = limit{"canned_answers", "SELECT count(*) FROM canned_answers WHERE user_id = ?", false}
 	filterLimit    = limit{"saved_filters", "SELECT count(*) FROM saved_filters WHERE user_id = ?", false}
 	alertLimit     = limit{"alerts", "SELECT count(*) FROM alerts WHERE user_id = ?", false}
+	endpointLimit  = limit{"endpoints", "SELECT count(*) FROM endpoints WHERE user_id = ?", false}
 	memberLimit    = limit{"members", `SELECT (SELECT count(*) FROM members WHERE user_id = o.id) +
 		(SELECT count(*) FROM invitations WHERE user_id = o.id) FROM users o WHERE o.id = ?`, false}
 	callLimit = limit{"parallel_calls", "SELECT count(*) FROM calls WHERE user_id = ? AND ended_at = 0", true}
@@ -46,7 +47,7 @@ var (
 
 // kept are the limits of which the use is told.
 var kept = []limit{assistantLimit, toolLimit, testLimit, knowledgebaseLimit, documentLimit, fileLimit, storedLimit, numberLimit, trunkLimit,
-	campaignLimit, leadLimit, blacklistLimit, keyLimit, memberLimit, alertLimit, answerLimit, filterLimit, folderLimit, labelLimit, callLimit}
+	campaignLimit, leadLimit, blacklistLimit, keyLimit, memberLimit, alertLimit, endpointLimit, answerLimit, filterLimit, folderLimit, labelLimit, callLimit}
 
 const mega = 1 << 20
 

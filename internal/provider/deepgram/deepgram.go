@@ -17,10 +17,26 @@ const DefaultBaseURL = "https://api.deepgram.com"
 // client talks to Deepgram with one key.
 type client struct {
 	base, key string
+	transport http.RoundTripper // nil: the usual one
+}
+
+// At opens a server of somebody's own that speaks this protocol.
+func At(s ai.Server) (*ai.Opened, error) {
+	if _, err := wire.Address(s.URL, "", nil); err != nil {
+		return nil, err
+	}
+	c := &client{s.URL, s.Key, s.Transport}
+	lines := &pool{client: c}
+	ears := &recognizer{client: c, model: s.Model, plain: map[string]bool{}}
+	return &ai.Opened{
+		Synthesizer: func(string) (ai.Synthesizer, error) { return synthesizer{lines}, nil },
+		Recognizer:  func(string) (ai.Recognizer, error) { return ears, nil },
+		Close:       lines.close,
+	}, nil
 }
 
 func (s *Settings) client() (*client, error) {
-	c := &client{cmp.Or(s.BaseURL, DefaultBaseURL), s.APIKey}
+	c := &client{base: cmp.Or(s.BaseURL, DefaultBaseURL), key: s.APIKey}
 	if _, err := wire.Address(c.base, "", nil); err != nil {
 		return nil, &ai.Error{Kind: ai.Config, Err: err}
 	}
@@ -33,7 +49,7 @@ func (c *client) dial(ctx context.Context, path string, query url.Values, ping t
 	if err != nil {
 		return nil, &ai.Error{Kind: ai.Config, Err: err}
 	}
-	return wire.Dial(ctx, address, wire.Options{Header: http.Header{"Authorization": {"Token " + c.key}}, Ping: ping})
+	return wire.Dial(ctx, address, wire.Options{Header: http.Header{"Authorization": {"Token " + c.key}}, Ping: ping, Transport: c.transport})
 }
 
 // ask makes a GET request and returns the status of the response.

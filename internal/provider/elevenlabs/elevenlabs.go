@@ -29,6 +29,16 @@ type client struct {
 	voice    *speech.Voice
 }
 
+// At opens a server of somebody's own that speaks this protocol.
+func At(s ai.Server) (*ai.Opened, error) {
+	c, err := open(&Settings{BaseURL: s.URL, APIKey: s.Key, TTSModel: s.Model})
+	if err != nil {
+		return nil, err
+	}
+	c.http.Transport = s.Transport
+	return &ai.Opened{Synthesizer: func(string) (ai.Synthesizer, error) { return c.voice, nil }, Close: c.close}, nil
+}
+
 func open(s *Settings) (*client, error) {
 	base := cmp.Or(s.BaseURL, DefaultBaseURL)
 	u, err := url.Parse(base)
@@ -55,7 +65,7 @@ func (c *client) dial(ctx context.Context, path string, query url.Values) (*wire
 	if err != nil {
 		return nil, &ai.Error{Kind: ai.Config, Err: err}
 	}
-	return wire.Dial(ctx, address, wire.Options{Header: http.Header{"Xi-Api-Key": {c.key}}, Ping: pingTime})
+	return wire.Dial(ctx, address, wire.Options{Header: http.Header{"Xi-Api-Key": {c.key}}, Ping: pingTime, Transport: c.http.Transport})
 }
 
 // The longest time and the largest response of a small request.

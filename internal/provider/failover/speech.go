@@ -19,7 +19,7 @@ import (
 const VoiceBudget = time.Second
 
 // Most is the maximum length of a list of voices.
-const Most = 4
+const Most = 5
 
 // Speaker is a synthesizer's voice.
 type Speaker struct {

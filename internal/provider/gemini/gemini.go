@@ -37,6 +37,15 @@ type Client struct {
 	speaks sync.Map // live models that were found to refuse to write, by their codes
 }
 
+// At opens a server of somebody's own that speaks this protocol.
+func At(s ai.Server) (*ai.Opened, error) {
+	c, err := open(Config{BaseURL: s.URL, APIKey: s.Key}, s.Transport)
+	if err != nil {
+		return nil, err
+	}
+	return &ai.Opened{Model: c.Model, Close: c.Close}, nil
+}
+
 // Open prepares a client without contacting the server.
 func Open(c Config) (*Client, error) { return open(c, rest.Transport()) }
 

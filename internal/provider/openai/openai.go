@@ -27,6 +27,21 @@ type Config struct {
 	Stall   time.Duration // 0 is rest.DefaultStall
 }
 
+// At opens a server of somebody's own that speaks this protocol.
+func At(s ai.Server) (*ai.Opened, error) {
+	base, err := rest.Base(s.URL, DefaultBaseURL)
+	if err != nil {
+		return nil, err
+	}
+	c := open(Config{BaseURL: base, APIKey: s.Key}, s.Transport)
+	return &ai.Opened{
+		Model:       c.Model,
+		Synthesizer: func(string) (ai.Synthesizer, error) { return c.Synthesizer(s.Model), nil },
+		Recognizer:  func(string) (ai.Recognizer, error) { return c.Recognizer(s.Model), nil },
+		Close:       c.Close,
+	}, nil
+}
+
 // Client is a client of one server. It is safe for concurrent use.
 type Client struct {
 	rest *rest.Client

@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,6 +48,10 @@ type Options struct {
 	// Ping is the time between two pings. A far end that doesn't answer one for as long has stalled. Somebody must be
 	// receiving all the time. 0 means no pings.
 	Ping time.Duration
+	// Transport is the way to the far end; nil is the usual one.
+	Transport http.RoundTripper
+	// Most is how many octets a message may have; 0 is what vendors may send.
+	Most int64
 }
 
 // Address is a URL for Dial: a path and a query below a vendor's base URL, which is http or https.
@@ -68,11 +73,15 @@ func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
 	}
 	dial, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	ws, res, err := websocket.Dial(dial, address, &websocket.DialOptions{HTTPHeader: o.Header})
+	opts := &websocket.DialOptions{HTTPHeader: o.Header}
+	if o.Transport != nil {
+		opts.HTTPClient = &http.Client{Transport: o.Transport, CheckRedirect: ai.Redirect}
+	}
+	ws, res, err := websocket.Dial(dial, address, opts)
 	if err != nil {
 		return nil, unopened(ctx, res, err)
 	}
-	ws.SetReadLimit(maxAnswer)
+	ws.SetReadLimit(cmp.Or(o.Most, maxAnswer))
 	c := &Conn{ws: ws}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	if o.Ping > 0 {
@@ -162,6 +171,13 @@ func (c *Conn) ping(every time.Duration) {
 			return
 		}
 	}
+}
+
+// Leave closes the connection with a close frame (1000), and returns when nothing of it is left running. Nobody may be
+// receiving any more, or the far end's answer to it is awaited by them.
+func (c *Conn) Leave() {
+	_ = c.ws.Close(websocket.StatusNormalClosure, "") // it is over, whatever the far end says
+	c.Close()
 }
 
 // Close drops the connection, and returns when nothing of it is left running. To say goodbye in the vendor's words,

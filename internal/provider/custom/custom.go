@@ -1,0 +1,170 @@
+// Package custom lets a program of somebody's own answer the turns of a conversation, over one WebSocket for each
+// conversation. The protocol is described in docs/endpoints.md.
+package custom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"parley/internal/ai"
+	"parley/internal/crash"
+	"parley/internal/provider/wire"
+)
+
+const (
+	// Protocol is the version of the protocol that a session names.
+	Protocol = 1
+
+	maxMessage   = 256 << 10 // octets of a message of the program's
+	maxReply     = 256 << 10 // octets of what it says in one reply
+	maxCalls     = 32        // tool calls of one message
+	mostSessions = 2000      // with one program
+	idle         = 5 * time.Minute
+	stall        = 30 * time.Second // that it may send nothing in the middle of a turn
+	pingTime     = 15 * time.Second
+	unread       = 256 // messages of a turn that wait to be read
+)
+
+// Client has the sessions with one program. It is safe for concurrent use.
+type Client struct {
+	server ai.Server
+
+	mu      sync.Mutex
+	open    map[string]*session // by the conversation
+	closed  bool
+	leaving sync.WaitGroup
+}
+
+// At opens a program without contacting it.
+func At(s ai.Server) (*ai.Opened, error) {
+	if _, err := wire.Address(s.URL, "", nil); err != nil {
+		return nil, err
+	}
+	c := &Client{server: s, open: map[string]*session{}}
+	return &ai.Opened{Model: func(string) ai.Model { return c }, Warm: c.Warm, Over: c.Over, Close: c.Close}, nil
+}
+
+// Over tells the program that a conversation is over, and ends its session.
+func (c *Client) Over(of string) {
+	c.mu.Lock()
+	s := c.open[of]
+	delete(c.open, of)
+	c.mu.Unlock()
+	if s != nil {
+		c.end(s, "over")
+	}
+}
+
+// Close ends all sessions.
+func (c *Client) Close() {
+	c.mu.Lock()
+	all := c.open
+	c.open, c.closed = map[string]*session{}, true
+	c.mu.Unlock()
+	for _, s := range all {
+		c.end(s, "closing")
+	}
+	c.leaving.Wait()
+}
+
+// end says goodbye to the program, without waiting for it.
+func (c *Client) end(s *session, why string) {
+	crash.Go(&c.leaving, func() { s.leave(why) }, crash.Log("the end of a session with an endpoint"))
+}
+
+// take is the session of the context's conversation, which is begun where there is none; drop gives it back, and says
+// whether it is of no use any more.
+func (c *Client) take(ctx context.Context) (s *session, err error) {
+	party := ai.PartyOf(ctx)
+	if party.Of == "" {
+		return c.begin(ctx, party)
+	}
+	c.mu.Lock()
+	s = c.open[party.Of]
+	switch {
+	case c.closed:
+		c.mu.Unlock()
+		return nil, &ai.Error{Kind: ai.Interrupted, Err: errors.New("the endpoint was changed or removed")}
+	case s == nil && len(c.open) >= mostSessions:
+		c.mu.Unlock()
+		return nil, &ai.Error{Kind: ai.RateLimited, Err: fmt.Errorf("there are %d conversations with the endpoint", mostSessions)}
+	case s == nil:
+		s = &session{ready: make(chan struct{}, 1)}
+		c.open[party.Of] = s
+	}
+	s.rest()
+	c.mu.Unlock()
+	select {
+	case s.ready <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if s.conn == nil || s.broken() {
+		if err := s.dial(ctx, c.server, party); err != nil {
+			<-s.ready
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// begin is a session for one reply that belongs to no conversation.
+func (c *Client) begin(ctx context.Context, party ai.Party) (*session, error) {
+	s := &session{ready: make(chan struct{}, 1)}
+	s.ready <- struct{}{}
+	return s, s.dial(ctx, c.server, party)
+}
+
+// leave gives a session back.
+func (c *Client) leave(ctx context.Context, s *session) {
+	of := ai.PartyOf(ctx).Of
+	<-s.ready
+	if of == "" {
+		c.end(s, "over")
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[of] != s { // it was over meanwhile
+		return
+	}
+	s.rest()
+	s.sleep = time.AfterFunc(idle, func() {
+		c.mu.Lock()
+		mine := c.open[of] == s
+		if mine {
+			delete(c.open, of)
+		}
+		c.mu.Unlock()
+		if mine {
+			c.end(s, "idle")
+		}
+	})
+}
+
+// Warm begins the session of a context's conversation, so that its first turn need not wait for it. Nothing happens where
+// that fails: the turn tries again, and says why.
+func (c *Client) Warm(ctx context.Context) {
+	if s, err := c.take(ctx); err == nil {
+		c.leave(ctx, s)
+	}
+}
+
+// Generate implements ai.Model. The program knows the conversation: it is told what is new, beside the whole.
+func (c *Client) Generate(ctx context.Context, req ai.Request, yield func(ai.Delta) error) (ai.Reply, error) {
+	if ctx.Err() != nil {
+		return ai.Reply{}, context.Cause(ctx)
+	}
+	if req.Schema != nil {
+		return ai.Reply{}, &ai.Error{Kind: ai.Config, Err: errors.New("an endpoint of the protocol custom fills in no schema")}
+	}
+	s, err := c.take(ctx)
+	if err != nil {
+		return ai.Reply{}, err
+	}
+	defer c.leave(ctx, s)
+	return s.reply(ctx, req, yield)
+}
