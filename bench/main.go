@@ -19,6 +19,7 @@ var groups = map[string]func(*bench) error{
 	"browser":   benchBrowser,
 	"campaign":  benchCampaign,
 	"chat":      benchChat,
+	"endpoint":  benchEndpoint,
 	"event":     benchEvent,
 	"knowledge": benchKnowledge,
 	"neighbour": benchNeighbour,

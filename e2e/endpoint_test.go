@@ -3,18 +3,23 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"parley/internal/ai/aitest"
 	"parley/internal/parley"
 	needs "parley/internal/testenv"
 )
 
-// reference starts the reference server in Go, and returns its URL and what it prints.
-func reference(t *testing.T) (url string, said *logBuffer) {
+// reference starts the reference server in Go, and returns its URL, what it prints, and what ends it.
+func reference(t *testing.T) (url string, said *logBuffer, end func()) {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "endpoint")
 	build := exec.Command("go", "build", "-o", bin, "./examples/endpoint")
@@ -22,23 +27,18 @@ func reference(t *testing.T) (url string, said *logBuffer) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the reference server: %v\n%s", err, out)
 	}
-	return answering(t, bin)
-}
-
-// answering runs a reference server at an address that it is told.
-func answering(t *testing.T, name string, args ...string) (url string, said *logBuffer) {
-	t.Helper()
 	at := fmt.Sprintf("127.0.0.1:%d", needs.Ports(t, 1))
 	said = &logBuffer{}
-	cmd := exec.Command(name, append(args, at)...)
+	cmd := exec.Command(bin, at)
 	cmd.Stdout, cmd.Stderr = said, said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	end = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
+	t.Cleanup(end)
 	eventually(t, "the reference server", func() bool {
 		res, err := http.Get("http://" + at)
 		if err == nil {
@@ -46,7 +46,7 @@ func answering(t *testing.T, name string, args ...string) (url string, said *log
 		}
 		return err == nil
 	})
-	return "http://" + at, said
+	return "http://" + at, said, end
 }
 
 // ownEndpoint saves an endpoint and returns its id.
@@ -69,7 +69,7 @@ const withEndpoints = "PARLEY_ENDPOINTS=all"
 // gone, the assistant's own model answers in the same turn.
 func TestEndpointChat(t *testing.T) {
 	t.Parallel()
-	url, said := reference(t)
+	url, said, end := reference(t)
 	s, model := thinking(t, withEndpoints)
 	s.bakery(t)
 	id := s.ownEndpoint(t, map[string]any{"name": "mine", "part": "model", "protocol": "custom", "url": url, "key": "a-secret-key-of-mine"})
@@ -83,15 +83,79 @@ func TestEndpointChat(t *testing.T) {
 	if n := strings.Count(said.String(), "session"); n != 1 {
 		t.Errorf("%d sessions: %s", n, said)
 	}
+	if status, r := s.say(t, conv, "Look with order_status."); status != 200 || r.Message == nil || !strings.HasPrefix(*r.Message, "It says: ") ||
+		len(r.FunctionCalls) != 1 || r.FunctionCalls[0].Name != "order_status" {
+		t.Errorf("%d %+v", status, r)
+	}
 	if n := len(model.Requests()); n != 0 {
 		t.Errorf("the model was asked %d times", n)
+	}
+	end()
+	model.Script(aitest.Behaviour{Text: "At six."})
+	if status, r := s.say(t, conv, "When do you close?"); status != 200 || r.Message == nil || *r.Message != "At six." {
+		t.Errorf("%d %+v", status, r)
+	}
+	var record struct {
+		Switches []parley.VendorSwitch `json:"vendor_switches"`
+	}
+	s.call(t, "GET", "/user/conversations/"+conv, nil, &record)
+	if len(record.Switches) == 0 || record.Switches[0].From != "endpoint/mine" || !strings.HasSuffix(record.Switches[0].To, "/thinker") {
+		t.Errorf("the record has %+v", record.Switches)
+	}
+	if strings.Contains(s.log.String(), "a-secret-key-of-mine") {
+		t.Error("the key is in the log")
+	}
+}
+
+// Endpoints by the protocol of a vendor think, speak and listen in a call, and are told which call it is.
+func TestEndpointParts(t *testing.T) {
+	t.Parallel()
+	l, v := speaking(t, withEndpoints)
+	far, err := url.Parse(v.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	asked := map[string]string{} // the call, by the path
+	proxy := httputil.NewSingleHostReverseProxy(far)
+	own := serveLocal(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked[path.Base(r.URL.Path)] = r.Header.Get("X-Parley-Call") + " " + r.Header.Get("X-Team") + " " + r.Header.Get("Authorization")
+		mu.Unlock()
+		proxy.ServeHTTP(w, r)
+	}))
+	fields := map[string]any{"initial_message": welcome, "post_call_evaluation": false}
+	for part, of := range map[string][2]string{"model": {"llm_endpoint_id", aitest.ModelName}, "voice": {"voice_endpoint_id", aitest.SpeechModel},
+		"recognizer": {"transcriber_endpoint_id", aitest.TranscriptionModel}} {
+		one := map[string]any{"name": part, "part": part, "protocol": "openai", "url": own, "model": of[1], "key": "key-of-" + part,
+			"headers": []any{map[string]any{"name": "X-Team", "value": "bakery"}}}
+		if part == "voice" {
+			one["voice"] = "alloy"
+		}
+		fields[of[0]] = l.ownEndpoint(t, one)
+	}
+	l.change(t, fields)
+	s := &scene{T: t, l: l, v: v, mode: "pipeline"}
+	s.ring()
+	s.thinks(aitest.Behaviour{Text: "For how many people?"})
+	s.asks("I would like a table.")
+	s.whole("For how many people?")
+	if err := s.c.Hangup(); err != nil {
+		t.Error(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for name, part := range map[string]string{"completions": "model", "speech": "voice", "transcriptions": "recognizer"} {
+		if want := itoa(s.id) + " bakery Bearer key-of-" + part; asked[name] != want {
+			t.Errorf("%s was asked with %q, want %q", name, asked[name], want)
+		}
 	}
 }
 
 // The reference server in Go answers a call over real RTP. What it says is heard, and it ends the call.
 func TestEndpointCall(t *testing.T) {
 	t.Parallel()
-	url, said := reference(t)
+	url, said, _ := reference(t)
 	l, v := speaking(t, withEndpoints)
 	id := l.ownEndpoint(t, map[string]any{"name": "mine", "part": "model", "protocol": "custom", "url": url})
 	l.change(t, map[string]any{"initial_message": welcome, "llm_endpoint_id": id, "post_call_evaluation": false,

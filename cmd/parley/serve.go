@@ -344,7 +344,7 @@ func (h *server) openFaces() {
 	look := console.Config{DB: h.db, Auth: h.auth, Catalog: h.catalog, Assistants: h.assistants, Prices: h.prices,
 		Chat:  h.conversations,
 		Calls: h.calls, Campaigns: h.campaigns, Hub: h.hub, Numbers: h.numbers, SMS: texts, WhatsApp: messenger,
-		Knowledge: h.documents, Keys: h.keys, Setup: state, Exams: h.exams, Alerts: h.alerts, Payments: h.payments,
+		Knowledge: h.documents, Keys: h.keys, Setup: state, Exams: h.exams, Alerts: h.alerts, Payments: h.payments, Endpoints: h.endpoints,
 		Issuer: h.issuer, Signup: s.Signup == "on", Front: front, Streams: streams, Gate: h.gate}
 	look.Create, look.Message = h.api.Limits()
 	h.api.AnswerNodes(h.node)

@@ -15,7 +15,7 @@ func (a *API) auditRoutes() {
 // auditQuery are the filters of the audit log.
 type auditQuery struct {
 	Who  string `query:"who" maxLength:"40" doc:"owner, member:ID, key:ID, invitation:ID or operator."`
-	Kind string `query:"kind" enum:"account,alert,api_key,assistant,assistant_draft,blacklist,call,caller_id,campaign,canned_answer,conversation,credit,customer,document,filter,folder,invitation,knowledgebase,label,lead,member,number,number_order,provider,share_link,test,tool,trunk,two_factor,voicemail_recording,webhook_endpoint,webhook_secret,whatsapp_sender" doc:"The kind of the thing."`
+	Kind string `query:"kind" enum:"account,alert,api_key,assistant,assistant_draft,blacklist,call,caller_id,campaign,canned_answer,conversation,credit,customer,document,endpoint,filter,folder,invitation,knowledgebase,label,lead,member,number,number_order,provider,share_link,test,tool,trunk,two_factor,voicemail_recording,webhook_endpoint,webhook_secret,whatsapp_sender" doc:"The kind of the thing."`
 	dateQuery
 }
 

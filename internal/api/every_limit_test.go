@@ -30,7 +30,7 @@ var elsewhere = map[string]string{
 	"trunk_checks_rate": "TestTrunkChecks", "requests": "TestRateOfAccount", "key_requests": "TestRequestLimit",
 	"replies": "TestPublicLimitsAndCORS", "whatsapp_sends": "TestWhatsAppLimitAndNone", "sign_ins": "TestLoginLimits", "sign_ups": "TestTrialAccount",
 	"invitations": "TestInvitationByEmail", "caller_id_codes": "TestCallerIDs", "public_conversations": "TestVisitorsAreLimited",
-	"public_messages": "TestVisitorsAreLimited",
+	"public_messages": "TestVisitorsAreLimited", "endpoints": "TestEndpointMakers", "endpoint_tests_rate": "TestEndpointMeasured",
 }
 
 // TestEveryLimit makes everything that an account can make until it is refused: at the count that the plan or the table

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -33,6 +34,8 @@ import (
 	"parley/internal/channel/sms"
 	"parley/internal/channel/whatsapp"
 	"parley/internal/document"
+	"parley/internal/egress"
+	"parley/internal/endpoint"
 	"parley/internal/event"
 	"parley/internal/exam"
 	"parley/internal/keyring"
@@ -146,6 +149,9 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *harness {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Keys.Close)
+	c.Endpoints = endpoint.New(db, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), c.Keys.Providers, []string{"all"}, func(string) {})
+	t.Cleanup(c.Endpoints.Close)
+	c.Assistants.Endpoints = c.Endpoints
 	c.Alerts = alert.New(db, &mail.Sender{}, "")
 	c.Exams = exam.New(exam.Config{DB: db, Assistants: c.Assistants, Hub: event.NewHub()})
 	c.Campaigns = campaign.New(campaign.Config{DB: db, Prices: prices, Blobs: blobs})

@@ -29,6 +29,7 @@ var notInFiles = []string{"id", "uuid", "user_id", "phone_number_id", "engine_id
 	"transcriber_id", "instance_id", "status", "language", "prompt_version",
 	"llm_model_id", "multimodal_model_id", "fallback_llm_model_ids", "fallback_multimodal_model_ids",
 	"fallback_voice_ids", "fallback_transcriber_provider_ids", "knowledgebase_id", "tool_ids", "is_webhook_active", "webhook_url",
+	"llm_endpoint_id", "voice_endpoint_id", "transcriber_endpoint_id",
 	"inbound_webhook_url",
 	"conversation_ended_webhook_url", "flows_platform_id", "deleted_at", "created_at", "updated_at"}
 

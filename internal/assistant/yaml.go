@@ -43,6 +43,12 @@ func (d *Studio) names(ctx context.Context, userID int64, a *parley.Assistant) (
 	for _, t := range a.MidCallTools {
 		known["tool_ids"][t.ID] = t.Name
 	}
+	for field := range a.EndpointIDs() {
+		known[field] = map[int64]string{}
+		for _, e := range a.Endpoints {
+			known[field][e.ID] = e.Name
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +174,8 @@ func (d *Studio) fileOf(userID int64, body map[string]any) (f *File, left []stri
 	for name, what := range map[string]string{"phone_number": "it belongs to the server that the file came from",
 		"webhook_url": "it belongs to the server that the file came from", "inbound_webhook_url": "it belongs to the server that the file came from",
 		"conversation_ended_webhook_url": "it belongs to the server that the file came from",
-		"folder":                         "use parley push for it", "labels": "use parley push for them",
+		"llm_endpoint":                   "use parley push for it", "voice_endpoint": "use parley push for it", "transcriber_endpoint": "use parley push for it",
+		"folder": "use parley push for it", "labels": "use parley push for them",
 		"fallback_llm_models": "use parley push for them", "fallback_multimodal_models": "use parley push for them",
 		"fallback_voices": "use parley push for them", "fallback_transcriber_providers": "use parley push for them"} {
 		if list, many := body[name].([]any); body[name] != nil && (!many || len(list) > 0) {

@@ -25,6 +25,7 @@ import (
 	"parley/internal/channel/sms"
 	"parley/internal/channel/whatsapp"
 	"parley/internal/chat"
+	"parley/internal/endpoint"
 	"parley/internal/event"
 	"parley/internal/exam"
 	"parley/internal/keyring"
@@ -62,6 +63,7 @@ type Config struct {
 	Calls      *call.Center
 	Campaigns  *campaign.Roster
 	Alerts     *alert.Watch
+	Endpoints  *endpoint.Book
 	Payments   *payment.Till // by card; nil: nobody can pay
 
 	// Calls from this browser, as the API takes them from others; nil where the server takes none.
@@ -347,6 +349,14 @@ func (c *Console) routes() {
 	c.page("POST /tools/{id}/try", c.toolTry)
 	c.page("POST /tools/{id}/list", c.toolRelist)
 	c.page("POST /tools/{id}/delete", c.toolDelete)
+
+	c.page("GET /endpoints", c.endpointList)
+	c.page("GET /endpoints/new", c.endpointNew)
+	c.page("POST /endpoints/new", c.endpointCreate)
+	c.page("GET /endpoints/{id}", c.endpointEdit)
+	c.page("POST /endpoints/{id}", c.endpointSave)
+	c.page("POST /endpoints/{id}/test", c.endpointTest)
+	c.page("POST /endpoints/{id}/delete", c.endpointDelete)
 
 	c.page("GET /phone", c.phoneRead)
 	c.page("GET /phone/transfer", c.targetRead)

@@ -202,7 +202,8 @@ type fieldChange struct {
 
 // fieldLabels are names of fields that are not what the editor calls them.
 var fieldLabels = map[string]string{"initial_message": "Greeting", "type": "Direction", "phone_number_id": "Phone number",
-	"language_id": "Language", "secondary_language_ids": "Further languages", "timezone": "Time zone", "llm_model_id": "Language model", "llm_temperature": "Temperature",
+	"language_id": "Language", "secondary_language_ids": "Further languages", "timezone": "Time zone", "llm_model_id": "Language model", "llm_endpoint_id": "Endpoint that thinks",
+	"voice_endpoint_id": "Endpoint that speaks", "transcriber_endpoint_id": "Endpoint that listens", "llm_temperature": "Temperature",
 	"multimodal_model_id": "Multimodal model", "fallback_llm_model_ids": "Fallback language models",
 	"fallback_multimodal_model_ids": "Fallback multimodal models", "fallback_voice_ids": "Fallback voices",
 	"fallback_transcriber_provider_ids": "Fallback transcription providers", "synthesizer_provider_id": "Speech provider",
@@ -263,7 +264,15 @@ func (c *Console) thingNames(r *request) (*thingNames, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]map[int64]string{"phone_number_id": {}, "knowledgebase_id": {}, "tool_ids": {}}
+	endpoints, err := c.DB.Endpoints(r.Context(), r.UserID())
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]map[int64]string{"phone_number_id": {}, "knowledgebase_id": {}, "tool_ids": {}, "llm_endpoint_id": {}}
+	known["voice_endpoint_id"], known["transcriber_endpoint_id"] = known["llm_endpoint_id"], known["llm_endpoint_id"]
+	for _, e := range endpoints {
+		known["llm_endpoint_id"][e.ID] = e.Name
+	}
 	for _, n := range numbers {
 		known["phone_number_id"][n.ID] = parley.FormatPhone(n.PhoneNumber)
 	}

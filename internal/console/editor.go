@@ -38,6 +38,8 @@ type editor struct {
 	tools                                                                            []parley.Tool
 	// assistants to hand over to
 	others []option
+	// of the account's own, by what they do
+	endpoints map[parley.EndpointPart][]option
 }
 
 func (e *editor) path(more string) string { return assistantPath(e.id, more) }
@@ -234,6 +236,9 @@ func (c *Console) ownChoices(r *request, a *parley.Assistant, e *editor) error {
 	for _, k := range bases {
 		e.bases = append(e.bases, option{value: strconv.FormatInt(k.ID, 10), label: k.Name + " (" +
 			count(k.Documents, "document", "documents") + ")"})
+	}
+	if e.endpoints, err = c.endpointOptions(r.Context(), r.UserID()); err != nil {
+		return err
 	}
 	if e.tools, err = c.DB.Tools(r.Context(), r.UserID()); err != nil {
 		return err

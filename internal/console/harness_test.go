@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -20,6 +21,8 @@ import (
 	"parley/internal/billing"
 	"parley/internal/blob"
 	"parley/internal/catalog"
+	"parley/internal/egress"
+	"parley/internal/endpoint"
 	"parley/internal/event"
 	"parley/internal/exam"
 	"parley/internal/keyring"
@@ -78,6 +81,9 @@ func openUnder(t *testing.T, rules store.Rules, change ...func(*Config)) *harnes
 	}
 	t.Cleanup(c.Keys.Close)
 	c.Exams = exam.New(exam.Config{DB: db, Assistants: c.Assistants, Hub: event.NewHub()})
+	c.Endpoints = endpoint.New(db, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), c.Keys.Providers, []string{"all"}, func(string) {})
+	t.Cleanup(c.Endpoints.Close)
+	c.Assistants.Endpoints = c.Endpoints
 	c.Alerts = watch(&c)
 	model := think(t, &c)
 	connect(t, &c)

@@ -224,6 +224,13 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		POST /tools/{id}/try
 		POST /tools/{id}/list
 		POST /tools/{id}/delete
+		GET /endpoints
+		GET /endpoints/new
+		POST /endpoints/new
+		GET /endpoints/{id}
+		POST /endpoints/{id}
+		POST /endpoints/{id}/test
+		POST /endpoints/{id}/delete
 		GET /numbers/buy
 		POST /numbers/buy
 		GET /numbers/caller-id

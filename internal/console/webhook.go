@@ -98,8 +98,8 @@ func (c *Console) deliveryResend(r *request) (*answer, error) {
 	return see("/webhooks/"+r.PathValue("id"), "resent"), nil
 }
 
-// endpoint is where the account's own events go.
-type endpoint struct {
+// eventsAddress is where the account's own events go.
+type eventsAddress struct {
 	URL *string `json:"url" maxLength:"2048" format:"http-url"`
 }
 
@@ -132,7 +132,7 @@ func (c *Console) webhookSettings(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.webhookPage(r, &webhooks{fields: fieldsOf[endpoint](map[string]any{"url": u.WebhookURL}, nil)})
+	return c.webhookPage(r, &webhooks{fields: fieldsOf[eventsAddress](map[string]any{"url": u.WebhookURL}, nil)})
 }
 
 func (c *Console) webhookPage(r *request, w *webhooks) (*answer, error) {
@@ -152,10 +152,10 @@ func (c *Console) webhookPage(r *request, w *webhooks) (*answer, error) {
 }
 
 func (c *Console) webhookSave(r *request) (*answer, error) {
-	tree := decode(r.PostForm, reflect.TypeFor[endpoint]())
-	var in endpoint
+	tree := decode(r.PostForm, reflect.TypeFor[eventsAddress]())
+	var in eventsAddress
 	if wrong := form.Bind(tree, &in, false); len(wrong) > 0 {
-		return c.webhookPage(r, &webhooks{fields: fieldsOf[endpoint](tree, wrong)})
+		return c.webhookPage(r, &webhooks{fields: fieldsOf[eventsAddress](tree, wrong)})
 	}
 	if err := event.SetEndpoint(r.Context(), c.DB, r.UserID(), in.URL); err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func (c *Console) webhookSecret(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.webhookPage(r, &webhooks{fields: fieldsOf[endpoint](map[string]any{"url": u.WebhookURL}, nil),
+	return c.webhookPage(r, &webhooks{fields: fieldsOf[eventsAddress](map[string]any{"url": u.WebhookURL}, nil),
 		secret: store.WebhookSecretText(keys[0])})
 }
 

@@ -73,7 +73,7 @@ func Open(ctx context.Context, c *Client) (*Server, error) {
 	s := &Server{c, offer{}}
 	type row struct {
 		ID                    int64
-		Code                  string
+		Code, Name            string
 		LanguageID            int64  `json:"language_id"`
 		SynthesizerProviderID *int64 `json:"synthesizer_provider_id"`
 		RealtimeVendor        string `json:"realtime_vendor"`
@@ -99,6 +99,7 @@ func Open(ctx context.Context, c *Client) (*Server, error) {
 		list(languages, "/user/assistants/languages", func(r row) offered { return offered{text: r.ISO} }),
 		list(synthesizers, "/user/assistants/synthesizer-providers", coded),
 		list(transcribers, "/user/assistants/transcriber-providers", coded),
+		list(endpoints, "/user/endpoints", func(r row) offered { return offered{text: r.Name} }),
 		list(llms, "/user/assistants/models?type=llm", kind(parley.LLM)),
 		list(multimodals, "/user/assistants/models?type=multimodal", kind(parley.Multimodal)),
 		list(multimodals, "/user/assistants/models?type=dualplex", kind(parley.Dualplex)))

@@ -75,22 +75,23 @@ func (c *Client) end(s *session, why string) {
 	crash.Go(&c.leaving, func() { s.leave(why) }, crash.Log("the end of a session with an endpoint"))
 }
 
-// take is the session of the context's conversation, which is begun where there is none; drop gives it back, and says
-// whether it is of no use any more.
-func (c *Client) take(ctx context.Context) (s *session, err error) {
+// take is the session of the context's conversation, which is begun where there is none; fresh says that it was connected now.
+// leave gives it back.
+func (c *Client) take(ctx context.Context) (s *session, fresh bool, err error) {
 	party := ai.PartyOf(ctx)
 	if party.Of == "" {
-		return c.begin(ctx, party)
+		s, err = c.begin(ctx, party)
+		return s, true, err
 	}
 	c.mu.Lock()
 	s = c.open[party.Of]
 	switch {
 	case c.closed:
 		c.mu.Unlock()
-		return nil, &ai.Error{Kind: ai.Interrupted, Err: errors.New("the endpoint was changed or removed")}
+		return nil, false, &ai.Error{Kind: ai.Interrupted, Err: errors.New("the endpoint was changed or removed")}
 	case s == nil && len(c.open) >= mostSessions:
 		c.mu.Unlock()
-		return nil, &ai.Error{Kind: ai.RateLimited, Err: fmt.Errorf("there are %d conversations with the endpoint", mostSessions)}
+		return nil, false, &ai.Error{Kind: ai.RateLimited, Err: fmt.Errorf("there are %d conversations with the endpoint", mostSessions)}
 	case s == nil:
 		s = &session{ready: make(chan struct{}, 1)}
 		c.open[party.Of] = s
@@ -100,15 +101,16 @@ func (c *Client) take(ctx context.Context) (s *session, err error) {
 	select {
 	case s.ready <- struct{}{}:
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, false, context.Cause(ctx)
 	}
 	if s.conn == nil || s.broken() {
 		if err := s.dial(ctx, c.server, party); err != nil {
 			<-s.ready
-			return nil, err
+			return nil, false, err
 		}
+		fresh = true
 	}
-	return s, nil
+	return s, fresh, nil
 }
 
 // begin is a session for one reply that belongs to no conversation.
@@ -148,7 +150,7 @@ func (c *Client) leave(ctx context.Context, s *session) {
 // Warm begins the session of a context's conversation, so that its first turn need not wait for it. Nothing happens where
 // that fails: the turn tries again, and says why.
 func (c *Client) Warm(ctx context.Context) {
-	if s, err := c.take(ctx); err == nil {
+	if s, _, err := c.take(ctx); err == nil {
 		c.leave(ctx, s)
 	}
 }
@@ -161,10 +163,18 @@ func (c *Client) Generate(ctx context.Context, req ai.Request, yield func(ai.Del
 	if req.Schema != nil {
 		return ai.Reply{}, &ai.Error{Kind: ai.Config, Err: errors.New("an endpoint of the protocol custom fills in no schema")}
 	}
-	s, err := c.take(ctx)
+	s, fresh, err := c.take(ctx)
 	if err != nil {
 		return ai.Reply{}, err
 	}
 	defer c.leave(ctx, s)
+	reply, err := s.reply(ctx, req, yield)
+	if err == nil || fresh || !s.broken() || reply.Text != "" || len(reply.Calls) > 0 || ctx.Err() != nil {
+		return reply, err
+	}
+	// It was gone since the last turn, as a program is that was started anew.
+	if err := s.dial(ctx, c.server, ai.PartyOf(ctx)); err != nil {
+		return reply, err
+	}
 	return s.reply(ctx, req, yield)
 }

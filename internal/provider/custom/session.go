@@ -162,6 +162,8 @@ func wrong(format string, a ...any) error {
 func (s *session) reply(ctx context.Context, req ai.Request, yield func(ai.Delta) error) (reply ai.Reply, err error) {
 	t, err := s.ask(req)
 	if err != nil {
+		s.conn.Close() // so that it counts as lost
+		s.ear.Wait()
 		return reply, s.failed(ctx, err)
 	}
 	var text strings.Builder
@@ -295,9 +297,10 @@ func (s *session) failed(ctx context.Context, err error) error {
 func (s *session) ask(req ai.Request) (*turn, error) {
 	if results := s.results(req.Messages); results != nil {
 		t := s.last
+		calls := t.pending
 		t.pending = nil
-		for _, m := range results {
-			if err := s.conn.Send(answered{"result", t.n, m.CallID, m.Text}); err != nil {
+		for i, m := range results {
+			if err := s.conn.Send(answered{"result", t.n, calls[i], m.Text}); err != nil {
 				return nil, err
 			}
 		}
@@ -336,19 +339,23 @@ func (s *session) ask(req ai.Request) (*turn, error) {
 	return t, s.conn.Send(out)
 }
 
-// results are the messages that answer the calls for which the program waits; nil where it is asked something new.
+// results are the messages that answer the calls for which the program waits, in their order; nil where it is asked something
+// new. Their ids say nothing: a history has ids of its own.
 func (s *session) results(list []ai.Message) []ai.Message {
 	t := s.last
-	if t == nil || len(t.pending) == 0 || len(list) < len(t.pending) {
+	if t == nil || len(t.pending) == 0 || len(list) <= len(t.pending) {
 		return nil
 	}
-	last := list[len(list)-len(t.pending):]
-	for _, m := range last {
-		if m.Role != ai.ToolRole || !slices.Contains(t.pending, m.CallID) {
+	at := len(list) - len(t.pending)
+	if made := list[at-1]; made.Role != ai.Assistant || len(made.Calls) != len(t.pending) {
+		return nil
+	}
+	for _, m := range list[at:] {
+		if m.Role != ai.ToolRole {
 			return nil
 		}
 	}
-	return last
+	return list[at:]
 }
 
 // tellHeard tells the program how much of its latest reply the customer heard, where that is not all. before is what the

@@ -16,7 +16,7 @@ import (
 // entry of the audit log in it. Of calls, conversations and leads only some statements are decisions, see unaudited.
 var Audited = strings.Fields(`alerts assistant_drafts assistant_group_members assistant_groups assistant_tools assistants blacklist caller_ids calls campaign_numbers campaigns
 	canned_answers conversations documents invitations keys knowledgebases leads members number_orders numbers recovery_codes
-	saved_filters tests tools trunks two_factors users vendor_keys voicemail_recordings webhook_secrets whatsapp_senders`)
+	endpoints saved_filters tests tools trunks two_factors users vendor_keys voicemail_recordings webhook_secrets whatsapp_senders`)
 
 // Unaudited are the tables that the log doesn't watch, by the reason.
 var Unaudited = map[string]string{
