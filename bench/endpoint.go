@@ -37,8 +37,8 @@ func benchEndpoint(*bench) error {
 	}
 	book := servers.New(nil, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), set, []string{"all"}, func(string) {})
 	defer book.Close()
-	own, err := book.Open(&parley.Endpoint{ID: 1, Name: "mine", Part: parley.EndpointModel, Protocol: parley.EndpointOpenAI, URL: far.URL, Key: "key",
-		Model: "thinker", Headers: []parley.ToolHeader{{Name: "X-Team", Value: "bakery"}}})
+	own, err := book.Open(&parley.Endpoint{ID: 1, Name: "mine", Part: parley.EndpointModel, Protocol: parley.EndpointOpenAI,
+		URL: far.URL, Key: "key", Model: "thinker", Headers: []parley.ToolHeader{{Name: "X-Team", Value: "bakery"}}})
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,8 @@ func benchEndpoint(*bench) error {
 		slices.Sort(part.took[1])
 		for _, q := range []float64{.5, .99} {
 			b, m := quantile(part.took[0], q), quantile(part.took[1], q)
-			fmt.Printf("  p%.0f  %s by an endpoint of one's own: %.2f ms more (goal: 3), %.2f ms and %.2f ms\n", 100*q, part.name, ms(m-b), ms(m), ms(b))
+			fmt.Printf("  p%.0f  %s by an endpoint of one's own: %.2f ms more (goal: 3), %.2f ms and %.2f ms\n", 100*q, part.name, ms(m-b),
+				ms(m), ms(b))
 		}
 	}
 	return nil

@@ -17,13 +17,15 @@ func TestEndpointPages(t *testing.T) {
 	v := h.signedIn(t, u)
 	model := aitest.NewServer(t)
 	form := v.get("/endpoints/new").form("/endpoints/new")
-	form["name"], form["url"], form["model"], form["key"] = []string{"mine"}, []string{model.URL}, []string{""}, []string{"sk-of-the-account-1234"}
+	form["name"], form["url"], form["model"] = []string{"mine"}, []string{model.URL}, []string{""}
+	form["key"] = []string{"sk-of-the-account-1234"}
 	form["headers.0.name"], form["headers.0.value"] = []string{"X-Team"}, []string{"the-team-secret"}
 	v.post("/endpoints/new", form).is(422).says("is required")
 	form["model"] = []string{aitest.ModelName}
 	at := strings.TrimSuffix(v.post("/endpoints/new", form).is(303).header.Get("Location"), "?done=created")
 	page := v.get(at).is(200)
-	if strings.Contains(page.body, "sk-of-the-account") || strings.Contains(page.body, "the-team-secret") || !strings.Contains(page.body, "1234") {
+	if strings.Contains(page.body, "sk-of-the-account") || strings.Contains(page.body, "the-team-secret") ||
+		!strings.Contains(page.body, "1234") {
 		t.Errorf("the page shows a secret, or no hint of the key")
 	}
 	form = page.form(at)
@@ -34,8 +36,8 @@ func TestEndpointPages(t *testing.T) {
 		len(list[0].Headers) != 1 || list[0].Headers[0].Value != "the-team-secret" {
 		t.Fatalf("%+v %v", list, err)
 	}
-	model.Script(aitest.Behaviour{Text: "one, two, three, four, five."}, aitest.Behaviour{Calls: []ai.ToolCall{{ID: "c", Name: "code_of_the_day", Arguments: "{}"}}},
-		aitest.Behaviour{Text: "It is blue-742."}, aitest.Behaviour{Text: "one, two, three, four, five."}, aitest.Behaviour{Text: "stopped."})
+	model.Script(aitest.Behaviour{Text: "one, two, three, four, five."},
+		aitest.Behaviour{Calls: []ai.ToolCall{{ID: "c", Name: "code_of_the_day", Arguments: "{}"}}}, aitest.Behaviour{Text: "It is blue-742."}, aitest.Behaviour{Text: "one, two, three, four, five."}, aitest.Behaviour{Text: "stopped."})
 	v.post(at+"/test", url.Values{}).is(200).says("It called the tool and told its result.")
 	v.get("/endpoints").is(200).says("mine")
 

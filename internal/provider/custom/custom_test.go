@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 	"github.com/coder/websocket/wsjson"
@@ -83,8 +84,10 @@ func (v *visit) leave() {
 // hears is the next message, which must be of a type.
 func (v *visit) hears(kind string) object {
 	v.Helper()
+	ctx, cancel := context.WithTimeout(v.Context(), 10*time.Second)
+	defer cancel()
 	var in object
-	if err := wsjson.Read(v.Context(), v.Conn, &in); err != nil {
+	if err := wsjson.Read(ctx, v.Conn, &in); err != nil {
 		v.Fatalf("wanted %s: %v", kind, err)
 	}
 	if in["type"] != kind {
@@ -152,8 +155,8 @@ func TestConversation(t *testing.T) {
 		t.Errorf("it was sent %v", p.header)
 	}
 	s := v.hears("session")
-	if fmt.Sprint(s) != "map[assistant:map[id:7 language:en name:Front desk] conversation:call 12 customer:+4930123456 protocol:1 resumed:false "+
-		"type:session variables:map[company:Acme]]" {
+	if fmt.Sprint(s) != "map[assistant:map[id:7 language:en name:Front desk] conversation:call 12 customer:+4930123456 protocol:1 "+
+		"resumed:false type:session variables:map[company:Acme]]" {
 		t.Errorf("the session is %v", s)
 	}
 	turn := v.hears("turn")
@@ -172,7 +175,8 @@ func TestConversation(t *testing.T) {
 	again.System, again.Tools = req.System, req.Tools
 	got = p.ask(ctx, again, 0)
 	turn = v.hears("turn")
-	if turn["turn"] != 2.0 || turn["text"] != "Bread, please." || turn["tools"] != nil || turn["prompt"] != nil || len(turn["messages"].([]any)) != 3 {
+	if turn["turn"] != 2.0 || turn["text"] != "Bread, please." || turn["tools"] != nil || turn["prompt"] != nil ||
+		len(turn["messages"].([]any)) != 3 {
 		t.Errorf("the second turn is %v", turn)
 	}
 	v.says(object{"type": "say", "turn": 1, "text": "late"}) // of a turn that is over
@@ -199,9 +203,11 @@ func TestTools(t *testing.T) {
 	v.hears("session")
 	v.hears("turn")
 	v.says(object{"type": "say", "turn": 1, "text": "Let me see."})
-	v.says(object{"type": "call", "turn": 1, "calls": []any{object{"name": "stock", "id": "a", "arguments": object{"of": "bread"}}, object{"name": "hours"}}})
+	v.says(object{"type": "call", "turn": 1, "calls": []any{object{"name": "stock", "id": "a", "arguments": object{"of": "bread"}},
+		object{"name": "hours"}}})
 	r := <-got
-	if r.err != nil || r.Finish != ai.ToolCalls || len(r.Calls) != 2 || r.Calls[0] != (ai.ToolCall{ID: "a", Name: "stock", Arguments: `{"of":"bread"}`}) ||
+	if r.err != nil || r.Finish != ai.ToolCalls || len(r.Calls) != 2 ||
+		r.Calls[0] != (ai.ToolCall{ID: "a", Name: "stock", Arguments: `{"of":"bread"}`}) ||
 		r.Calls[1].Name != "hours" || r.Calls[1].Arguments != "{}" || r.Calls[1].ID == "" {
 		t.Fatalf("%+v", r)
 	}
@@ -225,7 +231,8 @@ func TestTools(t *testing.T) {
 	v.hears("interrupted") // the history has nothing of it
 	v.hears("turn")
 	v.says(object{"type": "transfer", "turn": 2, "arguments": object{"reason": "asked"}})
-	if r := <-got; r.err != nil || len(r.Calls) != 1 || r.Calls[0].Name != "assistant_transfer" || r.Calls[0].Arguments != `{"reason":"asked"}` {
+	if r := <-got; r.err != nil || len(r.Calls) != 1 || r.Calls[0].Name != "assistant_transfer" ||
+		r.Calls[0].Arguments != `{"reason":"asked"}` {
 		t.Errorf("%+v", r)
 	}
 }

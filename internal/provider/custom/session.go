@@ -210,7 +210,8 @@ func (s *session) cancel(t *turn) error {
 }
 
 // heed takes a message of the program's; over says that the reply ends with it.
-func (s *session) heed(t *turn, h heard, req ai.Request, reply *ai.Reply, text *strings.Builder, yield func(ai.Delta) error) (over bool, err error) {
+func (s *session) heed(t *turn, h heard, req ai.Request, reply *ai.Reply, text *strings.Builder,
+	yield func(ai.Delta) error) (over bool, err error) {
 	switch h.Type {
 	case "say":
 		if t.said.Len()+len(h.Text) > maxReply {
