@@ -115,7 +115,7 @@ func (a *API) session(secret string) string {
 // secretOf is the secret that a session names, and the process that has it; "" for this one.
 func (a *API) secretOf(session string) (secret, at string) {
 	secret, at, _ = strings.Cut(session, "~")
-	if a.Node == nil || at == a.Node.ID {
+	if a.Node == nil || !a.Node.Knows(at) { // then the secret leads nowhere here, either
 		at = ""
 	}
 	return secret, at

@@ -84,9 +84,10 @@ func (d *Studio) mind(a *parley.Assistant, first *parley.Model, own *endpoint.Ve
 	if own != nil {
 		do, failed := own.Model()
 		if failed != nil {
-			return nil, failed
+			do = absent{failed}
 		}
-		list.Links, list.Budget = append(list.Links, link(f, ai.TheModel, endpointName(own), endpointCircuit(own), do)), waits(own, list.Budget)
+		list.Links = append(list.Links, link(f, ai.TheModel, endpointName(own), endpointCircuit(own), do))
+		list.Links[0].Budget = waits(own, list.Budget)
 	}
 	add := func(of *parley.Model, m ai.Model) {
 		name := nameOf(of)

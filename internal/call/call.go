@@ -185,18 +185,20 @@ func New(c Config) *Center {
 // ErrStopping is the refusal of a call that arrives while the server is stopping.
 var ErrStopping = parley.Errorf(parley.Unavailable, "The server is restarting. Please try again in a moment.")
 
-// errBehind is the refusal of a call that would take from those that are under way.
-type errBehind struct{}
+// ErrBehind is the refusal of a call that would take from those that are under way.
+var ErrBehind error = behind{}
 
-func (errBehind) Error() string {
+type behind struct{}
+
+func (behind) Error() string {
 	return "This server has as many calls as it can hold well. Please try again in a moment."
 }
 
 // Wait is after how many seconds one may try again.
-func (errBehind) Wait() int { return 10 }
+func (behind) Wait() int { return 10 }
 
 // Unwrap gives it its kind.
-func (e errBehind) Unwrap() error { return parley.Errorf(parley.Unavailable, "%s", e.Error()) }
+func (e behind) Unwrap() error { return parley.Errorf(parley.Unavailable, "%s", e.Error()) }
 
 // Stop takes no more calls and waits until the live ones have ended, or until ctx ends, when they are hung up. Run goes
 // on meanwhile.

@@ -13,6 +13,7 @@ import (
 	"parley/internal/assistant"
 	"parley/internal/audio"
 	"parley/internal/crash"
+	"parley/internal/node"
 	"parley/internal/parley"
 	"parley/internal/stage"
 	"parley/internal/store"
@@ -58,7 +59,7 @@ func (d *Center) Start(ctx context.Context, o Order) (*parley.Call, error) {
 		o.Variables, a = set.variables, set.Cast(a)
 	}
 	if d.Behind != nil && d.Behind() {
-		return nil, errBehind{}
+		return nil, ErrBehind
 	}
 	route, err := d.route(ctx, a, o)
 	if err != nil {
@@ -125,11 +126,12 @@ func (d *Center) dialOut(traced context.Context, c *parley.Call, a *parley.Assis
 // hand has another process make a call whose row names it. A call that it does not take is over.
 func (d *Center) hand(ctx context.Context, c *parley.Call) error {
 	var none *struct{}
+	ctx = context.WithoutCancel(ctx) // whoever ordered it may be gone: the other process may dial already
 	err := d.requests.Ask(ctx, store.Request{CallID: c.ID, UserID: c.UserID, Node: c.Node, Kind: askDial}, nil, &none)
-	if err == nil || errors.Is(err, errUnclear) { // its row tells
+	if err == nil || !errors.Is(err, errDeaf) && !node.Answered(err) { // its row tells
 		return nil
 	}
-	failed := d.write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
+	failed := d.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		_, err := d.close(ctx, tx, c.ID, c.Node, parley.ProviderFailure, d.Unanswered, func(row *parley.Call) bool {
 			row.End(parley.ProviderFailure, parley.Now())
 			return true

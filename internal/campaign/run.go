@@ -323,7 +323,7 @@ func refusalOf(err error) (r refusal, ours bool) {
 	switch {
 	case errors.Is(err, errGone):
 		return refusal{gone, ""}, false
-	case errors.Is(err, call.ErrFull), errors.Is(err, call.ErrStopping):
+	case errors.Is(err, call.ErrFull), errors.Is(err, call.ErrStopping), errors.Is(err, call.ErrBehind):
 		return refusal{full, err.Error()}, false
 	case errors.As(err, &barred):
 		return refusal{never, err.Error()}, false

@@ -221,7 +221,7 @@ func endpointEditor(e *endpointForm) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = confirm("ask-delete", "Delete", "Delete "+e.name+"?", "Every assistant that uses this endpoint goes on with its own model, voice or transcriber. This can't be undone.", e.path("/delete"), "Delete endpoint").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = confirm("ask-delete", "Delete", "Delete "+isolated(e.name)+"?", "Every assistant that uses this endpoint goes on with its own model, voice or transcriber. This can't be undone.", e.path("/delete"), "Delete endpoint").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

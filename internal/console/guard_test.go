@@ -103,6 +103,10 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 	if err != nil {
 		t.Fatal(err)
 	}
+	own, err := h.Endpoints.Create(t.Context(), u.ID, map[string]any{"name": name, "part": "model", "protocol": "custom", "url": "https://example.com/turns"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	test, run, result := h.examined(t, u, a, name)
 	_, token, err := h.Auth.Share(t.Context(), u.ID, a.ID)
 	if err != nil {
@@ -160,7 +164,7 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 	return map[string]string{"/keys/apps/": app, "join": i.Token, "reset": link.Token, "/people/": id(member.ID), "/people/invitations/": id(i.ID), "token": token, "note": id(note.ID), "/canned-answers/": id(canned.ID), "/alerts/": id(watched.ID), "/filters/": id(kept.ID), "lead": id(lead.ID), "leg": id(leg.ID), "test": test, "run": run, "result": result, "/do-not-call/": id(listed.ID),
 		"/assistants/": id(a.ID), "/calls/": id(c.ID), "/campaigns/": id(camp.ID),
 		"/conversations/": conv, "/knowledge/": id(k.ID),
-		"/tools/": id(h.tool(t, u, "secret_plans").ID), "/numbers/": id(numbers[0].ID),
+		"/tools/": id(h.tool(t, u, "secret_plans").ID), "/endpoints/": id(own.ID), "/numbers/": id(numbers[0].ID),
 		"/numbers/caller-id/": id(h.askCallerID(t, u, "+4930901820")),
 		"/trunks/":            id(h.trunk(t, u, name, "+4930901822").ID), "/whatsapp/": id(h.sender(t, u)),
 		"/webhooks/": id(h.delivery(t, u, a).ID), "/webhooks/settings/test/": id(a.ID),

@@ -81,7 +81,11 @@ func Open(ctx context.Context, c *Client) (*Server, error) {
 	}
 	list := func(of, path string, put func(r row) offered) error {
 		var rows []row
-		if err := s.ask(ctx, "GET", path, nil, &rows); err != nil {
+		err := s.ask(ctx, "GET", path, nil, &rows)
+		if refusal, ok := errors.AsType[*Refusal](err); ok && refusal.Status == http.StatusNotFound && of == endpoints {
+			return nil // a server of a former version has none
+		}
+		if err != nil {
 			return err
 		}
 		for _, r := range rows {

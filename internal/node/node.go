@@ -139,6 +139,18 @@ func (n *Node) Ask(ctx context.Context, node string, userID int64, kind string, 
 	return n.requests.Ask(ctx, store.Request{Node: node, UserID: userID, Kind: kind}, body, answer)
 }
 
+// Knows reports whether another process has an id, and lives.
+func (n *Node) Knows(id string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, o := range n.others {
+		if o.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
 // Pick is the process with a role that has the fewest calls; ErrNone when there is none.
 func (n *Node) Pick(role string) (id string, err error) {
 	n.mu.Lock()

@@ -64,6 +64,15 @@ func (l *later) Wait() int { return l.wait }
 // Unwrap is the refusal.
 func (l *later) Unwrap() error { return l.refused }
 
+// answered is a refusal that the other process told.
+type answered struct{ error }
+
+// Unwrap is the refusal.
+func (a *answered) Unwrap() error { return a.error }
+
+// Answered reports whether an error of Ask is the other process's own refusal: whatever was asked for was not done there.
+func Answered(err error) bool { return errors.As(err, new(*answered)) }
+
 // Ask has another process do something. body and answer are values of the request's kind, which are told as JSON.
 func (r *Requests) Ask(ctx context.Context, q store.Request, body, answer any) error {
 	text, err := json.Marshal(body)
@@ -88,9 +97,9 @@ func (r *Requests) Ask(ctx context.Context, q store.Request, body, answer any) e
 	if is.Refusal != "" {
 		refused := &parley.Error{Kind: is.Kind, Message: is.Refusal, Code: is.Code, Fields: is.Fields}
 		if is.Wait > 0 {
-			return &later{refused, is.Wait}
+			return &answered{&later{refused, is.Wait}}
 		}
-		return refused
+		return &answered{refused}
 	}
 	return json.Unmarshal(is.Value, answer)
 }
@@ -110,8 +119,11 @@ func (r *Requests) await(ctx context.Context, id int64) (answer string, err erro
 				return answer, errors.Join(err, dropped)
 			}
 		case <-late.C:
-			if withdrawn, err := r.drop(ctx, id, true); withdrawn || err != nil {
-				return "", errors.Join(err, r.Deaf)
+			switch withdrawn, err := r.drop(ctx, id, true); {
+			case err != nil:
+				return "", err
+			case withdrawn:
+				return "", r.Deaf
 			}
 		case <-gone.C:
 			_, err := r.drop(ctx, id, false)

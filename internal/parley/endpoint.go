@@ -121,7 +121,7 @@ func (a *Assistant) Endpoint(part EndpointPart) *Endpoint {
 			continue
 		}
 		for i := range a.Endpoints {
-			if a.Endpoints[i].ID == *id {
+			if a.Endpoints[i].ID == *id && a.Endpoints[i].Part == part { // it may have become another part since
 				return &a.Endpoints[i]
 			}
 		}

@@ -529,10 +529,11 @@ func TestLateSoundRefuses(t *testing.T) {
 		s := New(Config{Pace: sound.NewPace(time.Nanosecond)})
 		go s.Pace.Run(ctx)
 		done := make(chan struct{})
+		var clocks sync.WaitGroup
 		for range 2 {
 			c := sound.NewClock(time.Now())
 			c.Pace = s.Pace
-			go c.Run(done, func(time.Duration, int) { time.Sleep(25 * time.Millisecond) }) // the next frame is late
+			clocks.Go(func() { c.Run(done, func(time.Duration, int) { time.Sleep(25 * time.Millisecond) }) }) // the next frame is late
 		}
 		if err := s.admit(&Leg{server: s, ID: "1", done: make(chan struct{})}); err != nil {
 			t.Errorf("before anything is late: %v", err)
@@ -544,6 +545,7 @@ func TestLateSoundRefuses(t *testing.T) {
 			t.Errorf("while sound is late: %v", err)
 		}
 		close(done)
+		clocks.Wait()
 	})
 }
 

@@ -256,7 +256,7 @@ func (s *Server) expect(g *ingress, v route) bool {
 		return false
 	}
 	s.mu.Lock()
-	full := s.refusing || s.live >= s.most()
+	full := s.refusing || s.live >= s.most() || s.config.Pace.Behind()
 	if !full {
 		s.live++
 		s.invites[inviteKey(g.req)] = newInvite(s, g.from.Addr(), v)

@@ -343,11 +343,8 @@ func (s *Server) closeIdle() {
 	}
 }
 
-// most is how many calls there may be: none more while the sound of those that are under way comes late.
+// most is how many calls there may be.
 func (s *Server) most() int {
-	if s.config.Pace.Behind() {
-		return 0
-	}
 	if n := s.config.MaxCalls; n > 0 {
 		return min(n, s.ports.Len())
 	}

@@ -25,7 +25,7 @@ const (
 	idle         = 5 * time.Minute
 	stall        = 30 * time.Second // that it may send nothing in the middle of a turn
 	pingTime     = 15 * time.Second
-	unread       = 256 // messages of a turn that wait to be read
+	unread       = 64 // messages of a turn that wait to be read
 )
 
 // Client has the sessions with one program. It is safe for concurrent use.
@@ -106,6 +106,9 @@ func (c *Client) take(ctx context.Context) (s *session, fresh bool, err error) {
 	if s.conn == nil || s.broken() {
 		if err := s.dial(ctx, c.server, party); err != nil {
 			<-s.ready
+			c.mu.Lock()
+			c.doze(party.Of, s)
+			c.mu.Unlock()
 			return nil, false, err
 		}
 		fresh = true
@@ -130,6 +133,11 @@ func (c *Client) leave(ctx context.Context, s *session) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.doze(of, s)
+}
+
+// doze ends a session that nobody uses for a while. The caller holds mu.
+func (c *Client) doze(of string, s *session) {
 	if c.open[of] != s { // it was over meanwhile
 		return
 	}

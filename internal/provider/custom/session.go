@@ -162,6 +162,7 @@ func wrong(format string, a ...any) error {
 func (s *session) reply(ctx context.Context, req ai.Request, yield func(ai.Delta) error) (reply ai.Reply, err error) {
 	t, err := s.ask(req)
 	if err != nil {
+		s.current(nil)
 		s.conn.Close() // so that it counts as lost
 		s.ear.Wait()
 		return reply, s.failed(ctx, err)

@@ -31,7 +31,7 @@ func hearers(all ...ai.Recognizer) *Recognizer {
 	r := &Recognizer{}
 	for i, one := range all {
 		name := string(rune('a' + i))
-		r.Links = append(r.Links, Link[ai.Recognizer]{name, c.Of(ai.TheRecognizer, name), one})
+		r.Links = append(r.Links, Link[ai.Recognizer]{Name: name, Circuit: c.Of(ai.TheRecognizer, name), Do: one})
 	}
 	return r
 }

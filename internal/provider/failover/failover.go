@@ -28,6 +28,7 @@ type Link[T comparable] struct {
 	Name    string // of the vendor, with the model or voice where it has several: for the record and the log
 	Circuit *Circuit
 	Do      T
+	Budget  time.Duration // of a model alone; 0 is the list's
 }
 
 // errLate is what failed in a vendor that sent nothing within the budget.

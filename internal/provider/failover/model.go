@@ -112,7 +112,7 @@ func (r *reply) ask() bool {
 	ctx, cancel := context.WithCancelCause(r.ahead(r.ctx))
 	a := &attempt{link: link, pass: pass, cancel: cancel}
 	r.under = append(r.under, a)
-	r.timer.Reset(r.budget)
+	r.timer.Reset(budgetOr(link.Budget, r.budget))
 	req := r.continued()
 	r.wg.Go(func() {
 		defer cancel(nil)

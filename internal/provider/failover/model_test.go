@@ -77,7 +77,7 @@ func models(all ...*mind) *Model {
 	m := &Model{}
 	for i, one := range all {
 		name := string(rune('a' + i))
-		m.Links = append(m.Links, Link[ai.Model]{name, c.Of(ai.TheModel, name), one})
+		m.Links = append(m.Links, Link[ai.Model]{Name: name, Circuit: c.Of(ai.TheModel, name), Do: one})
 	}
 	return m
 }
@@ -112,8 +112,8 @@ func generate(t *testing.T, ctx context.Context, m ai.Model, req ai.Request) (s 
 }
 
 func TestModelConforms(t *testing.T) {
-	aitest.Conform(t, &Model{Links: []Link[ai.Model]{{"a", new(Circuit), &aitest.Fake{}},
-		{"b", new(Circuit), &aitest.Fake{}}}})
+	aitest.Conform(t, &Model{Links: []Link[ai.Model]{{Name: "a", Circuit: new(Circuit), Do: &aitest.Fake{}},
+		{Name: "b", Circuit: new(Circuit), Do: &aitest.Fake{}}}})
 }
 
 // When a model fails before its first word, the next one takes over with the same words.
@@ -326,6 +326,20 @@ func TestModelGivenUp(t *testing.T) {
 		}
 		if s := generate(t, t.Context(), m, ai.Request{}); s.text != "back" {
 			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// A link may have a patience of its own, which is nothing to those behind it.
+func TestModelBudgetOfALink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &mind{script: []thought{{after: 10 * time.Second, say: []string{"late"}}}}
+		b := &mind{script: []thought{{after: 2 * time.Second, say: []string{"Good day."}}}}
+		c := &mind{script: []thought{{say: []string{"nobody asks"}}}}
+		m := models(a, b, c)
+		m.Links[0].Budget = 300 * time.Millisecond
+		if s := generate(t, t.Context(), m, ai.Request{}); s.err != nil || s.text != "Good day." || s.first != 2300*time.Millisecond || len(c.asked) != 0 {
+			t.Errorf("%+v, the third asked %d times", s, len(c.asked))
 		}
 	})
 }

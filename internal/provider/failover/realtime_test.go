@@ -122,7 +122,7 @@ func conversation(t *testing.T, turns int, all ...*hearer) (notes []string) {
 	var circuits Circuits
 	m := &Realtime{}
 	for _, h := range all {
-		m.Links = append(m.Links, Link[Speaking]{h.name, circuits.Of(ai.TheModel, h.name), Speaking{h, "of " + h.name}})
+		m.Links = append(m.Links, Link[Speaking]{Name: h.name, Circuit: circuits.Of(ai.TheModel, h.name), Do: Speaking{h, "of " + h.name}})
 	}
 	note := func(format string, a ...any) { notes = append(notes, fmt.Sprintf(format, a...)) }
 	ctx := ai.Tallied(t.Context(), &ai.Tally{Switched: func(w ai.Switch) { note("%s>%s %s", w.From, w.To, w.Why) }})
@@ -231,7 +231,7 @@ func TestRealtimeGoesOn(t *testing.T) {
 func TestRealtimeCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &hearer{name: "a", script: []session{{silent: true}}}, &hearer{name: "b", script: []session{{}}}
-		m := &Realtime{Links: []Link[Speaking]{{"a", new(Circuit), Speaking{a, ""}}, {"b", new(Circuit), Speaking{b, ""}}}}
+		m := &Realtime{Links: []Link[Speaking]{{Name: "a", Circuit: new(Circuit), Do: Speaking{a, ""}}, {Name: "b", Circuit: new(Circuit), Do: Speaking{b, ""}}}}
 		c, err := m.Connect(t.Context(), ai.RealtimeSetup{})
 		if err != nil {
 			t.Fatal(err)

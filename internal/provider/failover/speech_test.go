@@ -21,7 +21,7 @@ func voices(all ...ai.Synthesizer) Synthesizer {
 	var links []Link[Speaker]
 	for i, one := range all {
 		name := string(rune('a' + i))
-		links = append(links, Link[Speaker]{name, c.Of(ai.TheVoice, name), Speaker{one, "voice " + name}})
+		links = append(links, Link[Speaker]{Name: name, Circuit: c.Of(ai.TheVoice, name), Do: Speaker{one, "voice " + name}})
 	}
 	return NewSynthesizer(0, links...)
 }
@@ -236,8 +236,8 @@ func TestVoiceListsAreComparable(t *testing.T) {
 	a, b := &aitest.Synthesizer{}, &aitest.Synthesizer{}
 	var c Circuits
 	make := func(last string) ai.Synthesizer {
-		return NewSynthesizer(0, Link[Speaker]{"a", c.Of(ai.TheVoice, "a"), Speaker{a, "x"}},
-			Link[Speaker]{"b", c.Of(ai.TheVoice, "b"), Speaker{b, last}})
+		return NewSynthesizer(0, Link[Speaker]{Name: "a", Circuit: c.Of(ai.TheVoice, "a"), Do: Speaker{a, "x"}},
+			Link[Speaker]{Name: "b", Circuit: c.Of(ai.TheVoice, "b"), Do: Speaker{b, last}})
 	}
 	if !reflect.TypeOf(make("y")).Comparable() || make("y") != make("y") || make("y") == make("z") {
 		t.Error("lists can't be told from each other")

@@ -19,6 +19,8 @@ CREATE TABLE trunk_holders (
   registered BOOLEAN NOT NULL
 );
 
+CREATE INDEX trunk_holders_node ON trunk_holders (node);
+
 -- What a node asks of another one, beside what is about a live call (call_requests).
 CREATE TABLE node_requests (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
