@@ -111,7 +111,10 @@ func (a *apart) calls(site string, quiet int) (p *page, connected time.Duration)
 	a.t.Helper()
 	p = a.browse(append(fakeMicrophone(microphone(a.t, quiet, "what time do you open tomorrow", 60)), "ignore-certificate-errors",
 		"unsafely-treat-insecure-origin-as-secure="+site)...)
-	p.open(site)
+	eventually(a.t, "the widget", func() bool { // a rule that has just changed breaks off what the browser loads (ERR_NETWORK_CHANGED)
+		p.open(site)
+		return eval[bool](p, "document.querySelector('parley-widget') !== null")
+	})
 	p.do(chromedp.Evaluate[chromedp.Void](`(() => {
 		window.peers = [];
 		window.RTCPeerConnection = class extends RTCPeerConnection {

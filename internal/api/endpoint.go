@@ -59,6 +59,6 @@ func (a *API) deleteEndpoint(ctx context.Context, r *request, in *byID) (*notice
 	return &notice{"Endpoint deleted successfully"}, a.Endpoints.Delete(ctx, r.UserID(), in.ID)
 }
 
-func (a *API) testEndpoint(ctx context.Context, r *request, in *byID) (*endpoint.Report, error) {
+func (a *API) testEndpoint(ctx context.Context, r *request, in *byID) (*endpoint.Measured, error) {
 	return a.Endpoints.Test(ctx, r.UserID(), in.ID)
 }

@@ -24,7 +24,7 @@ var schemaNames = map[string]string{
 	"StringListResponse": "WebhookSettingResponse",
 	"Trial":              "TestCallRequest",
 	"File":               "AssistantFile", "ChangedFields": "FieldChanges", "WholeVersion": "AssistantVersionWhole",
-	"Report":     "EndpointReport",
+	"Measured":   "EndpointReport",
 	"TrunkInput": "Trunk", "LimitRow": "AccountLimit",
 }
 

@@ -79,7 +79,7 @@ func (c *Console) auditSheet(r *request) (*answer, error) {
 var auditKinds = enum("=All kinds", "account=Account", "alert=Alerts", "api_key=API keys", "assistant=Assistants",
 	"assistant_draft=Drafts of assistants", "call=Calls", "caller_id=Caller IDs", "campaign=Campaigns",
 	"canned_answer=Canned answers", "conversation=Conversations", "credit=Credits", "customer=Customers", "blacklist=Do not call",
-	"document=Documents", "filter=Filters", "folder=Folders", "invitation=Invitations", "knowledgebase=Knowledge",
+	"document=Documents", "endpoint=Endpoints", "filter=Filters", "folder=Folders", "invitation=Invitations", "knowledgebase=Knowledge",
 	"label=Labels", "lead=Leads", "member=Members",
 	"number=Numbers", "number_order=Orders of numbers", "provider=Providers", "share_link=Share links", "trunk=SIP trunks",
 	"test=Tests", "tool=Tools", "two_factor=Two-factor sign-in", "voicemail_recording=Voicemail recordings",

@@ -18,7 +18,7 @@ type endpointForm struct {
 	name   string
 	hint   string // the last characters of its key
 	key    bool   // it has one
-	report *endpoint.Report
+	report *endpoint.Measured
 	wrong  string // why it was not measured
 }
 

@@ -18,8 +18,8 @@ import (
 	"parley/internal/store"
 )
 
-// Report is what a test of an endpoint found.
-type Report struct {
+// Measured is what a test of an endpoint found.
+type Measured struct {
 	OK       bool      `json:"ok" doc:"Nothing fails and nothing is missing."`
 	Findings []Finding `json:"findings"`
 }
@@ -47,7 +47,7 @@ const (
 )
 
 // Test measures one of a user's endpoints, as often as the account may.
-func (b *Book) Test(ctx context.Context, userID, id int64) (*Report, error) {
+func (b *Book) Test(ctx context.Context, userID, id int64) (*Measured, error) {
 	if !b.May(ctx, userID) {
 		return nil, errMakers
 	}
@@ -61,11 +61,11 @@ func (b *Book) Test(ctx context.Context, userID, id int64) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &trial{Report: &Report{OK: true, Findings: []Finding{}}, endpoint: e}
+	t := &trial{Measured: &Measured{OK: true, Findings: []Finding{}}, endpoint: e}
 	v, err := b.Open(e)
 	if err != nil {
 		t.failed("first_token", err)
-		return t.Report, nil
+		return t.Measured, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, testTime)
 	defer cancel()
@@ -80,12 +80,12 @@ func (b *Book) Test(ctx context.Context, userID, id int64) (*Report, error) {
 	case parley.EndpointRecognizer:
 		t.recognizer(ctx, v)
 	}
-	return t.Report, nil
+	return t.Measured, nil
 }
 
 // trial is a test that is under way.
 type trial struct {
-	*Report
+	*Measured
 	endpoint *parley.Endpoint
 }
 
