@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -124,7 +126,11 @@ func (s *Settings) telephone(db *store.DB, own *node.Node, sandbox bool, provide
 		}
 		p.incoming(ctx, a)
 	}
-	config.Pace = pace
+	secret, err := s.secret()
+	if err != nil {
+		return nil, err
+	}
+	config.Pace, config.Contact = pace, contactAt(secret)
 	sipLine := sip.New(config)
 	if err := sipLine.Listen(); err != nil {
 		if config.Listen == sipListen && errors.Is(err, syscall.EADDRINUSE) {
@@ -135,6 +141,19 @@ func (s *Settings) telephone(db *store.DB, own *node.Node, sandbox bool, provide
 	}
 	p.line, p.most = sipLine, pairs(config.Ports)
 	return p, nil
+}
+
+// contactAt is the contact of this machine at a trunk's registrar: the same after a restart, as a registrar may allow one alone.
+func contactAt(secret []byte) func(trunk int64) string {
+	machine, err := os.Hostname()
+	if err != nil {
+		machine = "unknown"
+	}
+	return func(trunk int64) string {
+		mac := hmac.New(sha256.New, secret)
+		fmt.Fprintf(mac, "the contact of %s at trunk %d", machine, trunk)
+		return fmt.Sprintf("p%x", mac.Sum(nil)[:16])
+	}
 }
 
 // at is where this machine's softphones call; the zero value where there is no line.

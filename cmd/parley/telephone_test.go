@@ -128,7 +128,7 @@ func TestRefusedCallIsKept(t *testing.T) {
 	if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateTrunk(ctx, u.ID, trunk) }); err != nil {
 		t.Fatal(err)
 	}
-	s := Settings{SIPListen: "127.0.0.1:0", RTPPorts: "40000-40099", Softphone: "off", TrunkNetworks: "24,48", TrunkPrivate: "on"}
+	s := Settings{SecretKey: "sixteen-characters", SIPListen: "127.0.0.1:0", RTPPorts: "40000-40099", Softphone: "off", TrunkNetworks: "24,48", TrunkPrivate: "on"}
 	p, err := s.telephone(db, nil, true, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -134,7 +134,8 @@ var usual = func() map[string]any {
 
 // Fill is what was sent of a trunk, with the settings of the preset that it names where that is another than the trunk
 // has. What a user says goes first, now or before: only fields that have their default, or what the former preset has
-// filled in, are filled. Nothing is filled in that would need more than was said: a registration without a password, callers from addresses without any.
+// filled in, are filled. Nothing is filled in that would need more than was said: a registration without a password, callers
+// from addresses without any.
 func Fill(sent map[string]any, t *parley.Trunk) map[string]any {
 	out := Offer(sent, t)
 	if _, said := sent["register"]; !said && out["register"] == true && !mayRegister(out, t) {

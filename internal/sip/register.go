@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sipgo "github.com/emiago/sipgo/sip"
@@ -26,6 +27,7 @@ type registration struct {
 	trunk  Trunk
 	token  string // the user part of our contact: who calls it has it from the registrar
 	stop   context.CancelFunc
+	kept   atomic.Bool   // another registration with the same contact takes its place: it says no goodbye
 	wake   chan struct{} // has a token when the connection that we registered over is gone
 
 	// ask asks the registrar to register us for some seconds, 0 to undo it, and returns for how many it does.
@@ -97,13 +99,19 @@ func (s *Server) follow(trunks []Trunk) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	former := map[int64]*registration{}
 	for id, r := range s.regs {
-		if t, ok := want[id]; !ok || !reflect.DeepEqual(t, r.trunk) {
-			r.stop()
-			delete(s.regs, id)
-		} else {
+		t, ok := want[id]
+		if ok && reflect.DeepEqual(t, r.trunk) {
 			delete(want, id)
+			continue
 		}
+		if ok && s.config.Contact != nil && r.sameAt(&t) {
+			r.kept.Store(true)
+			former[id] = r
+		}
+		r.stop()
+		delete(s.regs, id)
 	}
 	if s.closed || s.ctx.Err() != nil {
 		return
@@ -112,6 +120,12 @@ func (s *Server) follow(trunks []Trunk) {
 		ctx, stop := context.WithCancel(s.ctx)
 		r := &registration{server: s, trunk: t, token: "p" + strings.ToLower(token(20)), stop: stop,
 			wake: make(chan struct{}, 1)}
+		if s.config.Contact != nil {
+			r.token = s.config.Contact(id)
+		}
+		if f := former[id]; f != nil {
+			r.until, r.home, r.hop, r.told, r.seen = f.state()
+		}
 		callID, seq := token(26), uint32(0)
 		r.ask = func(ctx context.Context, expires int) (int, error) { return r.register(ctx, callID, &seq, expires) }
 		if !t.Silent {
@@ -125,6 +139,20 @@ func (s *Server) follow(trunks []Trunk) {
 			r.run(ctx)
 		}()
 	}
+}
+
+// sameAt reports whether a trunk's changed settings lead to the same contact of the same user at the same registrar.
+func (r *registration) sameAt(t *Trunk) bool {
+	was := &r.trunk
+	return t.Address == was.Address && t.Proxy == was.Proxy && t.Transport == was.Transport && t.Username == was.Username &&
+		t.ContactDomain == was.ContactDomain && t.FromDomain == was.FromDomain
+}
+
+// state is what the next registration of the same contact begins with.
+func (r *registration) state() (until time.Time, home netip.AddrPort, by hop, told netip.Addr, seen string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.until, r.home, r.hop, r.told, r.seen
 }
 
 // reindex builds the index that incoming messages are matched against.
@@ -193,7 +221,7 @@ func (r *registration) run(ctx context.Context) {
 	was := r.holds()
 	r.until = time.Time{}
 	r.mu.Unlock()
-	if was {
+	if was && !r.kept.Load() {
 		ctx, cancel := context.WithTimeout(context.Background(), r.server.patient)
 		defer cancel()
 		_, _ = r.ask(ctx, 0)

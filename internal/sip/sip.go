@@ -27,6 +27,10 @@ type Config struct {
 	MaxCalls int        // more are refused with 503; 0: as many as there are ports
 	Pace     *rtp.Pace  // of the sound of all calls: while it is behind, new ones are refused likewise; nil: nobody measures
 
+	// Contact is the user part of our contact at a trunk's registrar, which nobody can guess. One that is the same after a restart
+	// takes the place of the former one there. nil: it is another one each time.
+	Contact func(trunk int64) string
+
 	Session time.Duration // after which a call ends that nobody refreshes, as we ask for it; 0: we don't ask
 
 	Loose bool // sound is taken from addresses that the signalling does not name, where no other comes

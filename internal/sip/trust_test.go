@@ -559,3 +559,54 @@ func TestNextHop(t *testing.T) {
 		}
 	}
 }
+
+// A contact that stays the same is kept while a trunk's settings change: no goodbye ends what the next registration has begun. Another
+// user is another registration, and the former one says goodbye.
+func TestContactStays(t *testing.T) {
+	t.Parallel()
+	f := newFar(t)
+	trunk := f.trunk()
+	trunk.Register = true
+	var trunks atomic.Pointer[[]Trunk]
+	trunks.Store(&[]Trunk{trunk})
+	s := start(t, Config{Contact: func(trunk int64) string { return fmt.Sprintf("pcontact%d", trunk) },
+		Trunks: func(context.Context) ([]Trunk, error) { return *trunks.Load(), nil }})
+	m := f.take("REGISTER")
+	f.reply(m, "200 OK", "", "Expires: 3600")
+	for give := time.Now().Add(hang); !s.Registered(1) && time.Now().Before(give); {
+		time.Sleep(time.Millisecond)
+	}
+	if !strings.Contains(field(m, "Contact"), "<sip:pcontact1@") {
+		t.Errorf("Contact %s", field(m, "Contact"))
+	}
+	changed := trunk
+	changed.Name = "Bakery"
+	trunks.Store(&[]Trunk{changed})
+	s.Refresh()
+	anew := f.take("REGISTER")
+	if !s.Registered(1) {
+		t.Error("it counts as not registered meanwhile")
+	}
+	f.reply(anew, "200 OK", "", "Expires: 3600")
+	before, _, _ := strings.Cut(field(m, "Contact"), ">")
+	if now, _, _ := strings.Cut(field(anew, "Contact"), ">"); now != before || field(anew, "Expires") == "0" {
+		t.Errorf("after a change of the name: Contact %s, before %s", field(anew, "Contact"), before)
+	}
+	another := changed
+	another.Username = "bob"
+	trunks.Store(&[]Trunk{another})
+	s.Refresh()
+	said := map[string]string{}
+	for len(said) < 2 {
+		m := f.take("REGISTER")
+		f.reply(m, "200 OK", "", "Expires: 3600")
+		if field(m, "Call-ID") == field(anew, "Call-ID") == (field(m, "Expires") != "0") {
+			t.Errorf("a goodbye of the first registration, or none of the second:\n%s", m)
+		}
+		user, _, _ := strings.Cut(strings.TrimPrefix(field(m, "To"), "<sip:"), "@")
+		said[user] = field(m, "Expires")
+	}
+	if said["alice"] != "0" || said["bob"] == "0" {
+		t.Errorf("after a change of the user: %v", said)
+	}
+}
