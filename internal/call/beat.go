@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"parley/internal/crash"
 	"parley/internal/event"
 	"parley/internal/parley"
 	"parley/internal/store"
@@ -17,7 +18,7 @@ import (
 // order, so that a process that was stopped for a while doesn't take its own calls for lost.
 func (d *Center) beat(ctx context.Context) {
 	var renewed time.Time
-	every(ctx, min(time.Second, d.Beat), func(ctx context.Context) error {
+	crash.Every(ctx, min(time.Second, d.Beat), "look after calls", func(ctx context.Context) error {
 		if len(d.all()) > 0 {
 			list, err := d.DB.CallsToNotice(ctx, d.node)
 			if err != nil {

@@ -26,7 +26,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -340,25 +339,9 @@ func reference(id int64) string { return "call:" + strconv.FormatInt(id, 10) }
 func (d *Center) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	for _, loop := range []func(){func() { d.beat(ctx) }, func() { d.report(ctx) }, func() { d.requests.Attend(ctx) },
-		func() { every(ctx, d.Lost/3, d.recover) }} {
+		func() { crash.Every(ctx, d.Lost/3, "look after calls", d.recover) }} {
 		loops.Go(func() { _ = crash.Loop(ctx, "the care of calls", func() error { loop(); return nil }) })
 	}
 	loops.Wait()
 	return nil
-}
-
-// every calls fn at once and then repeatedly until ctx ends.
-func every(ctx context.Context, pause time.Duration, fn func(context.Context) error) {
-	tick := time.NewTicker(pause)
-	defer tick.Stop()
-	for {
-		if err := crash.Run(func() error { return fn(ctx) }); err != nil && ctx.Err() == nil {
-			slog.Error("look after calls", "error", err)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
 }

@@ -67,6 +67,22 @@ func Loop(ctx context.Context, what string, fn func() error) error {
 	}
 }
 
+// Every calls fn at once and then repeatedly until ctx ends. It logs what fails, and a panic as a failure; what says what fn does.
+func Every(ctx context.Context, pause time.Duration, what string, fn func(context.Context) error) {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		if err := Run(func() error { return fn(ctx) }); err != nil && ctx.Err() == nil {
+			slog.Error(what, "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // Log returns a function that logs a panic, for work whose failure nobody waits for.
 func Log(what string, args ...any) func(error) {
 	return func(err error) { slog.Error(what+" panicked", append(args[:len(args):len(args)], "error", err)...) }

@@ -16,7 +16,7 @@ var plainGoroutines = map[string]string{
 	"cmd/parley/main.go":                     "waits for signals",
 	"cmd/parley/metrics.go":                  "the listener of metrics",
 	"cmd/parley/rehearse.go":                 "the command parley test",
-	"cmd/parley/serve.go":                    "the listener of HTTP; a wait",
+	"cmd/parley/run.go":                      "the listener of HTTP; a wait",
 	"cmd/parley/trunk_check.go":              "the command parley trunk check",
 	"scripts/release/starts.go":              "waits for a process",
 	"examples/endpoint/main.go":              "an example, which stands alone",

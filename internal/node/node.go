@@ -208,7 +208,7 @@ func (n *Node) Run(ctx context.Context, w Work) error {
 	loops.Go(func() {
 		_ = crash.Loop(ctx, "what other nodes ask", func() error { n.requests.Attend(ctx); return nil })
 	})
-	every(ctx, n.Beat, "say that this node lives", func(ctx context.Context) error { return n.beat(ctx, w) })
+	crash.Every(ctx, n.Beat, "say that this node lives", func(ctx context.Context) error { return n.beat(ctx, w) })
 	loops.Wait()
 	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.Lost)
 	defer cancel()

@@ -156,7 +156,7 @@ func (r *Requests) Attend(ctx context.Context) {
 		look = lookForRequests
 	}
 	var forgot time.Time
-	every(ctx, look, "look for what other nodes ask", func(ctx context.Context) error {
+	crash.Every(ctx, look, "look for what other nodes ask", func(ctx context.Context) error {
 		if time.Since(forgot) >= staleRequest {
 			if err := r.forget(ctx); err != nil {
 				return err
@@ -224,20 +224,4 @@ func (r *Requests) answer(ctx context.Context, q *store.Request) {
 // forget removes requests whose asker is gone.
 func (r *Requests) forget(ctx context.Context) error {
 	return r.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.DropStaleRequests(ctx, r.In, staleRequest) })
-}
-
-// every calls fn at once and then repeatedly until ctx ends.
-func every(ctx context.Context, pause time.Duration, what string, fn func(context.Context) error) {
-	tick := time.NewTicker(pause)
-	defer tick.Stop()
-	for {
-		if err := crash.Run(func() error { return fn(ctx) }); err != nil && ctx.Err() == nil {
-			slog.Error(what, "error", err)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
