@@ -81,7 +81,7 @@ type API struct {
 	limit  *auth.Limiter // requests per key
 
 	limitCreate, limitMessage, limitReply *auth.Limiter
-	limitVisitor                          *auth.Limiter // public messages per address
+	limitVisitor                          *auth.Limiter // what a visitor does in public conversations and calls, per address
 	limitBegun, limitHeard                *auth.Limiter // public conversations and calls, and messages, per assistant
 	limitWhatsApp                         *auth.Limiter // sends per key
 	limitSignups                          *auth.Limiter // accounts made per address

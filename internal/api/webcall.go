@@ -39,11 +39,11 @@ func (a *API) webCallRoutes() {
 		Raw: sdpType, Stream: sdpType,
 		Summary: "Call an assistant from a browser (WHIP, RFC 9725): an SDP offer in, the answer out, Location is the call. The header Parley-Variables may hold variables (JSON, percent-encoded)"}, a.startWebCall)
 	handle(a, op{Method: "PATCH", Path: "/web-calls/{id}/{session}", Name: "reconnectWebCall", Tag: tag,
-		NotFound: "Call not found", Status: 200, Family: statuses, Access: public, Raw: fragmentType, Stream: fragmentType,
+		NotFound: "Call not found", Status: 200, Family: statuses, Access: public, Limit: a.limitVisitor, Raw: fragmentType, Stream: fragmentType,
 		Summary: "Connect a call from a browser anew, after its network has changed (RFC 9725, section 4.3): If-Match is * or the ETag of the answer"},
 		a.reconnectWebCall)
 	handle(a, op{Method: "DELETE", Path: "/web-calls/{id}/{session}", Name: "endWebCall", Tag: tag,
-		NotFound: "Call not found", Family: statuses, Access: public, Summary: "Hang up a call from a browser"},
+		NotFound: "Call not found", Family: statuses, Access: public, Limit: a.limitVisitor, Summary: "Hang up a call from a browser"},
 		a.endWebCall)
 }
 

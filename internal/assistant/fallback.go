@@ -75,8 +75,8 @@ func (d *Studio) circuit(userID int64, part ai.Part, vendor, model, name string)
 	return fmt.Sprintf("%s #%d", name, d.Providers.For(userID).Key(part, vendor, model))
 }
 
-// mind is an assistant's model, after an endpoint of the account's own (nil: none) and followed by those that take over when it fails. The error is that of the first, if
-// there is no other.
+// mind is an assistant's model, after an endpoint of the account's own (nil: none) and followed by those that take over when it
+// fails. The error is that of the first, if there is no other.
 func (d *Studio) mind(a *parley.Assistant, first *parley.Model, own *endpoint.Vendors) (ai.Model, error) {
 	f, providers := &d.Fallback, d.Providers.For(a.UserID)
 	m, err := providers.Model(first.Provider, first.Code)
@@ -261,8 +261,8 @@ func (d *Studio) In(s Speech, t Tongue) Speech {
 	return s
 }
 
-// Listener is an assistant's ear, after an endpoint of the account's own and followed by those that take over when it fails; open opens a recognizer by its code.
-// The error is that of the first, if there is no other.
+// Listener is an assistant's recognizer, after an endpoint of the account's own and followed by those that take over when it
+// fails; open opens a recognizer by its code. The error is that of the first, if there is no other.
 func (d *Studio) Listener(s Speech, open func(code string) (ai.Recognizer, error)) (ai.Recognizer, error) {
 	f := &d.Fallback
 	first, err := open(s.Recognizer)

@@ -34,10 +34,16 @@ const (
 
 var errTrying = parley.Errorf(parley.Conflict, "A test call is already in progress: wait until it is over.")
 
+var errNoTrial = parley.Errorf(parley.Unavailable,
+	"The node of this server that you reached makes no calls, and test calls are made by no other: its operator has to give a node both roles, api and calls.")
+
 // Try makes a test call over one of the user's trunks, to a number, an extension or a sip: address at the trunk.
 func (d *Center) Try(ctx context.Context, userID, trunkID int64, to string) (*parley.TestCall, error) {
 	if d == nil {
 		return nil, errNoLine
+	}
+	if d.Elsewhere != nil {
+		return nil, errNoTrial
 	}
 	t, err := d.DB.Trunk(ctx, userID, trunkID)
 	if err != nil {

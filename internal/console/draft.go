@@ -202,8 +202,8 @@ type fieldChange struct {
 
 // fieldLabels are names of fields that are not what the editor calls them.
 var fieldLabels = map[string]string{"initial_message": "Greeting", "type": "Direction", "phone_number_id": "Phone number",
-	"language_id": "Language", "secondary_language_ids": "Further languages", "timezone": "Time zone", "llm_model_id": "Language model", "llm_endpoint_id": "Endpoint that thinks",
-	"voice_endpoint_id": "Endpoint that speaks", "transcriber_endpoint_id": "Endpoint that listens", "llm_temperature": "Temperature",
+	"language_id": "Language", "secondary_language_ids": "Further languages", "timezone": "Time zone", "llm_model_id": "Language model", "llm_endpoint_id": "Model endpoint",
+	"voice_endpoint_id": "Voice endpoint", "transcriber_endpoint_id": "Transcription endpoint", "llm_temperature": "Temperature",
 	"multimodal_model_id": "Multimodal model", "fallback_llm_model_ids": "Fallback language models",
 	"fallback_multimodal_model_ids": "Fallback multimodal models", "fallback_voice_ids": "Fallback voices",
 	"fallback_transcriber_provider_ids": "Fallback transcription providers", "synthesizer_provider_id": "Speech provider",

@@ -920,7 +920,7 @@ func (e *editor) basics() templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = e.Select("llm_endpoint_id", "Your endpoint", "Thinks before the language model, which takes over when it fails or is late. Pipeline mode only.", e.endpoints[parley.EndpointModel]).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = e.Select("llm_endpoint_id", "Model endpoint", "A server of your own, asked before the language model, which takes over when it fails or is late. In pipeline mode only.", e.endpoints[parley.EndpointModel]).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1568,11 +1568,11 @@ func (e *editor) voice() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = e.Select("voice_endpoint_id", "Your endpoint that speaks", "Before the voice, which takes over when it fails or is late. Pipeline mode only.", e.endpoints[parley.EndpointVoice]).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = e.Select("voice_endpoint_id", "Voice endpoint", "A server of your own, asked before the voice, which takes over when it fails or is late. In pipeline mode only.", e.endpoints[parley.EndpointVoice]).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = e.Select("transcriber_endpoint_id", "Your endpoint that listens", "Before the transcription provider, likewise. Pipeline mode only.", e.endpoints[parley.EndpointRecognizer]).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = e.Select("transcriber_endpoint_id", "Transcription endpoint", "A server of your own, asked before the transcription provider, which takes over when it fails or is late. In pipeline mode only.", e.endpoints[parley.EndpointRecognizer]).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -248,7 +248,7 @@ func endpointEditor(e *endpointForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = e.Text("name", "Name", "How you recognise it.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = e.Text("name", "Name", "Shown in lists and records.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -260,15 +260,15 @@ func endpointEditor(e *endpointForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = e.URL("url", "Address", "The base URL; of OpenAI's protocol with /v1.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = e.URL("url", "Address", "The base URL. With OpenAI's protocol it ends with /v1.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = e.Text("model", "Model", "The server's own name of it.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = e.Text("model", "Model", "As the server names it.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = e.Text("voice", "Voice", "Of a voice: the server's own name of it.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = e.Text("voice", "Voice", "For a voice: as the server names it.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -321,7 +321,7 @@ func endpointEditor(e *endpointForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = e.Number("wait_ms", "Waits", "ms", "Until the first word or sound, before the assistant's own is asked too. 0: as long as this server's own may take.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = e.Number("wait_ms", "Longest wait", "ms", "For the first word or sound. After that the assistant's own takes over. 0: as long as this server's vendors may take.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

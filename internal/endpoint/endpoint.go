@@ -5,6 +5,7 @@ package endpoint
 import (
 	"context"
 	"reflect"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -206,7 +207,7 @@ func (b *Book) Open(e *parley.Endpoint) (*Vendors, error) {
 
 // make opens an endpoint.
 func (b *Book) make(e *parley.Endpoint) (*opened, error) {
-	for _, secret := range secrets(e) {
+	for _, secret := range credentials(e) {
 		b.hide(secret)
 	}
 	vendor, err := protocols[e.Protocol](ai.Server{URL: e.URL, Key: e.Key, Model: e.Model, Transport: b.door(e)})
@@ -272,6 +273,20 @@ func (b *Book) Over(of string) {
 func sameServer(a, b *parley.Endpoint) bool {
 	return a.UserID == b.UserID && a.Part == b.Part && a.Protocol == b.Protocol && a.URL == b.URL && a.Key == b.Key && a.Model == b.Model &&
 		a.Name == b.Name && slices.Equal(a.Headers, b.Headers)
+}
+
+// credential is the name of a header that holds one.
+var credential = regexp.MustCompile(`(?i)auth|key|token|secret|password|cookie`)
+
+// credentials are the secrets of an endpoint that no line of the log may show. The values of other headers are the account's
+// choice: an ordinary word would be blanked in everybody's lines.
+func credentials(e *parley.Endpoint) (list []string) {
+	for _, h := range e.Headers {
+		if credential.MatchString(h.Name) {
+			list = append(list, h.Value)
+		}
+	}
+	return append(list, e.Key)
 }
 
 // secrets are what of an endpoint nobody may see.

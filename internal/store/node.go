@@ -40,14 +40,12 @@ func (q Query) TrunkHolders(ctx context.Context) (list []parley.TrunkHolder, err
 
 // HoldTrunks makes a process the holder of trunks' registrations.
 func (tx *Tx) HoldTrunks(ctx context.Context, node string, trunks []int64) error {
-	for _, id := range trunks {
-		_, err := tx.q.NewRaw(`INSERT INTO trunk_holders (trunk_id, node, registered) SELECT id, ?, FALSE FROM trunks WHERE id = ?
-			ON CONFLICT (trunk_id) DO UPDATE SET node = excluded.node, registered = FALSE`, node, id).Exec(ctx)
-		if err != nil {
-			return err
-		}
+	if len(trunks) == 0 {
+		return nil
 	}
-	return nil
+	_, err := tx.q.NewRaw(`INSERT INTO trunk_holders (trunk_id, node, registered) SELECT id, ?, FALSE FROM trunks WHERE id IN (?)
+		ON CONFLICT (trunk_id) DO UPDATE SET node = excluded.node, registered = FALSE`, node, bun.List(trunks)).Exec(ctx)
+	return err
 }
 
 // NoteRegistered stores with which of the trunks that a process holds it is registered.

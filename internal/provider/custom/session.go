@@ -87,6 +87,9 @@ func (s *session) dial(ctx context.Context, server ai.Server, p ai.Party) error 
 	}
 	err = conn.Send(begun{"session", Protocol, p.Of, s.begun, assistant{p.Assistant, p.Name, p.Language}, p.Customer, vars})
 	s.begun = true
+	if err != nil {
+		s.drop()
+	}
 	return err
 }
 
