@@ -43,7 +43,7 @@ func (a *API) webCallRoutes() {
 		Summary: "Connect a call from a browser anew, after its network has changed (RFC 9725, section 4.3): If-Match is * or the ETag of the answer"},
 		a.reconnectWebCall)
 	handle(a, op{Method: "DELETE", Path: "/web-calls/{id}/{session}", Name: "endWebCall", Tag: tag,
-		NotFound: "Call not found", Family: statuses, Access: public, Limit: a.limitVisitor, Summary: "Hang up a call from a browser"},
+		NotFound: "Call not found", Family: statuses, Access: public, Summary: "Hang up a call from a browser"},
 		a.endWebCall)
 }
 

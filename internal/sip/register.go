@@ -35,16 +35,20 @@ type registration struct {
 	// probe asks it whether it is there, and returns the address at which it sees us; nil: it isn't asked.
 	probe func(ctx context.Context) (seen string, err error)
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	binding
+	err     error // of the last try
+	answers bool  // it answers probes
+	silent  int   // how many of the last ones it has not answered
+}
+
+// binding is what a registrar has granted. The next registration of the same contact begins with it.
+type binding struct {
 	until time.Time      // we are registered so long, also while it can't be renewed
 	home  netip.AddrPort // the registrar's
-	err   error          // of the last try
-
-	hop     hop        // by which it was reached
-	told    netip.Addr // our address, as it was told
-	seen    string     // and as it saw it
-	answers bool       // it answers probes
-	silent  int        // how many of the last ones it has not answered
+	hop   hop            // by which it was reached
+	told  netip.Addr     // our address, as it was told
+	seen  string         // and as it saw it
 }
 
 const (
@@ -99,7 +103,7 @@ func (s *Server) follow(trunks []Trunk) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	former := map[int64]*registration{}
+	former := map[int64]binding{}
 	for id, r := range s.regs {
 		t, ok := want[id]
 		if ok && reflect.DeepEqual(t, r.trunk) {
@@ -108,7 +112,9 @@ func (s *Server) follow(trunks []Trunk) {
 		}
 		if ok && s.config.Contact != nil && r.sameAt(&t) {
 			r.kept.Store(true)
-			former[id] = r
+			r.mu.Lock()
+			former[id] = r.binding // read before it stops, which empties it
+			r.mu.Unlock()
 		}
 		r.stop()
 		delete(s.regs, id)
@@ -123,9 +129,7 @@ func (s *Server) follow(trunks []Trunk) {
 		if s.config.Contact != nil {
 			r.token = s.config.Contact(id)
 		}
-		if f := former[id]; f != nil {
-			r.until, r.home, r.hop, r.told, r.seen = f.state()
-		}
+		r.binding = former[id]
 		callID, seq := token(26), uint32(0)
 		r.ask = func(ctx context.Context, expires int) (int, error) { return r.register(ctx, callID, &seq, expires) }
 		if !t.Silent {
@@ -146,13 +150,6 @@ func (r *registration) sameAt(t *Trunk) bool {
 	was := &r.trunk
 	return t.Address == was.Address && t.Proxy == was.Proxy && t.Transport == was.Transport && t.Username == was.Username &&
 		t.ContactDomain == was.ContactDomain && t.FromDomain == was.FromDomain
-}
-
-// state is what the next registration of the same contact begins with.
-func (r *registration) state() (until time.Time, home netip.AddrPort, by hop, told netip.Addr, seen string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.until, r.home, r.hop, r.told, r.seen
 }
 
 // reindex builds the index that incoming messages are matched against.

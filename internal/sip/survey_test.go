@@ -118,7 +118,7 @@ func TestRegistrationMoved(t *testing.T) {
 	s := start(t, Config{})
 	home := netip.MustParseAddrPort("127.0.0.1:9")
 	for told, want := range map[string]bool{"127.0.0.1": false, "192.0.2.1": true} {
-		r := &registration{server: s, home: home, told: netip.MustParseAddr(told)}
+		r := &registration{server: s, binding: binding{home: home, told: netip.MustParseAddr(told)}}
 		if r.moved() != want {
 			t.Errorf("told %s: moved is %v", told, !want)
 		}
