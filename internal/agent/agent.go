@@ -8,6 +8,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"parley/internal/ai"
 )
@@ -56,6 +57,8 @@ type Tool struct {
 	Run func(ctx context.Context, arguments json.RawMessage) (string, error)
 	// Async is Run for a channel in which the conversation goes on meanwhile; nil where it has to wait. It may take longer.
 	Async func(ctx context.Context, arguments json.RawMessage) (string, error)
+	// AsyncTime is how long Async takes at most.
+	AsyncTime time.Duration
 	// Fillers are said while it runs: when it takes a moment, and when it takes some seconds more. "" is a sentence of the channel's.
 	Fillers [2]string
 	// Ends says that nothing is left to say once this tool has done its work: it hung up. If it fails the turn goes on.

@@ -172,6 +172,7 @@ func (d *Studio) midCall(t *parley.Tool, vars tool.Variables) agent.Tool {
 		Tool:    ai.Tool{Name: t.Name, Description: t.Description, Schema: tool.Schema(t)},
 		Fillers: [2]string{t.Filler, t.SecondFill},
 	}
+	out.AsyncTime = time.Duration(t.Timeout) * time.Second
 	out.Run, out.Async = inMode(t, func(ctx context.Context, t *parley.Tool, args map[string]any) tool.Result {
 		return d.Tools.Run(ctx, t, args, vars)
 	})

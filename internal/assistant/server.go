@@ -178,6 +178,7 @@ func (r *Ready) listedTool(n namedTool) agent.Tool {
 		Fillers: [2]string{n.server.Filler, n.server.SecondFill},
 		Idle:    n.ReadOnly,
 	}
+	out.AsyncTime = time.Duration(n.server.Timeout) * time.Second
 	out.Run, out.Async = inMode(n.server, func(ctx context.Context, t *parley.Tool, args map[string]any) tool.Result {
 		return r.studio.Tools.RunListed(ctx, t, n.ListedTool, r.of, args, r.values)
 	})

@@ -158,7 +158,14 @@ func (c *Chat) workOff(ctx context.Context, id string) (failures int, err error)
 			return 1, err
 		}
 		if m == nil {
-			return c.endSilent(ctx, id)
+			spoke, failures, err := c.speakOfTools(ctx, id)
+			if err != nil {
+				return failures, err
+			}
+			if !spoke {
+				return c.endSilent(ctx, id)
+			}
+			continue
 		}
 		if err := c.answer(ctx, m); err != nil {
 			return max(m.Attempts, 1), err
@@ -178,7 +185,7 @@ func (c *Chat) tellWaiters(id string, failure error) (waiting bool) {
 	}
 	replies := map[int64]*parley.Message{}
 	for i := range list {
-		if list[i].Turn > 0 {
+		if list[i].Turn > 0 && replies[list[i].Turn] == nil {
 			replies[list[i].Turn] = &list[i]
 		}
 	}

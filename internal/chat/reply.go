@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,13 +69,17 @@ func (c *Chat) answer(ctx context.Context, m *parley.Message) error {
 		return c.giveUp(ctx, conv, a, m, w, agent.Reply{}, errUnstorable)
 	}
 	c.Hub.Tell(conv.ID, event.Event{Kind: "typing"})
-	reply, sources, err := c.think(thinking, conv, a, m, w)
+	tools, err := c.DB.DueBackground(ctx, conv.ID)
+	if err != nil {
+		return err
+	}
+	reply, sources, err := c.think(thinking, conv, a, m, w, tools)
 	var failed *ai.Error
 	switch {
 	case errors.Is(context.Cause(thinking), errTakenOver):
 		return c.settle(ctx, conv, m, w, Answer{AIOff: true}, nil)
 	case err == nil:
-		if err = c.store(ctx, conv, a, m, w, reply, sources, price, nil); err == nil {
+		if err = c.store(ctx, conv, a, m, w, reply, outcome{sources: sources, price: price, tools: tools}); err == nil {
 			telemetry.Replied("answered", time.Since(began))
 		}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded), ctx.Err() == nil && errors.As(err, &failed):
@@ -103,7 +108,7 @@ func (c *Chat) giveUp(ctx context.Context, conv *parley.Conversation, a *parley.
 	sorry := agent.Sentence(cause)
 	if m.Channel != "" {
 		reply.Text = sorry
-		err := c.store(ctx, conv, a, m, w, reply, nil, 0, why(cause))
+		err := c.store(ctx, conv, a, m, w, reply, outcome{failure: why(cause)})
 		if err == nil || m.Attempts < maxAttempts {
 			return err
 		}
@@ -165,10 +170,10 @@ func (c *Chat) takenOver(id string) {
 	}
 }
 
-// think runs the turn: the conversation up to m, without what came behind it. The sources are what knowledge the
-// model was given.
+// think runs the turn: the conversation up to m, without what came behind it, and what tools in the background have answered. The sources
+// are what knowledge the model was given.
 func (c *Chat) think(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message,
-	w *Waiter) (agent.Reply, []parley.MessageSource, error) {
+	w *Waiter, tools []store.BackgroundTool) (agent.Reply, []parley.MessageSource, error) {
 	ready, err := c.Assistants.Ready(a, occasion(conv))
 	if err != nil {
 		return agent.Reply{}, nil, err
@@ -182,7 +187,18 @@ func (c *Chat) think(ctx context.Context, conv *parley.Conversation, a *parley.A
 	if err != nil {
 		return agent.Reply{}, nil, err
 	}
-	turn := ready.Turn(history(list, m.ID, made), sink{ctx, w})
+	past := history(list, m.ID, made)
+	if last := len(past) - 1; last >= 0 && past[last].Role == ai.User { // the customer's words stay the last
+		past = slices.Insert(past, last, answers(tools)...)
+	} else {
+		past = append(past, answers(tools)...)
+	}
+	turn := ready.Turn(past, sink{ctx, w})
+	for i, t := range turn.Tools {
+		if t.Async != nil && occasion(conv).Test == "" { // who tests waits for what the reply comes to
+			turn.Tools[i].Run = c.background(conv, m, t)
+		}
+	}
 	turn.Done = calls(made[m.ID])
 	turn.Keep = func(ctx context.Context, n int, calls []agent.ToolCall, done bool) error {
 		return c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -230,13 +246,20 @@ func history(list []parley.Message, upTo int64, made map[int64][]parley.Function
 	return out
 }
 
-// store writes a reply, its charge and the end of the waiting in one transaction. failure says why it is no more than
-// an apology.
+// outcome is what a reply comes to.
+type outcome struct {
+	sources []parley.MessageSource
+	price   parley.Money
+	failure *string                // why it is no more than an apology; nil: it is one
+	tools   []store.BackgroundTool // whose answers it knows
+	further bool                   // the message has had its reply, and this one speaks of tools: nobody waits for it
+}
+
+// store writes a reply, its charge and the end of the waiting in one transaction.
 func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message,
-	w *Waiter, reply agent.Reply, sources []parley.MessageSource,
-	price parley.Money, failure *string) error {
+	w *Waiter, reply agent.Reply, o outcome) error {
 	r := &parley.Message{ConversationID: conv.ID, Turn: m.ID, Role: parley.RoleAssistant, Author: parley.AuthorAI,
-		Content: reply.Text, Sources: sources,
+		Content: reply.Text, Sources: o.sources,
 		InputTokens: reply.Usage.In, OutputTokens: reply.Usage.Out}
 	for _, call := range reply.Calls {
 		r.FunctionCalls = append(r.FunctionCalls, record(call))
@@ -250,17 +273,22 @@ func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.A
 		if !now.AIEnabled {
 			return errTakenOver
 		}
-		if err := tx.AddMessage(ctx, r, price, EndsAt(a)); err != nil {
+		if err := tx.AddMessage(ctx, r, o.price, EndsAt(a)); err != nil {
 			return err
 		}
-		waited, err := tx.SettleMessage(ctx, m, price, failure, failure == nil)
+		current, err := tx.EndBackground(ctx, o.tools)
 		if err != nil {
 			return err
 		}
-		if !waited {
+		if !o.further {
+			current, err = c.charge(ctx, tx, conv, m, o)
+		}
+		if err != nil {
+			return err
+		}
+		if !current {
 			return errAnswered
 		}
-		tx.CountMessage(conv, price, failure != nil)
 		if err := c.keepVendors(ctx, tx, now); err != nil {
 			return err
 		}
@@ -268,12 +296,6 @@ func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.A
 			if err := tx.DropMessageCalls(ctx, m.ID); err != nil {
 				return err
 			}
-		}
-		_, err = tx.Settle(ctx, conv.UserID, &parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -price,
-			Reference:   reference(m.ID),
-			Description: fmt.Sprintf("Message to %s (%s)", conv.AssistantName, conv.Type)})
-		if err != nil {
-			return err
 		}
 		return c.replied(ctx, tx, conv, m, r)
 	})
@@ -291,6 +313,19 @@ func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.A
 		w.finish(Answer{Message: r}, nil)
 	}
 	return nil
+}
+
+// charge takes the price of a message and ends its waiting; false when it did not wait.
+func (c *Chat) charge(ctx context.Context, tx *store.Tx, conv *parley.Conversation, m *parley.Message, o outcome) (bool, error) {
+	waited, err := tx.SettleMessage(ctx, m, o.price, o.failure, o.failure == nil)
+	if err != nil || !waited {
+		return false, err
+	}
+	tx.CountMessage(conv, o.price, o.failure != nil)
+	_, err = tx.Settle(ctx, conv.UserID, &parley.LedgerEntry{Kind: parley.MessageCharge, Amount: -o.price,
+		Reference:   reference(m.ID),
+		Description: fmt.Sprintf("Message to %s (%s)", conv.AssistantName, conv.Type)})
+	return true, err
 }
 
 // mostSwitches is how many vendor switches a conversation's record keeps.

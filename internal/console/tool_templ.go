@@ -519,7 +519,7 @@ func (t *toolForm) serverCards() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = t.Select("mode", "While it runs", "A call that goes on hears the answer as soon as nobody speaks. A chat waits, 30 seconds at most.", enum("sync=The conversation waits, 30 seconds at most", "async=A call goes on, up to 10 minutes")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = t.Select("mode", "While it runs", "A call that goes on hears the answer as soon as nobody speaks, a chat by a further message.", enum("sync=The conversation waits, 30 seconds at most", "async=It goes on, up to 10 minutes")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -864,7 +864,7 @@ func (t *toolForm) endpointCards() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = t.Select("mode", "While it runs", "A call that goes on hears the answer as soon as nobody speaks. A chat waits, 30 seconds at most.", enum("sync=The conversation waits, 30 seconds at most", "async=A call goes on, up to 10 minutes")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = t.Select("mode", "While it runs", "A call that goes on hears the answer as soon as nobody speaks, a chat by a further message.", enum("sync=The conversation waits, 30 seconds at most", "async=It goes on, up to 10 minutes")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -21,7 +21,7 @@ type Tool struct {
 	Description string       `json:"description" required:"true" maxLength:"255" doc:"When and how the AI uses the tool. Of kind mcp it is for people: the model goes by the descriptions of the server's tools."`
 	Endpoint    string       `json:"endpoint" required:"true" maxLength:"2048" format:"http-url" doc:"{param} is replaced by an argument, URL-escaped; {{variable}} by a variable."`
 	Method      string       `json:"method" required:"true" enum:"GET,POST,PUT,PATCH,DELETE" doc:"Of kind mcp it may be left out, and is POST."`
-	Mode        ToolMode     `json:"mode" default:"sync" enum:"sync,async" doc:"sync: the conversation waits for the answer. async: a call goes on, and the assistant tells the customer when the answer is there. A chat always waits, 30 seconds at most."`
+	Mode        ToolMode     `json:"mode" default:"sync" enum:"sync,async" doc:"sync: the conversation waits for the answer. async: it goes on, and the assistant tells the customer when the answer is there."`
 	Timeout     int          `json:"timeout" default:"10" minimum:"1" doc:"Seconds that the answer may take: at most 30, or 600 in mode async."`
 	Filler      string       `json:"filler" maxLength:"255" doc:"Said on the telephone while the answer is awaited, after half a second in which nothing is said; {{variable}} is replaced. Empty: one of the assistant's fillers, or a sentence in its language."`
 	SecondFill  string       `bun:"second_filler" json:"second_filler" maxLength:"255" doc:"Said when the answer takes eight seconds more."`

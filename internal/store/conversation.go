@@ -358,12 +358,13 @@ func (tx *Tx) Rest(ctx context.Context, conversationID, owner string, until parl
 	return err
 }
 
-// Unattended are conversations that wait for a node: a message is pending, or silence has ended them, and nobody has
-// the lease.
+// Unattended are conversations that wait for a node: a message is pending, a tool in the background has answered, or silence has ended
+// them, and nobody has the lease.
 func (q Query) Unattended(ctx context.Context, now parley.Time, limit int) (ids []string, err error) {
 	err = q.q.NewRaw(`SELECT id FROM conversations WHERE ends_at > 0 AND ends_at <= ? AND lease_until < ?
 		UNION SELECT c.id FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.pending AND c.lease_until < ?
-		LIMIT ?`, now, now, now, limit).Scan(ctx, &ids)
+		UNION SELECT c.id FROM background_tools t JOIN conversations c ON c.id = t.conversation_id WHERE t.due_at <= ? AND c.lease_until < ?
+		LIMIT ?`, now, now, now, now, now, limit).Scan(ctx, &ids)
 	return ids, err
 }
 

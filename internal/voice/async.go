@@ -3,13 +3,9 @@ package voice
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 
 	"parley/internal/agent"
-	"parley/internal/ai"
 	"parley/internal/crash"
 	"parley/internal/turn"
 )
@@ -18,10 +14,7 @@ import (
 // When its answer comes, the model is told that too, and speaks of it as soon as nobody else speaks. A tool that is
 // still running when the call ends runs to its end; nobody waits for it.
 
-const (
-	maxAsync    = 8     // tools of a call that run in the background at a time
-	asyncAnswer = 4_000 // tokens of such a tool's answer: it stays in the conversation
-)
+const maxAsync = 8 // tools of a call that run in the background at a time
 
 // asyncCall is a tool that runs while the conversation goes on. Only the owner touches it.
 type asyncCall struct {
@@ -34,12 +27,8 @@ type asyncCall struct {
 
 // started is what the model is told of it first. No other call of this conversation is told the same.
 func (b *asyncCall) started() string {
-	return fmt.Sprintf("The tool was started in the background, as no. %d. Its answer will be told to you when it comes. Go on with the "+
-		"conversation, and don't call the tool again for the same.", b.n)
+	return agent.Started(b.n)
 }
-
-var errAsync = errors.New(strconv.Itoa(maxAsync) +
-	" tools run in the background already: go on with the conversation until one of them has answered")
 
 // async is what an asynchronous tool does: it is started, and the result says so.
 func (r *run) async(t agent.Tool) func(context.Context, json.RawMessage) (string, error) {
@@ -55,7 +44,7 @@ func (r *run) async(t agent.Tool) func(context.Context, json.RawMessage) (string
 			r.step(turn.Event{Kind: turn.Underway})
 		})
 		if b == nil {
-			return "", errAsync
+			return "", agent.TooManyStarted(maxAsync)
 		}
 		go func() {
 			result := "Error: the tool failed."
@@ -93,11 +82,10 @@ func (r *run) report(b *asyncCall) {
 	r.asyncs = slices.Delete(r.asyncs, i, i+1)
 	r.corrects(b)
 	if !r.over && r.cast != nil {
-		text := fmt.Sprintf("[The tool %q, which was started in the background as no. %d, has answered. Tell the customer what matters of it, "+
-			"in the language of the conversation.]\n%s", b.call.Name, b.n, agent.Shorten(b.result, asyncAnswer))
-		r.book.entries = append(r.book.entries, &entry{news: text, told: true})
+		news := agent.Answered(b.call.Name, b.n, b.result)
+		r.book.entries = append(r.book.entries, &entry{news: news.Text, told: true})
 		if r.cast.keeper != nil {
-			r.cast.told(ai.Message{Role: ai.User, Text: text})
+			r.cast.told(news)
 		}
 	}
 	r.step(turn.Event{Kind: turn.Answered})

@@ -21,7 +21,7 @@ var Audited = strings.Fields(`alerts assistant_drafts assistant_group_members as
 // Unaudited are the tables that the log doesn't watch, by the reason.
 var Unaudited = map[string]string{
 	"what happens in conversations and calls, and its traces": `activity activity_left call_legs call_requests node_requests nodes trunk_holders call_sip trunk_refusals call_spend
-		conversation_notes message_calls messages writers sandbox_outbox sms sms_inbound sms_opt_outs webhook_attempts webhook_deliveries
+		conversation_notes background_tools message_calls messages writers sandbox_outbox sms sms_inbound sms_opt_outs webhook_attempts webhook_deliveries
 		whatsapp_messages test_results test_runs test_scripts`,
 	"money, which has its ledger":                                           "ledger public_spend reservations",
 	"made and ended by signing in and by new passwords, which have entries": "identities",
