@@ -195,7 +195,7 @@ func (c *Chat) think(ctx context.Context, conv *parley.Conversation, a *parley.A
 	}
 	turn := ready.Turn(past, sink{ctx, w})
 	for i, t := range turn.Tools {
-		if t.Async != nil && occasion(conv).Test == "" { // who tests waits for what the reply comes to
+		if t.Async != nil && (conv.Type != parley.TestConversation || conv.SharedBy() != 0) { // the owner's own test waits, and shows all in one reply
 			turn.Tools[i].Run = c.background(conv, m, t)
 		}
 	}
