@@ -84,7 +84,7 @@ func TestSecretsAreAlike(t *testing.T) {
 			names = append(names, f.Name)
 		}
 	}
-	for _, name := range []string{"openai-api-key", "openai-stt-api-key", "anthropic-api-key", "gemini-api-key",
+	for _, name := range []string{"openai-api-key", "openai-stt-api-key", "anthropic-api-key", "gemini-api-key", "xai-api-key",
 		"whatsapp-token", "whatsapp-app-secret", "carrier-sip-password", "twilio-auth-token", "secret-key",
 		"database", "blob"} {
 		if !slices.Contains(names, name) {

@@ -20,6 +20,7 @@ import (
 	"parley/internal/provider/gemini"
 	"parley/internal/provider/local"
 	"parley/internal/provider/openai"
+	"parley/internal/provider/xai"
 )
 
 var update = flag.Bool("update", false, "append new rows to testdata/ids.txt")
@@ -53,7 +54,7 @@ func server(codes ...string) *Catalog {
 
 // everything returns a server on which everything is configured.
 func everything() *Catalog {
-	return server(openai.Code, gemini.Code, elevenlabs.Code, deepgram.Code, cartesia.Code, assemblyai.Code)
+	return server(openai.Code, gemini.Code, elevenlabs.Code, deepgram.Code, cartesia.Code, assemblyai.Code, xai.Code)
 }
 
 // TestIDs checks the ids that databases have stored: each pinned row must still exist with its meaning. New rows are
@@ -288,7 +289,7 @@ func TestVoices(t *testing.T) {
 			if c.Heard(v.ID) != nil {
 				want = fmt.Sprintf("%s/api/voices/%d/preview", strings.TrimSuffix(base, "/"), v.ID)
 			}
-			if (want == "") != (v.Inside == gemini.Code) || v.PreviewURL != want {
+			if (want == "") != (v.Inside == gemini.Code || v.Inside == xai.Code) || v.PreviewURL != want {
 				t.Errorf("%s: voice %d: preview %q, want %q", name, v.ID, v.PreviewURL, want)
 			}
 		}

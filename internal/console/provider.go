@@ -152,7 +152,7 @@ func (p *providers) ownInUse() bool {
 }
 
 // seldom are providers that few connect first.
-var seldom = []string{"cartesia", "assemblyai"}
+var seldom = []string{"cartesia", "assemblyai", "xai"}
 
 // split parts a list of providers into those that are shown and those that are folded: seldom ones that are not in use.
 func (p *providers) split(list []keyring.Vendor, whose string) (shown, more []keyring.Vendor) {

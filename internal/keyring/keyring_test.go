@@ -33,6 +33,8 @@ import (
 	"parley/internal/provider/gemini"
 	"parley/internal/provider/gemini/geminitest"
 	"parley/internal/provider/openai"
+	"parley/internal/provider/xai"
+	"parley/internal/provider/xai/xaitest"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -89,9 +91,10 @@ func house(t *testing.T) (vendors []*ai.Vendor, keys map[string]string, voices *
 			deepgram.Declare(&deepgram.Settings{BaseURL: deepgramtest.NewServer(t).URL}),
 			cartesia.Declare(&cartesia.Settings{BaseURL: cartesiatest.New(t).URL, TTSModel: "sonic-3", STTModel: "ink-whisper"}),
 			assemblyai.Declare(&assemblyai.Settings{BaseURL: assemblyaitest.New(t).URL}),
+			xai.Declare(&xai.Settings{BaseURL: xaitest.New(t).URL}),
 		), map[string]string{openai.Code: chat.APIKey, anthropic.Code: anthropictest.Key, gemini.Code: geminitest.Key,
 			elevenlabs.Code: elevenlabstest.Key, deepgram.Code: deepgramtest.Key, cartesia.Code: cartesiatest.Key,
-			assemblyai.Code: assemblyaitest.Key}, voices
+			assemblyai.Code: assemblyaitest.Key, xai.Code: xaitest.Key}, voices
 }
 
 // Each vendor's key is tested, stored without being shown, used at once, and removed: both the server's and a user's.

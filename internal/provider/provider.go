@@ -20,6 +20,7 @@ import (
 	"parley/internal/provider/gemini"
 	"parley/internal/provider/local"
 	"parley/internal/provider/openai"
+	"parley/internal/provider/xai"
 )
 
 // All declares every vendor, with empty settings. Their models are offered in this order. A vendor passed in instead
@@ -29,6 +30,7 @@ func All(instead ...*ai.Vendor) []*ai.Vendor {
 		openai.Declare(&openai.Settings{}),
 		anthropic.Declare(&anthropic.Settings{}),
 		gemini.Declare(&gemini.Settings{}),
+		xai.Declare(&xai.Settings{}),
 		openai.DeclareCompatible(&openai.CompatibleSettings{}),
 		elevenlabs.Declare(&elevenlabs.Settings{}),
 		deepgram.Declare(&deepgram.Settings{}),

@@ -28,6 +28,8 @@ type RealtimeManner struct {
 	Notes bool
 	// Fatal: a failure ends the session.
 	Fatal bool
+	// Speaks: it speaks even where it is to write, and its sound is thrown away.
+	Speaks bool
 }
 
 // ConformRealtime checks that a RealtimeModel keeps the promises of its interface.
@@ -263,7 +265,7 @@ func conformTalk(c *talk, writes bool) {
 	}
 	if uses := c.tally.Uses(); len(uses) == 0 || !slices.ContainsFunc(uses, func(u ai.Use) bool {
 		return u.Part == ai.TheModel && u.Vendor != "" && u.Model != "" && u.In > 0 && u.Out > 0 && u.AudioIn > 0 &&
-			u.AudioCached <= u.AudioIn && writes == (u.AudioOut == 0)
+			u.AudioCached <= u.AudioIn && (writes && !c.manner.Speaks) == (u.AudioOut == 0)
 	}) {
 		c.Errorf("it spent %+v", uses)
 	}

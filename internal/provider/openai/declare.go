@@ -87,7 +87,7 @@ func Declare(s *Settings) *ai.Vendor {
 			Model:      func() string { return s.TTSModel }}},
 		Listeners: []ai.Listener{{Provider: provider, Rank: 30, Languages: languages, Mixed: func() string { return mixedBy(s.STTModel) },
 			Configured: func() bool { return s.stt().there() && s.STTModel != "" }}},
-		Realtime: &ai.Realtime{Voices: realtime, Alike: Code,
+		Realtime: &ai.Realtime{Voices: realtimeVoices, Alike: Code,
 			Configured: func() bool { return s.realtime().there() && len(s.realtimeModels()) > 0 }},
 		With:  s.with,
 		Open:  s.open,
@@ -166,8 +166,8 @@ var voices = []ai.Voice{
 	{Number: 213, Languages: languages, Code: "cedar", Name: "Cedar", Gender: "male"},
 }
 
-// realtime lists the voices of the realtime models. Their numbers begin at 301.
-var realtime = []ai.Voice{
+// realtimeVoices lists the voices of the realtime models. Their numbers begin at 301.
+var realtimeVoices = []ai.Voice{
 	{Number: 301, Languages: languages, Code: "marin", Name: "Marin", Gender: "female"},
 	{Number: 302, Languages: languages, Code: "cedar", Name: "Cedar", Gender: "male"},
 	{Number: 303, Languages: languages, Code: "alloy", Name: "Alloy", Gender: "female"},

@@ -145,7 +145,7 @@ func (e *ear) ask() {
 			t.Err = crash.Run(func() error {
 				said, err := e.r.transcribe(e.ctx, e.h, &u.sound, partial)
 				if err == nil {
-					t.Text, t.Language = said.text, oneOf(e.h.Language, e.h.Others, said.languages)
+					t.Text, t.Language = said.text, oneOf(e.h.Language, e.h.Others, codes(said.languages))
 					t.NoSpeech = said.noSpeech
 				}
 				return err

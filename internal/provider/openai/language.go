@@ -10,6 +10,14 @@ type detected struct {
 	Code string `json:"code"`
 }
 
+// codes are those of languages.
+func codes(found []detected) (list []string) {
+	for _, d := range found {
+		list = append(list, d.Code)
+	}
+	return list
+}
+
 // detects reports whether a transcription model says which languages it heard.
 func detects(model string) bool { return strings.HasPrefix(model, "gpt-transcribe") }
 
@@ -29,12 +37,12 @@ func mixedBy(model string) string {
 
 // oneOf returns in which of the languages that may be spoken something was said, "" if the model doesn't say, or found
 // several of them: it doesn't say in which one most of it was.
-func oneOf(language string, others []string, found []detected) (one string) {
+func oneOf(language string, others []string, found []string) (one string) {
 	if len(others) == 0 {
 		return ""
 	}
-	for _, d := range found {
-		code, _, _ := strings.Cut(d.Code, "-")
+	for _, code := range found {
+		code, _, _ := strings.Cut(code, "-")
 		switch {
 		case code != language && !slices.Contains(others, code), code == one:
 		case one != "":

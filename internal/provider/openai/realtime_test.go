@@ -189,23 +189,6 @@ func TestRealtimeShort(t *testing.T) {
 	}
 }
 
-// Writing sound allocates nothing.
-func TestRealtimeWriteAllocatesNothing(t *testing.T) {
-	for _, rate := range []audio.Rate{audio.Narrow, audio.Wide} {
-		s := new(session)
-		if rate != audio.Narrow {
-			var err error
-			if s.rateIn, err = audio.NewResampler(int(rate), realtimeRate); err != nil {
-				t.Fatal(err)
-			}
-		}
-		frame := make([]int16, rate.FrameSize())
-		if n := testing.AllocsPerRun(500, func() { s.Write(frame) }); n > 0 {
-			t.Errorf("%d Hz: %v allocations a frame", rate, n)
-		}
-	}
-}
-
 // Five hundred replies are cut at random moments, while they come or after them: the server must be left with what was
 // heard of each, in order. This runs in real time, over a socket, and the test decides where to cut. How much a call
 // has heard when it cuts is tested in package voice.

@@ -25,6 +25,7 @@ import (
 const (
 	dialTime  = 5 * time.Second // for the handshake
 	sendTime  = 5 * time.Second // for a message to be taken by the network
+	leaveTime = time.Second     // for the far end to answer a close frame
 	maxAnswer = 16 << 20        // octets of one message
 )
 
@@ -173,10 +174,12 @@ func (c *Conn) ping(every time.Duration) {
 	}
 }
 
-// Leave closes the connection with a close frame (1000), and returns when nothing of it is left running. Nobody may be
-// receiving any more, or the far end's answer to it is awaited by them.
+// Leave closes the connection with a close frame (1000), and returns when nothing of it is left running. The far end has
+// a second to answer; who is receiving is told of its answer as of the connection's end.
 func (c *Conn) Leave() {
+	late := time.AfterFunc(leaveTime, func() { _ = c.ws.CloseNow() })
 	_ = c.ws.Close(websocket.StatusNormalClosure, "") // it is over, whatever the far end says
+	late.Stop()
 	c.Close()
 }
 

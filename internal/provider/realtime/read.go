@@ -1,4 +1,4 @@
-package openai
+package realtime
 
 import (
 	"encoding/base64"
@@ -17,17 +17,19 @@ import (
 
 // realtimeEvent is any event from a realtime server, with the fields that are used here.
 type realtimeEvent struct {
-	Type           string     `json:"type"`
-	ItemID         string     `json:"item_id"`
-	PreviousItemID string     `json:"previous_item_id"`
-	ResponseID     string     `json:"response_id"`
-	Delta          string     `json:"delta"`
-	Transcript     string     `json:"transcript"`
-	Languages      []detected `json:"languages"`
-	CallID         string     `json:"call_id"`
-	Name           string     `json:"name"`
-	Arguments      string     `json:"arguments"`
-	Session        struct {
+	Type           string `json:"type"`
+	ItemID         string `json:"item_id"`
+	PreviousItemID string `json:"previous_item_id"`
+	ResponseID     string `json:"response_id"`
+	Delta          string `json:"delta"`
+	Transcript     string `json:"transcript"`
+	Languages      []struct {
+		Code string `json:"code"`
+	} `json:"languages"`
+	CallID    string `json:"call_id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+	Session   struct {
 		ExpiresAt int64 `json:"expires_at"`
 	} `json:"session"`
 	Item struct {
@@ -35,18 +37,29 @@ type realtimeEvent struct {
 		Type string `json:"type"`
 	} `json:"item"`
 	Response struct {
-		ID            string            `json:"id"`
-		Status        string            `json:"status"`
-		Metadata      map[string]string `json:"metadata"`
-		StatusDetails struct {
-			Type   string        `json:"type"`
-			Reason string        `json:"reason"`
-			Error  realtimeError `json:"error"`
-		} `json:"status_details"`
-		Usage realtimeUsage `json:"usage"`
+		ID       string            `json:"id"`
+		Status   string            `json:"status"`
+		Metadata map[string]string `json:"metadata"`
+		Details  details           `json:"status_details"`
+		Usage    realtimeUsage     `json:"usage"`
 	} `json:"response"`
 	Usage realtimeUsage `json:"usage"`
 	Error realtimeError `json:"error"`
+}
+
+// details say why a response ended as it did.
+type details struct {
+	Reason string        `json:"reason"`
+	Error  realtimeError `json:"error"`
+}
+
+// UnmarshalJSON takes what is no object, such as xAI's "unimplemented", for nothing.
+func (d *details) UnmarshalJSON(raw []byte) error {
+	if len(raw) == 0 || raw[0] != '{' {
+		return nil
+	}
+	type plain details
+	return json.Unmarshal(raw, (*plain)(d))
 }
 
 // realtimeError is a realtime server's error.
@@ -68,7 +81,7 @@ func (e *realtimeError) failure() *ai.Error {
 	case e.Code == "content_filter":
 		kind = ai.Refused
 	case e.Code == "insufficient_quota", e.Type == "insufficient_quota", e.Type == "invalid_request_error",
-		e.Type == "authentication_error", e.Type == "permission_error":
+		e.Type == "invalid_event", e.Type == "authentication_error", e.Type == "permission_error":
 		kind = ai.Config
 	}
 	return &ai.Error{Kind: kind, Err: fmt.Errorf("%s %s: %s", e.Type, e.Code, e.Message)}
@@ -117,6 +130,11 @@ func (s *session) event(e *realtimeEvent, tell func(ai.RealtimeEvent)) error {
 			u.text += e.Delta
 			tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: u.n, Text: u.text})
 		}
+	case "conversation.item.input_audio_transcription.updated": // xAI's, of the whole text so far
+		if u := s.heard[e.ItemID]; u != nil && !u.final && u.text != e.Transcript {
+			u.text = e.Transcript
+			tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: u.n, Text: u.text})
+		}
 	case "conversation.item.input_audio_transcription.completed":
 		s.understood(e, nil, tell)
 	case "conversation.item.input_audio_transcription.failed":
@@ -160,6 +178,7 @@ func (s *session) commit(id string) {
 	if u.forgotten {
 		s.remove(id)
 	}
+	s.next()
 }
 
 // added records the position of an item.
@@ -174,27 +193,38 @@ func (s *session) added(id, after string) {
 	s.items = slices.Insert(s.items, at, id)
 }
 
+// understood takes the last text of an utterance. One that comes after it corrects it.
 func (s *session) understood(e *realtimeEvent, err error, tell func(ai.RealtimeEvent)) {
-	u := s.heard[e.ItemID]
-	if u == nil || u.final {
+	u, text := s.heard[e.ItemID], strings.TrimSpace(e.Transcript)
+	if u == nil || u.final && (err != nil || u.text == text) {
 		return
 	}
-	u.final = true
+	u.final, u.text = true, text
 	if err != nil {
 		err = ai.TheRecognizer.Of(err)
 	}
-	tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: u.n, Text: strings.TrimSpace(e.Transcript),
-		Language: oneOf(s.setup.Language, s.setup.Others, e.Languages), Final: true, Err: err})
+	language := ""
+	if s.dialect.Language != nil {
+		var codes []string
+		for _, l := range e.Languages {
+			codes = append(codes, l.Code)
+		}
+		language = s.dialect.Language(s.setup, codes)
+	}
+	tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: u.n, Text: text, Language: language, Final: true, Err: err})
 }
 
-// created gives a response its id.
+// created gives a response its id. One that nobody asked for, or waits for any more, ends before it is heard, and leaves
+// nothing in the conversation.
 func (s *session) created(e *realtimeEvent) {
 	r := s.active
 	if n, err := strconv.Atoi(e.Response.Metadata["n"]); err == nil {
 		r = s.responses[n]
+	} else if s.dialect.Eager && !s.setup.Reads {
+		r = nil
 	}
-	if r == nil {
-		return
+	if r == nil || r.over || r.id != "" {
+		r = &response{cut: true, told: true}
 	}
 	r.id = e.Response.ID
 	s.named[r.id] = r
@@ -204,7 +234,7 @@ func (s *session) created(e *realtimeEvent) {
 }
 
 func (s *session) cancelled(r *response) {
-	s.box.Send(map[string]any{"type": "response.cancel", "response_id": r.id})
+	s.box.Hurry(map[string]any{"type": "response.cancel", "response_id": r.id}, false)
 }
 
 // spoken handles the next audio of a response.
@@ -232,7 +262,9 @@ func (s *session) spoken(e *realtimeEvent, tell func(ai.RealtimeEvent)) error {
 			r.items[i].samples += len(pcm)
 		}
 	}
-	tell(ai.RealtimeEvent{Kind: ai.RealtimeSound, N: r.n, PCM: pcm})
+	if !s.setup.Writes { // a model that can only speak is asked for its words
+		tell(ai.RealtimeEvent{Kind: ai.RealtimeSound, N: r.n, PCM: pcm})
+	}
 	return nil
 }
 
@@ -243,7 +275,7 @@ func (s *session) finish(e *realtimeEvent, tell func(ai.RealtimeEvent)) {
 		return
 	}
 	var err error
-	switch d := &e.Response.StatusDetails; e.Response.Status {
+	switch d := &e.Response.Details; e.Response.Status {
 	case "failed":
 		f := d.Error.failure()
 		if f.Kind == ai.Config && d.Error.Type == "invalid_request_error" && d.Error.Code == "" {
@@ -264,6 +296,7 @@ func (s *session) end(r *response, used ai.Usage, err error, tell func(ai.Realti
 	delete(s.named, r.id)
 	if s.active == r {
 		s.active = nil
+		s.relax(r)
 	}
 	s.settle(r)
 	if !r.told {
@@ -279,11 +312,12 @@ func (s *session) refused(e *realtimeEvent, tell func(ai.RealtimeEvent)) error {
 	kind, number, _ := strings.Cut(e.Error.EventID, "_")
 	n, err := strconv.Atoi(number)
 	switch {
-	case e.Error.Code == "session_expired":
+	case e.Error.Code == "session_expired", e.Error.Type == "max_duration":
 		return &ai.Error{Kind: ai.Interrupted, Err: f.Err}
 	case err == nil && kind == "commit" && len(s.committed) > 0 && s.committed[0].n == n:
 		u := s.committed[0]
 		s.committed, u.final = s.committed[1:], true
+		defer s.next()
 		tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: u.n, Final: true})
 	case err == nil && kind == "response" && s.responses[n] != nil && !s.responses[n].over:
 		s.end(s.responses[n], ai.Usage{}, f, tell)
@@ -303,7 +337,7 @@ func (s *session) Cut(n int, heard time.Duration, text string) {
 	if r == nil || r.cut {
 		return
 	}
-	r.cut, r.at, r.text = true, heard, text
+	r.cut, r.at, r.text, r.lost = true, heard, text, s.dialect.Eager && !r.over
 	switch {
 	case r.over:
 	case slices.Contains(s.waiting, r): // nobody was asked
@@ -333,7 +367,7 @@ func (s *session) settle(r *response) {
 			if !r.over {
 				s.remove(it.id)
 			}
-		case it.samples > 0 && r.at > 0: // milliseconds beyond its end are refused
+		case it.samples > 0 && r.at > 0 && !s.setup.Writes && !r.lost: // milliseconds beyond its end are refused
 			s.box.Send(map[string]any{"type": "conversation.item.truncate", "item_id": it.id, "content_index": 0,
 				"audio_end_ms": min(r.at, had).Milliseconds()})
 			r.at = max(r.at-had, 0)
@@ -345,7 +379,7 @@ func (s *session) settle(r *response) {
 				after = ""
 			}
 			s.remove(it.id)
-			if text := r.text; text != "" && (r.create == nil || s.setup.Writes) {
+			if text := r.text; text != "" && (r.create == nil || s.setup.Writes || r.lost) {
 				r.text = ""
 				s.insert(it.id+"_", after, ai.Message{Role: ai.Assistant, Text: text})
 			}

@@ -1,4 +1,4 @@
-package openai
+package realtime
 
 import (
 	"time"
@@ -12,6 +12,7 @@ type realtimeUsage struct {
 	InputTokens  int         `json:"input_tokens"`
 	OutputTokens int         `json:"output_tokens"`
 	Seconds      float64     `json:"seconds"`
+	Billable     float64     `json:"billable_audio_seconds"` // xAI's: of the session so far, both ways
 	Input        tokenCounts `json:"input_token_details"`
 	Output       tokenCounts `json:"output_token_details"`
 }
@@ -33,17 +34,23 @@ func (s *session) spend(e *realtimeEvent) {
 	part, model, u := ai.TheModel, s.model, &e.Response.Usage
 	switch e.Type {
 	case "response.done":
+		if *u == (realtimeUsage{}) { // xAI's is beside the response
+			*u = e.Usage
+		}
 	case "conversation.item.input_audio_transcription.completed":
-		part, model, u = ai.TheRecognizer, s.hears, &e.Usage
+		part, model, u = ai.TheRecognizer, s.dialect.Ear, &e.Usage
 	default:
 		return
 	}
-	use := ai.Use{Part: part, Vendor: Code, Model: model,
+	use := ai.Use{Part: part, Vendor: s.dialect.Vendor, Model: model,
 		Usage: ai.Usage{In: max(u.InputTokens-u.Input.Audio, 0), Out: max(u.OutputTokens-u.Output.Audio, 0),
 			Cached: u.Input.Cached.Text},
 		AudioIn: u.Input.Audio, AudioCached: u.Input.Cached.Audio, AudioOut: u.Output.Audio,
 		Heard: time.Duration(u.Seconds * float64(time.Second))}
-	if use != (ai.Use{Part: part, Vendor: Code, Model: model}) {
+	if all := time.Duration(u.Billable * float64(time.Second)); all > s.billed {
+		use.Heard, s.billed = use.Heard+all-s.billed, all
+	}
+	if use != (ai.Use{Part: part, Vendor: s.dialect.Vendor, Model: model}) {
 		s.tally.Spend(use)
 	}
 }
