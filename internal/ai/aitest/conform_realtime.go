@@ -119,6 +119,10 @@ type talk struct {
 	sounds map[int]int
 	heard  map[int]string // the last texts of utterances
 	calls  []ai.ToolCall
+	pcm    []int16  // all that was said
+	used   ai.Usage // as the events tell it
+	after  int      // of a reply that was cut: whatever came of it but its end
+	cuts   int      // its number
 	failed error
 }
 
@@ -148,8 +152,13 @@ func (c *talk) until(kind ai.RealtimeKind, n int) ai.RealtimeEvent {
 			switch e.Kind {
 			case ai.RealtimeText:
 				c.texts[e.N] += e.Text
+				c.stray(e)
 			case ai.RealtimeSound:
 				c.sounds[e.N] += len(e.PCM)
+				c.pcm = append(c.pcm, e.PCM...)
+				c.stray(e)
+			case ai.RealtimeDone, ai.RealtimeUsed:
+				c.used.Add(e.Usage)
 			case ai.RealtimeCall:
 				c.calls = append(c.calls, *e.Call)
 			case ai.RealtimeLost:

@@ -22,12 +22,28 @@ const (
 	ReasoningRealtimeModel = "gpt-realtime-2.1-mini"
 )
 
+// StrangeEvents are events of the protocol about responses, items and calls that nobody knows, and of unknown types.
+var StrangeEvents = []string{
+	`{"type":"rate_limits.updated","rate_limits":[]}`,
+	`{"type":"response.telepathy.delta","response_id":"resp_x","delta":"x"}`,
+	`{"type":"response.output_audio.delta","response_id":"resp_x","item_id":"item_x","delta":"AAAA"}`,
+	`{"type":"response.output_audio_transcript.delta","response_id":"resp_x","item_id":"item_x","delta":"Stray."}`,
+	`{"type":"response.output_item.added","response_id":"resp_x","item":{"id":"item_x","type":"message"}}`,
+	`{"type":"response.function_call_arguments.done","response_id":"resp_x","item_id":"item_x","call_id":"call_x","name":"order","arguments":"{}"}`,
+	`{"type":"response.done","response":{"id":"resp_x","status":"completed","status_details":null}}`,
+	`{"type":"conversation.item.input_audio_transcription.delta","item_id":"item_x","delta":"stray"}`,
+	`{"type":"conversation.item.input_audio_transcription.completed","item_id":"item_x","transcript":"stray"}`,
+	`{"type":"conversation.item.truncated","item_id":"item_x","content_index":0,"audio_end_ms":1}`,
+	`{"type":"error","error":{"type":"invalid_request_error","code":"item_truncate_invalid_item_id","message":"no such item","event_id":"x"}}`,
+}
+
 // RealtimeConversation is the content of one of the Server's realtime sessions.
 type RealtimeConversation struct {
 	Model string
 	Terms map[string]any // of its last session.update
 	Items []RealtimeItem // in order
 	Over  bool
+	Left  int // the code of the close frame with which the client left; -1: none
 }
 
 // RealtimeItem is one item of a conversation.
@@ -85,6 +101,26 @@ func (s *Server) DropRealtime(code int, reason string) {
 	}
 }
 
+// Inject sends this in all realtime sessions, as it is.
+func (s *Server) Inject(raw string) {
+	s.mu.Lock()
+	sessions := slices.Clone(s.sessions)
+	s.mu.Unlock()
+	for _, c := range sessions {
+		_ = c.ws.Write(c.ctx, websocket.MessageText, []byte(raw)) // the client may have left
+	}
+}
+
+// Expire ends all realtime sessions as those that have lasted as long as they may.
+func (s *Server) Expire() {
+	s.mu.Lock()
+	sessions := slices.Clone(s.sessions)
+	s.mu.Unlock()
+	for _, c := range sessions {
+		c.expire()
+	}
+}
+
 // realtimeConn is a realtime session.
 type realtimeConn struct {
 	s     *Server
@@ -101,6 +137,7 @@ type realtimeConn struct {
 	active  *realtimeResponse
 	outside map[string]*realtimeResponse
 	over    bool
+	left    int
 }
 
 type realtimeItem struct {
@@ -171,9 +208,11 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.emit("session.created", map[string]any{"session": created})
+	var left int
 	for {
 		_, raw, err := ws.Read(ctx)
 		if err != nil {
+			left = int(websocket.CloseStatus(err))
 			break
 		}
 		c.take(raw)
@@ -181,14 +220,14 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request) {
 	cancel()
 	c.wg.Wait()
 	c.mu.Lock()
-	c.over = true
+	c.over, c.left = true, left
 	c.mu.Unlock()
 }
 
 func (c *realtimeConn) conversation() RealtimeConversation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := RealtimeConversation{Model: c.model, Terms: maps.Clone(c.terms), Over: c.over}
+	out := RealtimeConversation{Model: c.model, Terms: maps.Clone(c.terms), Over: c.over, Left: c.left}
 	for _, i := range c.items {
 		out.Items = append(out.Items, i.RealtimeItem)
 	}

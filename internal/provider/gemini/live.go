@@ -238,7 +238,7 @@ func (s *live) open(ctx context.Context, handle string) (*wire.Conn, error) {
 		err = &ai.Error{Kind: ai.Stalled, Err: errors.New("the session was not accepted in time")}
 	}
 	if err != nil {
-		conn.Close()
+		conn.Leave()
 		return nil, err
 	}
 	return conn, nil
@@ -290,7 +290,7 @@ func (s *live) run(conn *wire.Conn) {
 	defer close(s.out)
 	stop := context.AfterFunc(s.ctx, func() {
 		for _, c := range s.conns() {
-			c.Close()
+			c.Leave()
 		}
 	})
 	var wg sync.WaitGroup
@@ -299,7 +299,7 @@ func (s *live) run(conn *wire.Conn) {
 	var err error
 	for conn != nil {
 		err = crash.Run(func() error { return s.read(conn) })
-		conn.Close()
+		conn.Leave()
 		conn = s.moved()
 	}
 	ended := s.ctx.Err() != nil

@@ -87,11 +87,11 @@ func (s *live) move() {
 	}
 	s.mu.Unlock()
 	if ended {
-		conn.Close()
+		conn.Leave()
 		return
 	}
 	s.box.Resume(conn)
-	line.Close()
+	line.Leave()
 }
 
 // moved is the connection that the session has moved to, nil where it hasn't. It is called at the end of the other.

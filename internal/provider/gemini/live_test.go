@@ -365,3 +365,16 @@ func TestLiveHearsLate(t *testing.T) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
 }
+
+func TestLiveSessionConforms(t *testing.T) {
+	aitest.ConformSession(t, func(t *testing.T) aitest.RealtimeVendor {
+		s := geminitest.New(t)
+		return aitest.RealtimeVendor{Server: s, Manner: aitest.RealtimeManner{Voice: "Kore", Notes: true, Fatal: true}, Tones: s.Voice,
+			Model: func(t *testing.T, key, code string) ai.RealtimeModel {
+				return liveOf(t, s, cmp.Or(code, geminitest.Live), cmp.Or(key, geminitest.Key))
+			},
+			Drop: func(code int) { s.Drop(code, "") }, Expire: func() { s.Leave(3 * time.Second) }, Moves: true,
+			Strange: []string{`{"unknownThing":{"id":"x"}}`, `{"serverContent":{}}`, `{"toolCallCancellation":{"ids":["nobody"]}}`,
+				`{"serverContent":{"modelTurn":{"parts":[]}}}`, `{"sessionResumptionUpdate":{}}`}}
+	})
+}

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -285,4 +286,18 @@ func cutAtRandom(t *testing.T, s *aitest.Server, c ai.RealtimeSession, setup ai.
 		return heard.String()
 	}
 	return ""
+}
+
+func TestRealtimeSessionConforms(t *testing.T) {
+	aitest.ConformSession(t, func(t *testing.T) aitest.RealtimeVendor {
+		s := aitest.NewServer(t)
+		s.APIKey = "k"
+		return aitest.RealtimeVendor{Server: s, Tones: s.Voice,
+			Model: func(t *testing.T, key, code string) ai.RealtimeModel {
+				m := realtimeOf(t, s, cmp.Or(key, "k")).(realtimeModel)
+				m.code = cmp.Or(code, m.code)
+				return m
+			},
+			Drop: func(code int) { s.DropRealtime(code, "") }, Expire: s.Expire, Strange: aitest.StrangeEvents}
+	})
 }

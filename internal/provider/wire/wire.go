@@ -174,11 +174,12 @@ func (c *Conn) ping(every time.Duration) {
 	}
 }
 
-// Leave closes the connection with a close frame (1000), and returns when nothing of it is left running. The far end has
-// a second to answer; who is receiving is told of its answer as of the connection's end.
+// Leave closes the connection with a close frame (1000), and returns when nothing of it is left running. While somebody is
+// receiving, who is told of the answer as of the connection's end, the far end has a second to answer; else it has the
+// library's five.
 func (c *Conn) Leave() {
-	late := time.AfterFunc(leaveTime, func() { _ = c.ws.CloseNow() })
-	_ = c.ws.Close(websocket.StatusNormalClosure, "") // it is over, whatever the far end says
+	late := time.AfterFunc(leaveTime, func() { c.cancel(ErrClosed) }) // which ends the receiving, and closes the socket
+	_ = c.ws.Close(websocket.StatusNormalClosure, "")                 // it is over, whatever the far end says
 	late.Stop()
 	c.Close()
 }

@@ -192,3 +192,53 @@ func TestPing(t *testing.T) {
 		t.Errorf("nothing is answered: %v", err)
 	}
 }
+
+// Leave says goodbye with 1000, and doesn't wait for long for a far end that never answers.
+func TestLeave(t *testing.T) {
+	left, gone := make(chan websocket.StatusCode, 2), make(chan struct{})
+	defer close(gone)
+	address := accepts(t, func(ws *websocket.Conn) {
+		_, _, err := ws.Read(context.Background())
+		left <- websocket.CloseStatus(err)
+	})
+	for _, receives := range []bool{false, true} {
+		c, err := wire.Dial(t.Context(), address, wire.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if receives {
+				_, _, _ = c.Receive()
+			}
+		}()
+		c.Leave()
+		<-done
+		if code := <-left; code != websocket.StatusNormalClosure {
+			t.Errorf("receiving %v: it left with %d", receives, code)
+		}
+	}
+	c, err := wire.Dial(t.Context(), accepts(t, func(ws *websocket.Conn) {
+		_ = ws.Write(context.Background(), websocket.MessageText, []byte("hello"))
+		<-gone
+	}), wire.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began, begun, done := time.Now(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _, _ = c.Receive()
+		close(begun)
+		for err := error(nil); err == nil; {
+			_, _, err = c.Receive()
+		}
+	}()
+	<-begun
+	c.Leave()
+	<-done
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("it took %v to leave", took)
+	}
+}

@@ -1,6 +1,7 @@
 package xai
 
 import (
+	"cmp"
 	"reflect"
 	"strings"
 	"testing"
@@ -119,4 +120,22 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
+}
+
+func TestSessionConforms(t *testing.T) {
+	aitest.ConformSession(t, func(t *testing.T) aitest.RealtimeVendor {
+		s := xaitest.New(t)
+		t.Cleanup(func() {
+			for _, text := range s.Complaints() {
+				if !strings.HasPrefix(text, "Voice not found") {
+					t.Error(text)
+				}
+			}
+		})
+		return aitest.RealtimeVendor{Server: s, Manner: aitest.RealtimeManner{Voice: "eve", Speaks: true}, Tones: s.Voice,
+			Model: func(t *testing.T, key, code string) ai.RealtimeModel {
+				return modelOf(t, s, cmp.Or(key, xaitest.Key), cmp.Or(code, xaitest.Model))
+			},
+			Drop: func(code int) { s.DropRealtime(code, "") }, Expire: s.Expire, Strange: aitest.StrangeEvents}
+	})
 }

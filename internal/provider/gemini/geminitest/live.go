@@ -90,6 +90,7 @@ type session struct {
 	cancelled []string
 	leaving   bool // the connection has ended
 	over      bool // and so has all that was under way
+	left      int  // the code of the close frame with which the client left; -1: none
 }
 
 // turn is what the model is saying.
@@ -123,7 +124,7 @@ func (s *Server) Conversations() (list []aitest.RealtimeConversation) {
 		}
 		c.mu.Lock()
 		list = append(list, aitest.RealtimeConversation{Terms: c.setup.terms, Items: slices.Clone(c.state.items),
-			Over: c.over})
+			Over: c.over, Left: c.left})
 		c.mu.Unlock()
 	}
 	return list
@@ -220,9 +221,11 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request) {
 	if !c.begin() {
 		return
 	}
+	var left int
 	for {
 		_, raw, err := ws.Read(ctx)
 		if err != nil {
+			left = int(websocket.CloseStatus(err))
 			break
 		}
 		if code, wrong := c.take(raw); wrong != "" {
@@ -236,8 +239,18 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request) {
 	c.mu.Unlock()
 	c.wg.Wait()
 	c.mu.Lock()
-	c.over = true
+	c.over, c.left = true, left
 	c.mu.Unlock()
+}
+
+// Inject sends this over all connections, as it is.
+func (s *Server) Inject(raw string) {
+	s.lives.mu.Lock()
+	sessions := slices.Clone(s.lives.sessions)
+	s.lives.mu.Unlock()
+	for _, c := range sessions {
+		_ = c.ws.Write(c.ctx, websocket.MessageBinary, []byte(raw)) // the client may have left
+	}
 }
 
 // refuse complains, and closes the connection as Google does.

@@ -326,9 +326,10 @@ func (c *conn) finish(of string, m, r map[string]any) (unsaid bool) {
 		return true
 	}
 	c.billed += 2
-	usage, _ := r["usage"].(map[string]any)
-	usage["billable_audio_seconds"] = c.billed
-	m["usage"], r["usage"] = usage, map[string]any{}
+	if usage, ok := r["usage"].(map[string]any); ok {
+		usage["billable_audio_seconds"] = c.billed
+		m["usage"], r["usage"] = usage, map[string]any{}
+	}
 	if r["status"] == "cancelled" {
 		for _, item := range c.made[of] {
 			if !c.gone[item] {
