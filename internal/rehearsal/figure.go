@@ -31,6 +31,7 @@ type Figures struct {
 	Wrong     int             // of which the server understood others, or none
 	Cost      float64
 	Waterfall []Latency
+	Tau       Tau
 }
 
 // unknown is what is not measured in a case that calls a SIP address.
@@ -50,7 +51,7 @@ func (c *Case) Figures(t *Timeline, r *Record) (f Figures) {
 		return f
 	}
 	f.Greeting, _ = t.firstAfter(0)
-	f.DeadAir = t.deadAir()
+	f.DeadAir, f.Tau = t.deadAir(), t.Tau()
 	for _, reply := range t.Replies() {
 		a := t.Acts[reply.Act]
 		switch {
@@ -141,6 +142,7 @@ func (f *Figures) add(o Figures) {
 	f.Words += o.Words
 	f.Wrong += o.Wrong
 	f.Cost += o.Cost
+	f.Tau.add(o.Tau)
 }
 
 // Reply is the reply that such a share of the replies took no longer than.

@@ -14,6 +14,7 @@ type Report struct {
 	Passed int          `json:"passed"`
 	Failed int          `json:"failed"`
 	Broken int          `json:"broken"`
+	Tau    TauReport    `json:"tau_voice"` // of all calls
 	Cases  []CaseReport `json:"cases"`
 }
 
@@ -67,6 +68,7 @@ type FigureReport struct {
 	Misheard    int       `json:"misheard"`
 	Cost        float64   `json:"cost"`
 	WaterfallMS []Latency `json:"waterfall"`
+	Tau         TauReport `json:"tau_voice"`
 }
 
 func figures(f *Figures) FigureReport {
@@ -81,7 +83,7 @@ func figures(f *Figures) FigureReport {
 		YieldMS: each(f.Yields), NotYielded: f.Kept, Backed: f.Backed, Paused: f.Paused, Resumed: f.Resumed, Missed: f.Missed,
 		DeadAirMS: f.DeadAir.Milliseconds(), Dead: f.Dead, Stale: f.Stale, Tools: f.Tools, Wanted: f.Wanted, Forgotten: f.Forgotten,
 		Values: f.Values, Right: f.Right, Words: f.Words,
-		Misheard: f.Wrong, Cost: f.Cost, WaterfallMS: f.Waterfall}
+		Misheard: f.Wrong, Cost: f.Cost, WaterfallMS: f.Waterfall, Tau: f.Tau.report()}
 	if r.WaterfallMS == nil {
 		r.WaterfallMS = []Latency{}
 	}
@@ -90,7 +92,7 @@ func figures(f *Figures) FigureReport {
 
 // NewReport makes the report of results. again is the command that performs one again.
 func NewReport(results []Result, again func(*Result) string) *Report {
-	out := &Report{Cases: []CaseReport{}}
+	out, all := &Report{Cases: []CaseReport{}}, Tau{}
 	for i := range results {
 		r := &results[i]
 		c := CaseReport{File: r.Case.File, Name: r.Title(), Seed: r.Seed(), State: strings.ToLower(state(r)),
@@ -118,7 +120,9 @@ func NewReport(results []Result, again func(*Result) string) *Report {
 			c.Verdicts = append(c.Verdicts, VerdictReport{v.Line, v.OK, v.What, v.Got, v.At.Milliseconds()})
 		}
 		out.Cases = append(out.Cases, c)
+		all.add(r.Figures.Tau)
 	}
+	out.Tau = all.report()
 	return out
 }
 
