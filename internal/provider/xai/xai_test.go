@@ -139,3 +139,31 @@ func TestSessionConforms(t *testing.T) {
 			Drop: func(code int) { s.DropRealtime(code, "") }, Expire: s.Expire, Strange: aitest.StrangeEvents}
 	})
 }
+
+// A reply in which nothing may be called is made without tools, which are there again after it.
+func TestWords(t *testing.T) {
+	s := xaitest.New(t)
+	c, err := modelOf(t, s, xaitest.Key, xaitest.Model).Connect(t.Context(), ai.RealtimeSetup{Voice: "eve", Rate: audio.Narrow,
+		Tools: []ai.Tool{{Name: "order"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s.ScriptRealtime(aitest.Behaviour{Text: "Very well."}, aitest.Behaviour{Text: "Yes."})
+	for n, words := range []bool{true, false} {
+		c.Respond(n, "", words)
+		for e := range c.Events() {
+			if e.Kind == ai.RealtimeDone {
+				break
+			}
+		}
+	}
+	var tools []int
+	for _, one := range s.Terms() {
+		list, _ := one["tools"].([]any)
+		tools = append(tools, len(list))
+	}
+	if !reflect.DeepEqual(tools, []int{1, 0, 1}) {
+		t.Errorf("the session had so many tools: %v", tools)
+	}
+}
