@@ -2,11 +2,19 @@ package store_test
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"parley/internal/parley"
 	"parley/internal/store"
@@ -65,7 +73,63 @@ func TestNotWritable(t *testing.T) {
 	}
 }
 
-// A PostgreSQL that does not answer, or only reads, is an outage.
+// What a client reads of each error of either database and of the disk; the codes are PostgreSQL's.
+func TestToldErrors(t *testing.T) {
+	unknown, err := pgconn.ParseConfig("postgres://parley@db.invalid/parley")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown.LookupFunc = func(context.Context, string) ([]string, error) {
+		return nil, &net.DNSError{Err: "no such host", IsNotFound: true}
+	}
+	_, nameless := pgconn.ConnectConfig(t.Context(), unknown)
+	for want, errs := range map[string][]error{
+		"can't reach its database": {nameless, driver.ErrBadConn},
+		"too busy to answer":       {},
+		"disk is full":             {&fs.PathError{Op: "write", Path: "/data/blobs/1", Err: syscall.ENOSPC}, syscall.EDQUOT},
+		"can't write":              {syscall.EROFS, &fs.PathError{Op: "write", Err: syscall.EFBIG}, syscall.EIO},
+		"files and connections":    {&fs.PathError{Op: "open", Path: "/data/blobs/1", Err: syscall.EMFILE}, syscall.ENFILE},
+	} {
+		for _, code := range map[string][]string{
+			"can't reach its database": {"57P01", "57P02", "57P03", "53300", "08006"},
+			"too busy to answer":       {"57014", "55P03", "25P03", "40001", "40P01", "53000", "53200", "53400"},
+			"disk is full":             {"53100"},
+			"can't write":              {"25006", "58030"},
+		}[want] {
+			errs = append(errs, &pgconn.PgError{Code: code, Message: code})
+		}
+		for _, err := range errs {
+			told(t, fmt.Errorf("save: %w", err), want)
+		}
+	}
+	for _, err := range []error{&pgconn.PgError{Code: "23505"}, io.ErrUnexpectedEOF, context.Canceled, syscall.ECONNREFUSED, fs.ErrNotExist} {
+		if got := store.Told(err); got != err { //nolint:errorlint // the same
+			t.Errorf("%v is told as %v", err, got)
+		}
+	}
+}
+
+// A SQLite whose lock another process keeps is busy, not broken.
+func TestLocked(t *testing.T) {
+	o := storetest.Options(t, "sqlite")
+	db := storetest.Open(t, o)
+	store.Pragma(t, db, "busy_timeout = 1")
+	other, err := sql.Open("sqlite", o.Path+"?_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	tx, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	told(t, db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		return tx.CreateUser(ctx, &parley.User{Email: "a@example.com"})
+	}), "too busy to answer")
+}
+
+// A PostgreSQL that does not answer, ends its connections without a word, or only reads, is an outage.
 func TestOutage(t *testing.T) {
 	if len(storetest.Engines()) == 1 {
 		t.Skip("PostgreSQL is left out")
@@ -77,6 +141,10 @@ func TestOutage(t *testing.T) {
 	_, err := db.User(t.Context(), 1)
 	told(t, err, "can't reach its database")
 	thaw()
+	p.LoseCommit()
+	told(t, db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		return tx.CreateUser(ctx, &parley.User{Email: "b@example.com"})
+	}), "can't reach its database")
 	told(t, db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		if _, err := tx.SQL().NewRaw("SET TRANSACTION READ ONLY").Exec(ctx); err != nil {
 			return err

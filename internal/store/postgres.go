@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/uptrace/bun"
@@ -51,6 +53,7 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	// server's cache.
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	cfg.ConnectTimeout = cmp.Or(cfg.ConnectTimeout, connectTime)
+	cfg.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend { return pgproto3.NewFrontend(ended{r}, w) }
 	p := &patience{cfg, cmp.Or(o.Answer, answerTime)}
 	pool := p.pool(p.answer)
 	pool.SetMaxOpenConns(16)
@@ -239,10 +242,23 @@ func gone(err error) error {
 	return &awayError{err}
 }
 
+// ended reads what PostgreSQL says, below TLS or without. A server that dies closes its connections without a word: the driver would
+// report an end of file, as many other things do.
+type ended struct{ io.Reader }
+
+func (e ended) Read(b []byte) (int, error) {
+	n, err := e.Reader.Read(b)
+	if err == io.EOF { //nolint:errorlint // as the driver compares it
+		err = &awayError{io.ErrUnexpectedEOF}
+	}
+	return n, err
+}
+
 // away says whether err means that the database can't be asked now, whatever is asked.
 func away(err error) bool {
 	var a *awayError
 	var pg *pgconn.PgError
+	var connect *pgconn.ConnectError // also of a name that is not known any more
 	if errors.As(err, &pg) {
 		switch pg.Code {
 		case "57P01", "57P02", "57P03", "53300": // shut down, crashed, starting, too many connections
@@ -250,5 +266,6 @@ func away(err error) bool {
 		}
 		return strings.HasPrefix(pg.Code, "08")
 	}
-	return errors.As(err, &a)
+	return errors.As(err, &a) || errors.As(err, &connect) || errors.Is(err, driver.ErrBadConn) ||
+		pgconn.SafeToRetry(err) && !errors.Is(err, context.Canceled) // a connection that was found closed
 }
