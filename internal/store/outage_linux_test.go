@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -33,10 +34,15 @@ func limitFiles(t *testing.T, bytes uint64) (free func()) {
 // A database whose files can't grow is not writable, and is again when they can: what is looked at reaches the disk.
 func TestNoRoomForTheLog(t *testing.T) {
 	db := storetest.SQLite(t)
+	if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		return tx.CreateUser(ctx, &parley.User{Email: "large@example.com", Name: strings.Repeat("x", 1<<20)})
+	}); err != nil {
+		t.Fatal(err)
+	}
 	if err := db.Writable(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	free := limitFiles(t, 1)
+	free := limitFiles(t, 512<<10) // less than the log has: a file beside it still fits
 	store.LookAgain(db)
 	told(t, db.Writable(t.Context()), "can't write")
 	told(t, db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {

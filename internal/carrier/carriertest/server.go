@@ -49,14 +49,21 @@ type Message struct {
 
 // NewServer starts a Server that ends with the test.
 func NewServer(t testing.TB) *Server {
-	s := &Server{TB: t, rented: map[string]string{}, smsURL: map[string]string{}, trunk: map[string]string{}}
+	s, end := Serve()
+	t.Cleanup(end)
+	s.TB = t
+	return s
+}
+
+// Serve starts a Server for a program, which must end it.
+func Serve() (s *Server, end func()) {
+	s = &Server{rented: map[string]string{}, smsURL: map[string]string{}, trunk: map[string]string{}}
 	for i := range 40 {
 		s.available = append(s.available, fmt.Sprintf("+1415555%04d", 100+i))
 	}
 	srv := httptest.NewServer(s)
-	t.Cleanup(srv.Close)
 	s.URL = srv.URL
-	return s
+	return s, srv.Close
 }
 
 // Client is a client of the Server's account that is told of things at publicURL.

@@ -1,0 +1,116 @@
+// Command baddays runs the real program under mixed load, does bad things to it, and judges afterwards what it did by the logs of the far
+// ends: the model server, the webhook receiver, the carrier of text messages, the telephone exchange. `make baddays ARGS="-day kill -kills 100"`.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// day is one kind of bad thing.
+type day struct {
+	name string
+	what string
+	do   func(d *doing) error
+}
+
+var days = []day{
+	{"kill", "killed at random moments and started again", killed},
+	{"disk", "its disk full, its files not growing, its disk read-only at the start", noDisk},
+	{"postgres", "PostgreSQL restarted, out of connections, slow", noPostgres},
+	{"model", "the model hanging, refusing with 429, answering garbage", noModel},
+	{"files", "out of file handles", noFiles},
+	{"receiver", "the webhook receiver away", noReceiver},
+}
+
+// doing is a day under way.
+type doing struct {
+	*world
+	load  *load
+	lasts time.Duration // each disturbance
+	kills int
+	notes []string
+}
+
+func (d *doing) note(format string, a ...any) { d.notes = append(d.notes, fmt.Sprintf(format, a...)) }
+
+func main() {
+	log.SetFlags(0)
+	var names []string
+	for _, d := range days {
+		names = append(names, d.name)
+	}
+	binary := flag.String("binary", "bin/parley", "the program")
+	which := flag.String("day", "all", "days to run, separated by commas: "+strings.Join(names, ", ")+", or all")
+	lasts := flag.Duration("for", 10*time.Second, "how long each disturbance lasts")
+	kills := flag.Int("kills", 50, "how often the day kill kills")
+	seed := flag.Uint64("seed", 1, "of the random moments and of the load")
+	database := flag.String("database", "sqlite", "sqlite or postgres; the day postgres always has that")
+	flag.Parse()
+	fmt.Printf("%s, %d cores, seed %d\n", runtime.Version(), runtime.NumCPU(), *seed)
+	chosen := strings.Split(*which, ",")
+	for _, name := range chosen {
+		if name != "all" && !slices.Contains(names, name) {
+			log.Fatalf("there is no day %q: %s, or all", name, strings.Join(names, ", "))
+		}
+	}
+	bad := false
+	for _, day := range days {
+		if *which == "all" || slices.Contains(chosen, day.name) {
+			engine := *database
+			if day.name == "postgres" {
+				engine = "postgres"
+			}
+			bad = !run(day, *binary, engine, *seed, *lasts, *kills) || bad
+		}
+	}
+	if bad {
+		os.Exit(1)
+	}
+}
+
+// run has a day happen, and says whether everything was right at its end.
+func run(day day, binary, engine string, seed uint64, lasts time.Duration, kills int) bool {
+	fmt.Printf("\n%s, on %s: %s\n", day.name, engine, day.what)
+	began := time.Now()
+	w, err := begin(binary, engine)
+	if err != nil {
+		log.Printf("  begin: %v", err)
+		return false
+	}
+	defer w.close()
+	d := &doing{world: w, load: start(w, seed), lasts: lasts, kills: kills}
+	err = day.do(d)
+	d.load.stop()
+	if err == nil {
+		err = w.ready()
+	}
+	var wrong []string
+	if err == nil {
+		wrong = judge(w, d.load)
+	} else {
+		wrong = append(wrong, err.Error())
+	}
+	for _, n := range d.notes {
+		fmt.Println("  " + n)
+	}
+	fmt.Print(d.load.summary())
+	for i, s := range wrong {
+		if i == 20 {
+			fmt.Printf("  WRONG: and %d more\n", len(wrong)-i)
+			break
+		}
+		fmt.Println("  WRONG: " + s)
+	}
+	if len(wrong) > 0 {
+		w.keepLog(day.name)
+	}
+	fmt.Printf("  %s in %v\n", map[bool]string{true: "ok", false: "NOT OK"}[len(wrong) == 0], time.Since(began).Round(time.Second))
+	return len(wrong) == 0
+}
