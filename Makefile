@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help go build run test race rest plain e2e check static bench stacks release
+.PHONY: help go build run test race rest plain e2e check static bench baddays stacks release
 
 # One way of building for all but the race detector, which needs C: what one part has compiled, the next one finds.
 export GOFLAGS += -trimpath
@@ -52,7 +52,7 @@ help: ## List these targets
 # What needs Go says which one, where there is none or an old one.
 go:
 	@scripts/needs-go
-build run test race plain e2e check static bench stacks release: go
+build run test race plain e2e check static bench baddays stacks release: go
 
 build: ## Build bin/parley, one static file
 	go build -trimpath -ldflags '-s -w -X main.version=$(build) -X main.commit=$(commit) -X main.date=$(date)' -o bin/parley ./cmd/parley
@@ -113,6 +113,9 @@ static:
 
 bench: build ## Measure; GROUP=api measures that group alone
 	go run ./bench -group $(GROUP)
+
+baddays: build ## Kill the program, take its disk, database, model (docs/operating.md): ARGS="-day kill -kills 1000 -seed 2"
+	go run ./scripts/baddays $(ARGS)
 
 release: ## Build archives and packages for all systems into dist/ (ten minutes or more); ONLY=linux-amd64 builds for that one alone
 	@cd scripts/release && go build -o ../../bin/release .

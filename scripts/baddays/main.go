@@ -23,7 +23,6 @@ type day struct {
 var days = []day{
 	{"kill", "killed at random moments and started again", killed},
 	{"disk", "its disk full, its files not growing, its disk read-only at the start", noDisk},
-	{"postgres", "PostgreSQL restarted, out of connections, slow", noPostgres},
 	{"model", "the model hanging, refusing with 429, answering garbage", noModel},
 	{"files", "out of file handles", noFiles},
 	{"receiver", "the webhook receiver away", noReceiver},
@@ -51,7 +50,6 @@ func main() {
 	lasts := flag.Duration("for", 10*time.Second, "how long each disturbance lasts")
 	kills := flag.Int("kills", 50, "how often the day kill kills")
 	seed := flag.Uint64("seed", 1, "of the random moments and of the load")
-	database := flag.String("database", "sqlite", "sqlite or postgres; the day postgres always has that")
 	flag.Parse()
 	fmt.Printf("%s, %d cores, seed %d\n", runtime.Version(), runtime.NumCPU(), *seed)
 	chosen := strings.Split(*which, ",")
@@ -63,11 +61,7 @@ func main() {
 	bad := false
 	for _, day := range days {
 		if *which == "all" || slices.Contains(chosen, day.name) {
-			engine := *database
-			if day.name == "postgres" {
-				engine = "postgres"
-			}
-			bad = !run(day, *binary, engine, *seed, *lasts, *kills) || bad
+			bad = !run(day, *binary, *seed, *lasts, *kills) || bad
 		}
 	}
 	if bad {
@@ -76,10 +70,10 @@ func main() {
 }
 
 // run has a day happen, and says whether everything was right at its end.
-func run(day day, binary, engine string, seed uint64, lasts time.Duration, kills int) bool {
-	fmt.Printf("\n%s, on %s: %s\n", day.name, engine, day.what)
+func run(day day, binary string, seed uint64, lasts time.Duration, kills int) bool {
+	fmt.Printf("\n%s: %s\n", day.name, day.what)
 	began := time.Now()
-	w, err := begin(binary, engine)
+	w, err := begin(binary)
 	if err != nil {
 		log.Printf("  begin: %v", err)
 		return false

@@ -42,7 +42,6 @@ type world struct {
 	uuid                      string
 	documents                 string // path of the knowledgebase's documents
 	mount                     string // the program's own disk, "" where none could be made
-	pg                        *cluster
 
 	mu     sync.Mutex
 	asked  map[string]bool // marks of messages that the model was asked about
@@ -65,7 +64,7 @@ const generous = `plans:
 var mark = regexp.MustCompile(`mark-\d+-`)
 
 // begin makes the far ends, and starts the program with an account.
-func begin(binary, engine string) (w *world, err error) {
+func begin(binary string) (w *world, err error) {
 	w = &world{program: &program{binary: binary}, asked: map[string]bool{}, rung: map[string]int{}, talked: map[string]int{},
 		told: map[int64]int{}, bodies: map[string]string{}}
 	defer func() {
@@ -102,11 +101,6 @@ func begin(binary, engine string) (w *world, err error) {
 		"PARLEY_OPENAI_CHAT_MODEL=" + w.model.Models[0], "PARLEY_TWILIO_ACCOUNT_SID=" + carriertest.AccountSID,
 		"PARLEY_TWILIO_AUTH_TOKEN=" + carriertest.AuthToken, "PARLEY_TWILIO_BASE_URL=" + w.carrier.URL,
 		"PARLEY_OPENAI_BASE_URL=" + w.logged(w.model.URL)}
-	if engine == "postgres" {
-		if err := w.database(dir); err != nil {
-			return nil, err
-		}
-	}
 	if _, err := w.command("user", "create", "--email", "bad@example.com", "--password", "measured walrus ladder", "--balance", "100000"); err != nil {
 		return nil, err
 	}
@@ -285,7 +279,7 @@ func (w *world) furnish() error {
 		}
 		if err := w.must("POST", "/user/assistant", map[string]any{"name": a.name, "type": a.kind, "mode": "pipeline", "status": "active",
 			"timezone": "UTC", "system_prompt": "Be brief.", "voice_id": voices[0].ID, "language_id": voices[0].Language,
-			"llm_model_id": models[0].ID, "phone_number_id": a.number, "record": false}, &made); err != nil {
+			"llm_model_id": models[0].ID, "phone_number_id": a.number, "record": false, "send_webhook_only_on_completed": false}, &made); err != nil {
 			return err
 		}
 		if *a.id = made.Data.ID; w.uuid == "" {
