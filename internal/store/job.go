@@ -57,6 +57,9 @@ func (db *DB) Work(ctx, soft context.Context, j Jobs) error {
 		FetchCooldown: 20 * time.Millisecond, Logger: slog.New(quiet{slog.Default().Handler()}), JobTimeout: -1,
 		RescueStuckJobsAfter: 10 * time.Minute, MaxAttempts: 25}
 	if db.sqlite {
+		if err := db.freeJobs(ctx); err != nil {
+			return fmt.Errorf("free the jobs of a process that is gone: %w", err)
+		}
 		client, err := river.NewClient(riversqlite.New(db.write.DB), config)
 		if err != nil {
 			return fmt.Errorf("work jobs: %w", err)
@@ -73,6 +76,15 @@ func (db *DB) Work(ctx, soft context.Context, j Jobs) error {
 		return fmt.Errorf("work jobs: %w", err)
 	}
 	return runJobs(ctx, soft, client, j.Started)
+}
+
+// freeJobs makes jobs due that a process had begun which was killed: the queue would believe them to be running for RescueStuckJobsAfter.
+// One process works on a SQLite database. A job that has used up its attempts is left to the queue, which discards it.
+func (db *DB) freeJobs(ctx context.Context) error {
+	return db.Write(ctx, func(ctx context.Context, tx *Tx) error {
+		_, err := tx.q.NewRaw("UPDATE river_job SET state = 'available' WHERE state = 'running' AND attempt < max_attempts").Exec(ctx)
+		return err
+	})
 }
 
 func runJobs[T any](ctx, soft context.Context, client *river.Client[T], started func()) error {

@@ -84,6 +84,40 @@ func TestJobs(t *testing.T) {
 	})
 }
 
+// What a process had begun that was killed is worked as soon as the next one starts.
+func TestJobsOfAKilledProcess(t *testing.T) {
+	db := storetest.SQLite(t)
+	if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		for _, name := range []string{"cut off", "used up"} {
+			if err := tx.Enqueue(ctx, ringArgs{name}, nil); err != nil {
+				return err
+			}
+		}
+		_, err := tx.SQL().NewRaw(`UPDATE river_job SET state = 'running', attempted_at = CURRENT_TIMESTAMP,
+			attempt = CASE WHEN args LIKE '%used up%' THEN max_attempts ELSE 1 END`).Exec(ctx)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w := &ringWorker{rang: make(chan string, 10)}
+	storetest.Jobs(t, db, func(workers *river.Workers) { river.AddWorker(workers, w) })
+	if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.Enqueue(ctx, ringArgs{"new"}, nil) }); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for range 2 {
+		select {
+		case name := <-w.rang:
+			got[name] = true
+		case <-time.After(20 * time.Second):
+			t.Fatalf("only %v ran", got)
+		}
+	}
+	if !got["cut off"] || !got["new"] {
+		t.Errorf("%v ran", got)
+	}
+}
+
 // A queue that is told to stop while its parts still begin, as right after a start, logs no error.
 func TestJobsStopWithoutErrors(t *testing.T) {
 	var log bytes.Buffer // written by one goroutine at a time: the handler locks

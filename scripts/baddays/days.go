@@ -14,7 +14,7 @@ import (
 
 // killed kills the program at random moments, also while it starts, and starts it again.
 func killed(d *doing) error {
-	random := rand.New(rand.NewPCG(uint64(d.kills), 7))
+	random := rand.New(rand.NewPCG(d.seed, 7))
 	slowest := time.Duration(0)
 	early := 0
 	for range d.kills {

@@ -34,6 +34,7 @@ type doing struct {
 	load  *load
 	lasts time.Duration // each disturbance
 	kills int
+	seed  uint64
 	notes []string
 }
 
@@ -79,7 +80,7 @@ func run(day day, binary string, seed uint64, lasts time.Duration, kills int) bo
 		return false
 	}
 	defer w.close()
-	d := &doing{world: w, load: start(w, seed), lasts: lasts, kills: kills}
+	d := &doing{world: w, load: start(w, seed), lasts: lasts, kills: kills, seed: seed}
 	err = day.do(d)
 	d.load.stop()
 	if err == nil {
