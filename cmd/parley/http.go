@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"parley/internal/api"
@@ -85,6 +87,22 @@ func (s *Settings) root(serves bool, db *store.DB, rest *api.API, models, apps, 
 		}
 		m.seconds.WithLabelValues(method(r.Method), strconv.Itoa(rec.status)).Observe(time.Since(began).Seconds())
 	})
+}
+
+// listenAgain is for how long an address that is taken is tried again: a process that was killed a moment ago may still have it, or a
+// child that it was just starting.
+const listenAgain = 3 * time.Second
+
+// listen opens a TCP address. An error says what to change.
+func listen(address string) (l net.Listener, err error) {
+	for end := time.Now().Add(listenAgain); ; time.Sleep(50 * time.Millisecond) {
+		if l, err = net.Listen("tcp", address); err == nil {
+			return l, nil
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(end) {
+			return nil, fmt.Errorf("listen on %s (choose another with --listen or PARLEY_LISTEN): %w", address, err)
+		}
+	}
 }
 
 // notFound answers programs that ask for what is not there.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"parley/internal/api"
 	"parley/internal/store"
@@ -106,6 +108,24 @@ func TestReady(t *testing.T) {
 	if got := code(); got != 503 {
 		t.Errorf("%d without a database", got)
 	}
+}
+
+// An address that a process which is gone has for a moment longer is waited for; one that stays taken is an error.
+func TestListenAgain(t *testing.T) {
+	was, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := was.Addr().String()
+	if _, err := listen(address); err == nil || !strings.Contains(err.Error(), "PARLEY_LISTEN") {
+		t.Errorf("an address that is taken: %v", err)
+	}
+	time.AfterFunc(200*time.Millisecond, func() { was.Close() })
+	l, err := listen(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
 }
 
 // Browsers are told to use HTTPS only if this server is reached by HTTPS, whatever they ask for.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -241,8 +240,8 @@ func (h *server) checkFallback() error {
 // before anything is announced: an address that is taken is the commonest failure.
 func (h *server) openLines() (err error) {
 	s := h.Settings
-	if h.at, err = net.Listen("tcp", s.Listen); err != nil {
-		return fmt.Errorf("listen on %s (choose another with --listen or PARLEY_LISTEN): %w", s.Listen, err)
+	if h.at, err = listen(s.Listen); err != nil {
+		return err
 	}
 	h.closing(func() { h.at.Close() })
 	h.at = s.front().Listen(h.at, s.ConnectionsPerAddress)
