@@ -23,6 +23,7 @@ type day struct {
 var days = []day{
 	{"kill", "killed at random moments and started again", killed},
 	{"disk", "its disk full, its files not growing, its disk read-only at the start", noDisk},
+	{"postgres", "PostgreSQL away, its connections broken or all taken, slow, only reading", noPostgres},
 	{"model", "the model hanging, refusing with 429, answering garbage", noModel},
 	{"files", "out of file handles", noFiles},
 	{"receiver", "the webhook receiver away", noReceiver},
@@ -74,7 +75,7 @@ func main() {
 func run(day day, binary string, seed uint64, lasts time.Duration, kills int) bool {
 	fmt.Printf("\n%s: %s\n", day.name, day.what)
 	began := time.Now()
-	w, err := begin(binary)
+	w, err := begin(binary, day.name == "postgres")
 	if err != nil {
 		log.Printf("  begin: %v", err)
 		return false

@@ -43,6 +43,9 @@ type world struct {
 	documents                 string // path of the knowledgebase's documents
 	mount                     string // the program's own disk, "" where none could be made
 
+	road     *road  // to PostgreSQL, nil on SQLite
+	postgres string // its address without the road
+
 	mu     sync.Mutex
 	asked  map[string]bool // marks of messages that the model was asked about
 	rung   map[string]int  // by number: how often the exchange was called
@@ -64,7 +67,7 @@ const generous = `plans:
 var mark = regexp.MustCompile(`mark-\d+-`)
 
 // begin makes the far ends, and starts the program with an account.
-func begin(binary string) (w *world, err error) {
+func begin(binary string, postgres bool) (w *world, err error) {
 	w = &world{program: &program{binary: binary}, asked: map[string]bool{}, rung: map[string]int{}, talked: map[string]int{},
 		told: map[int64]int{}, bodies: map[string]string{}}
 	defer func() {
@@ -101,6 +104,11 @@ func begin(binary string) (w *world, err error) {
 		"PARLEY_OPENAI_CHAT_MODEL=" + w.model.Models[0], "PARLEY_TWILIO_ACCOUNT_SID=" + carriertest.AccountSID,
 		"PARLEY_TWILIO_AUTH_TOKEN=" + carriertest.AuthToken, "PARLEY_TWILIO_BASE_URL=" + w.carrier.URL,
 		"PARLEY_OPENAI_BASE_URL=" + w.logged(w.model.URL)}
+	if postgres {
+		if err := w.database(); err != nil {
+			return nil, err
+		}
+	}
 	if _, err := w.command("user", "create", "--email", "bad@example.com", "--password", "measured walrus ladder", "--balance", "100000"); err != nil {
 		return nil, err
 	}
