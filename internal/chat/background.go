@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"parley/internal/agent"
@@ -56,11 +57,21 @@ func (c *Chat) runBackground(b *store.BackgroundTool, t agent.Tool, arguments js
 	if c.ctx.Err() != nil {
 		answer = nil
 	}
-	err := c.DB.Write(context.WithoutCancel(c.ctx), func(ctx context.Context, tx *store.Tx) error {
-		return tx.AnswerBackground(ctx, b, answer)
-	})
-	if err != nil {
+	for n := 1; ; n++ { // also while the database is away
+		err := c.DB.Write(context.WithoutCancel(c.ctx), func(ctx context.Context, tx *store.Tx) error {
+			return tx.AnswerBackground(ctx, b, answer)
+		})
+		if err == nil {
+			break
+		}
 		slog.Error("store the answer of a tool in the background", "tool", t.Name, "conversation", b.ConversationID, "error", err)
+		if c.ctx.Err() != nil || parley.Now() > b.DueAt {
+			return
+		}
+		select {
+		case <-time.After(rest(n)):
+		case <-c.ctx.Done():
+		}
 	}
 	c.attend(b.ConversationID)
 }
@@ -95,31 +106,53 @@ func (c *Chat) speakOfTools(ctx context.Context, id string) (spoke bool, failure
 		return false, 1, failed
 	}
 	silent := err != nil || m == nil || !conv.AIEnabled || conv.EndsAt == 0
+	if m != nil && m.Pending { // it has just come: its reply knows the answers
+		return true, 0, nil
+	}
 	if err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.TryBackground(ctx, list) }); err != nil {
 		return false, 1, err
 	}
-	attempts := list[0].Attempts
-	if !silent && attempts <= maxBackgroundAttempts {
-		err := c.speak(ctx, conv, a, m, list)
-		if err == nil || ctx.Err() != nil || attempts < maxBackgroundAttempts {
-			return true, attempts, err
-		}
-		slog.ErrorContext(ctx, "the assistant can't speak of what its tools have answered", "conversation", id, "attempts", attempts, "error", err)
+	untold := slices.DeleteFunc(slices.Clone(list), func(t store.BackgroundTool) bool { return !silent && t.Attempts <= maxBackgroundAttempts }) // what killed us
+	if len(untold) > 0 {
+		return true, 1, c.endTools(ctx, id, untold)
 	}
-	return true, attempts, c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = c.speak(ctx, conv, a, m, list)
+	if err == nil || ctx.Err() != nil {
+		return true, 1, err
+	}
+	// Somebody who writes meanwhile is answered, and told of no failure that isn't theirs.
+	if waits, failed := c.DB.Pending(ctx, id); failed == nil && waits != nil {
+		slog.WarnContext(ctx, "the assistant can't speak of what tools have answered", "conversation", id, "error", err)
+		return true, 0, nil
+	}
+	tired := slices.DeleteFunc(slices.Clone(list), func(t store.BackgroundTool) bool { return t.Attempts < maxBackgroundAttempts })
+	if len(tired) == 0 {
+		return true, list[0].Attempts, err
+	}
+	slog.ErrorContext(ctx, "the assistant could not speak of what tools have answered", "conversation", id, "attempts", maxBackgroundAttempts, "error", err)
+	return true, 1, c.endTools(ctx, id, tired)
+}
+
+// endTools puts the answers of tools of which nobody speaks into the record.
+func (c *Chat) endTools(ctx context.Context, id string, list []store.BackgroundTool) error {
+	err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if _, err := tx.ConversationForUpdate(ctx, id); err != nil {
 			return err
 		}
 		_, err := tx.EndBackground(ctx, list)
 		return err
 	})
+	if err == nil {
+		c.told(id)
+	}
+	return err
 }
 
 // speak makes and stores the reply that speaks of tools, behind the customer's newest message m.
 func (c *Chat) speak(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message, list []store.BackgroundTool) error {
 	thinking, done := c.untilTakenOver(ctx, conv.ID)
 	defer done()
-	reply, sources, err := c.think(thinking, conv, a, m, nil, list)
+	reply, sources, err := c.think(thinking, conv, a, m, nil, list, true)
 	switch {
 	case errors.Is(context.Cause(thinking), errTakenOver):
 		return nil // the next look finds that a person answers

@@ -215,3 +215,26 @@ func TestBackgroundIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// A further reply starts nothing in the background: a tool that it calls is waited for. So no chain of replies goes on by itself.
+func TestFurtherRepliesEnd(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		answer := make(chan struct{})
+		close(answer)
+		asked := h.stock(answer)
+		c := h.node()
+		conv := h.start(c, parley.WidgetConversation)
+		h.server.Script(askStock, aitest.Behaviour{Text: "I am looking."}, askStock, aitest.Behaviour{Text: "Three, I looked twice."})
+		if got, err := h.say(c, conv, "Is it there?"); err != nil || got != "I am looking." {
+			t.Fatalf("%q, %v", got, err)
+		}
+		h.until("the further reply", func() bool { return len(h.history(conv)) == 4 })
+		last := h.history(conv)[3]
+		if last.Content != "Three, I looked twice." || len(last.FunctionCalls) != 1 || last.FunctionCalls[0].Result != "Three are left." {
+			t.Errorf("%+v", last)
+		}
+		if h.left() != 0 || asked.Load() != 2 {
+			t.Errorf("%d left, asked %d times", h.left(), asked.Load())
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -73,7 +74,7 @@ func (c *Chat) answer(ctx context.Context, m *parley.Message) error {
 	if err != nil {
 		return err
 	}
-	reply, sources, err := c.think(thinking, conv, a, m, w, tools)
+	reply, sources, err := c.think(thinking, conv, a, m, w, tools, false)
 	var failed *ai.Error
 	switch {
 	case errors.Is(context.Cause(thinking), errTakenOver):
@@ -170,10 +171,10 @@ func (c *Chat) takenOver(id string) {
 	}
 }
 
-// think runs the turn: the conversation up to m, without what came behind it, and what tools in the background have answered. The sources
-// are what knowledge the model was given.
+// think runs the turn: the conversation up to m, without what came behind it, and what tools in the background have answered. further:
+// the message has had its reply, and this one speaks of the tools. The sources are what knowledge the model was given.
 func (c *Chat) think(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message,
-	w *Waiter, tools []store.BackgroundTool) (agent.Reply, []parley.MessageSource, error) {
+	w *Waiter, tools []store.BackgroundTool, further bool) (agent.Reply, []parley.MessageSource, error) {
 	ready, err := c.Assistants.Ready(a, occasion(conv))
 	if err != nil {
 		return agent.Reply{}, nil, err
@@ -187,19 +188,26 @@ func (c *Chat) think(ctx context.Context, conv *parley.Conversation, a *parley.A
 	if err != nil {
 		return agent.Reply{}, nil, err
 	}
-	past := history(list, m.ID, made)
-	if last := len(past) - 1; last >= 0 && past[last].Role == ai.User { // the customer's words stay the last
-		past = slices.Insert(past, last, answers(tools)...)
-	} else {
+	done := calls(made[m.ID])
+	upTo := m.ID
+	if further { // all that was said, and what is new behind it
+		delete(made, m.ID)
+		upTo = math.MaxInt64
+	}
+	past := history(list, upTo, made)
+	if further {
 		past = append(past, answers(tools)...)
+	} else { // the customer's words stay the last
+		past = slices.Insert(past, len(past)-1, answers(tools)...)
 	}
 	turn := ready.Turn(past, sink{ctx, w})
 	for i, t := range turn.Tools {
-		if t.Async != nil && (conv.Type != parley.TestConversation || conv.SharedBy() != 0) { // the owner's own test waits, and shows all in one reply
+		// The owner's own test waits, and shows all in one reply. So does a further reply: it would bring on the next one for ever.
+		if t.Async != nil && !further && (conv.Type != parley.TestConversation || conv.SharedBy() != 0) {
 			turn.Tools[i].Run = c.background(conv, m, t)
 		}
 	}
-	turn.Done = calls(made[m.ID])
+	turn.Done = done
 	turn.Keep = func(ctx context.Context, n int, calls []agent.ToolCall, done bool) error {
 		return c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 			for i, call := range calls {

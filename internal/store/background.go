@@ -66,8 +66,8 @@ func (q Query) CountBackground(ctx context.Context, userID int64) (n int, err er
 
 // AnswerBackground stores what a tool has answered, nil where it was cut off: it is due now.
 func (tx *Tx) AnswerBackground(ctx context.Context, t *BackgroundTool, answer *string) error {
-	_, err := tx.q.NewRaw("UPDATE background_tools SET answer = ?, due_at = ? WHERE conversation_id = ? AND n = ?", answer, parley.Now(),
-		t.ConversationID, t.N).Exec(ctx)
+	_, err := tx.q.NewRaw("UPDATE background_tools SET answer = ?, due_at = ? WHERE conversation_id = ? AND n = ? AND due_at = ? AND answer IS NULL",
+		answer, parley.Now(), t.ConversationID, t.N, t.DueAt).Exec(ctx)
 	return err
 }
 

@@ -79,10 +79,13 @@ func (db *DB) Work(ctx, soft context.Context, j Jobs) error {
 }
 
 // freeJobs makes jobs due that a process had begun which was killed: the queue would believe them to be running for RescueStuckJobsAfter.
-// One process works on a SQLite database. A job that has used up its attempts is left to the queue, which discards it.
+// One process works on a SQLite database. One that was begun before waits 15 seconds by the square of its attempts, as it may be what ends
+// the process. One that has used up its attempts is left to the queue, which discards it.
 func (db *DB) freeJobs(ctx context.Context) error {
 	return db.Write(ctx, func(ctx context.Context, tx *Tx) error {
-		_, err := tx.q.NewRaw("UPDATE river_job SET state = 'available' WHERE state = 'running' AND attempt < max_attempts").Exec(ctx)
+		_, err := tx.q.NewRaw(`UPDATE river_job SET state = CASE WHEN attempt > 1 THEN 'scheduled' ELSE 'available' END,
+			scheduled_at = CASE WHEN attempt > 1 THEN datetime('now', '+' || (15 * attempt * attempt) || ' seconds') ELSE scheduled_at END
+			WHERE state = 'running' AND attempt < max_attempts`).Exec(ctx)
 		return err
 	})
 }

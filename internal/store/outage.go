@@ -35,12 +35,18 @@ func (o *outage) Ours() {}
 // Wait is after how many seconds the request may be made again.
 func (o *outage) Wait() int { return 5 }
 
+// unsure is the error of a write whose commit was sent over a connection that broke: nobody is asked to make the request again.
+type unsure struct{ error }
+
+func (e *unsure) Unwrap() error { return e.error }
+
 // Told is err as the client may read it: if the database does not answer, or can't be written, it says so, and when to ask again.
 func Told(err error) error {
 	message := ""
+	var commit *unsure
 	switch {
-	case err == nil:
-		return nil
+	case err == nil || errors.As(err, &commit):
+		return err
 	case away(err):
 		message = "The server can't reach its database. Try again in a few seconds."
 	case slow(err):
@@ -148,7 +154,7 @@ const roomFor = 256 << 10
 
 // room says why a file of roomFor can't be written to a directory.
 func room(dir string) error {
-	f, err := os.CreateTemp(dir, ".room-*")
+	f, err := os.Create(filepath.Join(dir, ".room")) // one name: what a killed process leaves is taken again
 	if err != nil {
 		return err
 	}

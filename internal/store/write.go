@@ -61,11 +61,17 @@ func (db *DB) Write(ctx context.Context, fn func(context.Context, *Tx) error) er
 	tx := &Tx{Query: db.Query, jobs: db.jobs}
 	_, err := backoff.Retry(ctx, func() (any, error) {
 		tx.after, tx.reason = nil, ""
+		done := false
 		err := db.write.RunInTx(bound, nil, func(ctx context.Context, btx bun.Tx) error {
 			tx.use(btx)
-			return fn(ctx, tx)
+			err := fn(ctx, tx)
+			done = err == nil
+			return err
 		})
 		var pg *pgconn.PgError
+		if done && err != nil && !errors.As(err, &pg) && bound.Err() == nil {
+			err = &unsure{err} // the commit was sent, and nobody knows what came of it
+		}
 		if errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01") {
 			return nil, err // serialization failure, deadlock: the loser tries again
 		}

@@ -60,7 +60,7 @@ func judge(w *world, l *load) (wrong []string) {
 	var err error
 	fewest := math.MaxInt
 	for deadline := time.Now().Add(settled); ; time.Sleep(500 * time.Millisecond) {
-		if open, err = unfinished(w); err == nil && len(open) == 0 {
+		if open, err = unfinished(w, l); err == nil && len(open) == 0 {
 			break
 		}
 		if err == nil && len(open) < fewest { // documents stand in line on a slow machine
@@ -96,7 +96,7 @@ func judge(w *world, l *load) (wrong []string) {
 }
 
 // unfinished is what has not ended yet.
-func unfinished(w *world) (open []string, err error) {
+func unfinished(w *world, l *load) (open []string, err error) {
 	calls, err := all[callRow](w.program, "/user/calls")
 	if err != nil {
 		return nil, err
@@ -124,10 +124,23 @@ func unfinished(w *world) (open []string, err error) {
 			open = append(open, fmt.Sprintf("document %d is %s", d.ID, d.Status))
 		}
 	}
-	if err != nil || len(open) > 0 {
+	if err != nil {
 		return open, err
 	}
-	return nil, nil
+	l.mu.Lock()
+	ids := slices.Clone(l.conversations)
+	l.mu.Unlock()
+	for _, id := range ids {
+		var c conversation
+		if err := w.must("GET", "/user/conversations/"+id, nil, &c); err != nil {
+			return nil, err
+		}
+		list := slices.Concat(c.Messages, c.History)
+		if n := len(list); n > 0 && list[n-1].Role == "user" && list[n-1].Error == nil {
+			open = append(open, fmt.Sprintf("message %d of %s waits for its reply", list[n-1].ID, id))
+		}
+	}
+	return open, nil
 }
 
 // account is the ledger: what was charged, by reference and kind.

@@ -22,7 +22,7 @@ type program struct {
 }
 
 // back is how soon it must be ready after a start, or after a disturbance has ended.
-const back = 20 * time.Second
+const back = time.Minute
 
 var client = &http.Client{Timeout: 40 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 
