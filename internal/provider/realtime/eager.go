@@ -15,13 +15,16 @@ import (
 // (https://docs.x.ai/voice-realtime.ws.json) but the commit and the clear; it was measured by others, of whom Pydantic
 // AI's realtime client says most.
 type eager struct {
-	uttering bool // an utterance is under way
-	asked    time.Time
+	uttering bool      // an utterance is under way
+	marks    bool      // the server gives replies the number that they were asked for with
+	freed    time.Time // when what a reply had held back was let out
 }
 
 const (
-	hearTime   = 4 * time.Second // after which an utterance that was not transcribed counts as understood: it may be silence
-	answerTime = 8 * time.Second // after which a reply that was not begun counts as forgotten
+	hearTime   = 4 * time.Second  // after which an utterance that was not transcribed counts as understood: it may be silence
+	answerTime = 8 * time.Second  // after which a reply that was not begun counts as forgotten
+	silentTime = 15 * time.Second // after which a reply of which nothing more came counts as broken off
+	stopTime   = 4 * time.Second  // after which a reply that was cancelled counts as ended
 	sweepTime  = 250 * time.Millisecond
 )
 
@@ -42,7 +45,7 @@ func (s *session) quiet() bool { return !s.dialect.Eager || len(s.committed) == 
 
 // coax asks for a response. What the customer says meanwhile waits until the response is made. The lock is held.
 func (s *session) coax(r *response) {
-	s.asked = time.Now()
+	r.due = time.Now().Add(answerTime)
 	if !s.setup.Reads {
 		s.box.Send(clearBuffer)
 	}
@@ -60,6 +63,7 @@ func (s *session) relax(r *response) {
 	if r.words && len(s.setup.Tools) > 0 {
 		s.box.Send(toolsAre(s.tools()))
 	}
+	s.freed = time.Now()
 	s.box.Release()
 }
 
@@ -74,13 +78,7 @@ func (s *session) sweep() {
 	for {
 		select {
 		case now := <-t.C:
-			var out []ai.RealtimeEvent
-			s.mu.Lock()
-			s.overdue(now, func(e ai.RealtimeEvent) { out = append(out, e) })
-			s.mu.Unlock()
-			for _, e := range out {
-				s.tell(e)
-			}
+			s.report(func(tell func(ai.RealtimeEvent)) { s.overdue(now, tell) })
 		case <-s.ctx.Done():
 			return
 		}
@@ -90,10 +88,21 @@ func (s *session) sweep() {
 // overdue is sweep at a time, under the lock.
 func (s *session) overdue(now time.Time, tell func(ai.RealtimeEvent)) {
 	if r := s.active; r != nil {
-		if r.id == "" && now.Sub(s.asked) > answerTime {
-			s.end(r, ai.Usage{}, &ai.Error{Kind: ai.Stalled, Err: errors.New("the server began no reply")}, tell)
+		if now.After(r.due) {
+			why := "the server began no reply"
+			if r.id != "" {
+				why = "the server did not end its reply"
+			}
+			if r.id != "" && !r.cut { // it keeps nothing of it either
+				s.cancelled(r)
+				r.lost = true
+			}
+			s.end(r, ai.Usage{}, &ai.Error{Kind: ai.Stalled, Err: errors.New(why)}, tell)
 		}
 		return // an utterance may wait for the end of the reply
+	}
+	if now.Sub(s.freed) < hearTime {
+		return
 	}
 	for _, u := range s.said {
 		if u.final || now.Sub(u.ended) < hearTime {

@@ -107,19 +107,29 @@ func (s *session) read() error {
 // take handles one event. An error ends the session.
 func (s *session) take(e *realtimeEvent) error {
 	s.spend(e)
+	var err error
+	s.report(func(tell func(ai.RealtimeEvent)) { err = s.event(e, tell) })
+	return err
+}
+
+// report has events collected under the lock, and tells them without it.
+func (s *session) report(collect func(tell func(ai.RealtimeEvent))) {
+	s.telling.Lock()
+	defer s.telling.Unlock()
 	var out []ai.RealtimeEvent
-	tell := func(e ai.RealtimeEvent) { out = append(out, e) }
 	s.mu.Lock()
-	err := s.event(e, tell)
+	collect(func(e ai.RealtimeEvent) { out = append(out, e) })
 	s.mu.Unlock()
 	for _, e := range out {
 		s.tell(e)
 	}
-	return err
 }
 
 // event handles one event under the lock.
 func (s *session) event(e *realtimeEvent, tell func(ai.RealtimeEvent)) error {
+	if r := s.named[e.ResponseID]; r != nil && !r.cut {
+		r.due = time.Now().Add(silentTime)
+	}
 	switch e.Type {
 	case "input_audio_buffer.committed":
 		s.commit(e.ItemID)
@@ -219,21 +229,23 @@ func (s *session) understood(e *realtimeEvent, err error, tell func(ai.RealtimeE
 func (s *session) created(e *realtimeEvent) {
 	r := s.active
 	if n, err := strconv.Atoi(e.Response.Metadata["n"]); err == nil {
-		r = s.responses[n]
-	} else if s.dialect.Eager && !s.setup.Reads {
+		r, s.marks = s.responses[n], true
+	} else if s.marks {
 		r = nil
 	}
 	if r == nil || r.over || r.id != "" {
 		r = &response{cut: true, told: true}
 	}
-	r.id = e.Response.ID
+	r.id, r.due = e.Response.ID, time.Now().Add(silentTime)
 	s.named[r.id] = r
 	if r.cut {
 		s.cancelled(r)
 	}
 }
 
+// cancelled has the server stop a response. The lock is held.
 func (s *session) cancelled(r *response) {
+	r.due = time.Now().Add(stopTime)
 	s.box.Hurry(map[string]any{"type": "response.cancel", "response_id": r.id}, false)
 }
 
@@ -337,7 +349,7 @@ func (s *session) Cut(n int, heard time.Duration, text string) {
 	if r == nil || r.cut {
 		return
 	}
-	r.cut, r.at, r.text, r.lost = true, heard, text, s.dialect.Eager && !r.over
+	r.cut, r.at, r.text, r.lost = true, heard, text, r.lost || s.dialect.Eager && !r.over
 	switch {
 	case r.over:
 	case slices.Contains(s.waiting, r): // nobody was asked

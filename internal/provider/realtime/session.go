@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -118,6 +119,7 @@ type session struct {
 	rateIn, rateOut *audio.Resampler // nil where the line's own codec is sent
 	wide            []int16          // scratch of who writes
 
+	telling    sync.Mutex // while events are collected and told, so that they stay in order; locked before mu
 	mu         sync.Mutex
 	responses  map[int]*response    // by our number
 	named      map[string]*response // by the server's
@@ -147,6 +149,7 @@ type response struct {
 	lost   bool // the server forgets what it had made of it, so it is told what was heard
 	at     time.Duration
 	text   string
+	due    time.Time // when an eager server must have said more of it
 }
 
 // item is one item of a response.
@@ -192,7 +195,7 @@ func (s *session) begin() error {
 			return &ai.Error{Kind: ai.Config, Err: err}
 		}
 	}
-	created, err := s.expect("session.created")
+	created, err := s.expect("session.created", "conversation.created") // xAI may send the second alone
 	if err != nil {
 		return err
 	}
@@ -218,8 +221,8 @@ func (s *session) tools() []any {
 	return tools
 }
 
-// expect reads until an event of a given kind arrives. Its error is the one with which the session was refused.
-func (s *session) expect(kind string) (realtimeEvent, error) {
+// expect reads until an event of one of these kinds arrives. Its error is the one with which the session was refused.
+func (s *session) expect(kinds ...string) (realtimeEvent, error) {
 	for {
 		raw, _, err := s.conn.Receive()
 		if err != nil {
@@ -229,10 +232,10 @@ func (s *session) expect(kind string) (realtimeEvent, error) {
 		if err := json.Unmarshal(raw, &e); err != nil {
 			return realtimeEvent{}, &ai.Error{Kind: ai.Malformed, Err: err}
 		}
-		switch e.Type {
-		case kind:
+		switch {
+		case slices.Contains(kinds, e.Type):
 			return e, nil
-		case "error":
+		case e.Type == "error":
 			return realtimeEvent{}, e.Error.failure()
 		}
 	}

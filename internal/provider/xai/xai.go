@@ -89,8 +89,10 @@ func (s *Settings) check(ctx context.Context) []parley.Finding {
 	if err != nil {
 		return found("FAIL", "PARLEY_XAI_BASE_URL: %v", err)
 	}
-	c := &rest.Client{Base: base, Stall: rest.DefaultStall, Sign: sign(s.APIKey), Refused: refused,
-		HTTP: &http.Client{Transport: rest.Transport(), CheckRedirect: ai.Redirect}}
+	status := 0
+	c := &rest.Client{Base: base, Stall: rest.DefaultStall, Sign: sign(s.APIKey),
+		Refused: func(code int, h http.Header, body []byte) error { status = code; return refused(code, h, body) },
+		HTTP:    &http.Client{Transport: rest.Transport(), CheckRedirect: ai.Redirect}}
 	defer c.HTTP.CloseIdleConnections()
 	req, err := http.NewRequest(http.MethodGet, base+"/tts/voices", nil)
 	if err != nil {
@@ -102,7 +104,7 @@ func (s *Settings) check(ctx context.Context) []parley.Finding {
 	err = c.Ask(ctx, req, 0, func(res *http.Response) error { return json.NewDecoder(res.Body).Decode(&list) },
 		func() bool { return false })
 	switch {
-	case ai.KindOf(err) == ai.Config:
+	case status == http.StatusBadRequest, status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return found("FAIL", "%s refuses the key in PARLEY_XAI_API_KEY: %v", base, errors.Unwrap(err))
 	case err != nil:
 		return found("FAIL", "%s: %v; check PARLEY_XAI_BASE_URL and the network", base, err)

@@ -77,6 +77,40 @@ func TestUnasked(t *testing.T) {
 	}
 }
 
+// A server that leaves out the metadata of replies is heard all the same, and a reply that is cut leaves the next alone.
+func TestUnmarked(t *testing.T) {
+	s := xaitest.New(t)
+	s.Unmarked = true
+	c, err := modelOf(t, s, xaitest.Key, xaitest.Model).Connect(t.Context(), ai.RealtimeSetup{Voice: "eve", Rate: audio.Narrow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	texts := []string{"At nine.", "We have bread and rolls and cakes and pies.", "Yes."}
+	for n, text := range texts {
+		s.ScriptRealtime(aitest.Behaviour{Text: text, TokenDelay: 5 * time.Millisecond})
+		c.Respond(n, "", false)
+		said := ""
+		for e := range c.Events() {
+			if said += e.Text; e.N != n || e.Err != nil {
+				t.Fatalf("%d: %+v", n, e)
+			}
+			if e.Kind == ai.RealtimeSound && n == 1 {
+				c.Cut(n, 0, "")
+			}
+			if e.Kind == ai.RealtimeDone {
+				break
+			}
+		}
+		if n != 1 && said != text {
+			t.Errorf("%d: %q", n, said)
+		}
+	}
+	if list := s.Complaints(); len(list) > 0 {
+		t.Errorf("the server complained:\n%s", strings.Join(list, "\n"))
+	}
+}
+
 // The session's configuration has the fields of xAI's schema.
 func TestTerms(t *testing.T) {
 	null := map[string]any{"type": nil}
@@ -108,15 +142,15 @@ func TestTerms(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	s := xaitest.New(t)
-	for name, o := range map[string]struct{ key, base, want string }{
-		"none":         {"", s.URL, "note"},
-		"wrong key":    {"wrong", s.URL, "FAIL"},
-		"wrong server": {xaitest.Key, s.Server.URL, "FAIL"},
-		"no URL":       {xaitest.Key, "api.x.ai", "FAIL"},
-		"well":         {xaitest.Key, s.URL, "ok"},
+	for name, o := range map[string]struct{ key, base, want, text string }{
+		"none":         {"", s.URL, "note", "PARLEY_XAI_API_KEY"},
+		"wrong key":    {"wrong", s.URL, "FAIL", "refuses the key in PARLEY_XAI_API_KEY"},
+		"wrong server": {xaitest.Key, s.Server.URL, "FAIL", "check PARLEY_XAI_BASE_URL"},
+		"no URL":       {xaitest.Key, "api.x.ai", "FAIL", "PARLEY_XAI_BASE_URL"},
+		"well":         {xaitest.Key, s.URL, "ok", "hear and speak"},
 	} {
 		got := (&Settings{APIKey: o.key, BaseURL: o.base}).check(t.Context())
-		if len(got) != 1 || got[0].State != o.want || strings.Contains(got[0].Text, xaitest.Key) {
+		if len(got) != 1 || got[0].State != o.want || strings.Contains(got[0].Text, xaitest.Key) || !strings.Contains(got[0].Text, o.text) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -31,6 +31,8 @@ var Voices = []string{"eve", "ara", "leo", "rex", "sal"}
 type Server struct {
 	*aitest.Server
 	URL string // with /v1
+	// Unmarked: replies come without the metadata that they were asked for with.
+	Unmarked bool
 
 	ctx    context.Context
 	cancel context.CancelFunc

@@ -284,8 +284,7 @@ func (c *conn) server(raw []byte) {
 	}
 	item, _ := m["item_id"].(string)
 	switch m["type"] {
-	case "session.created":
-		write(c.ctx, c.down, m)
+	case "session.created": // its documents have this one too
 		m = map[string]any{"type": "conversation.created", "conversation": map[string]any{"id": "conv_1"}}
 	case "input_audio_buffer.committed":
 		c.joining--
@@ -299,7 +298,7 @@ func (c *conn) server(raw []byte) {
 		return
 	case "response.created":
 		c.active = of
-		if c.read {
+		if c.read || c.s.Unmarked {
 			c.read, r["metadata"] = false, nil
 		}
 	case "response.output_item.added":
@@ -308,6 +307,9 @@ func (c *conn) server(raw []byte) {
 			c.made[of] = append(c.made[of], name)
 		}
 	case "response.done":
+		if c.s.Unmarked {
+			r["metadata"] = nil
+		}
 		if c.finish(of, m, r) {
 			return
 		}
