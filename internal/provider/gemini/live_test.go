@@ -373,7 +373,7 @@ func TestLiveSessionConforms(t *testing.T) {
 			Model: func(t *testing.T, key, code string) ai.RealtimeModel {
 				return liveOf(t, s, cmp.Or(code, geminitest.Live), cmp.Or(key, geminitest.Key))
 			},
-			Drop: func(code int) { s.Drop(code, "") }, Expire: func() { s.Leave(3 * time.Second) }, Moves: true,
+			Drop: func(code int) { s.Drop(code, "") }, Expire: func() { s.Leave(10 * time.Second) }, Moves: true,
 			Strange: []string{`{"unknownThing":{"id":"x"}}`, `{"serverContent":{}}`, `{"toolCallCancellation":{"ids":["nobody"]}}`,
 				`{"serverContent":{"modelTurn":{"parts":[]}}}`, `{"sessionResumptionUpdate":{}}`}}
 	})
