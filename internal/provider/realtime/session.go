@@ -245,7 +245,7 @@ func (s *session) expect(kinds ...string) (realtimeEvent, error) {
 func (s *session) run() {
 	defer close(s.done)
 	defer close(s.out)
-	stop := context.AfterFunc(s.ctx, s.conn.Leave)
+	context.AfterFunc(s.ctx, s.conn.Leave)
 	var wg sync.WaitGroup
 	crash.Go(&wg, func() { s.box.Run(s.ctx) }, s.crashed)
 	crash.Go(&wg, s.watch, s.crashed)
@@ -255,9 +255,6 @@ func (s *session) run() {
 	err := crash.Run(s.read)
 	ended := s.ctx.Err() != nil
 	s.cancel()
-	if stop() {
-		s.conn.Leave()
-	}
 	wg.Wait()
 	if !ended {
 		s.out <- ai.RealtimeEvent{Kind: ai.RealtimeLost, Err: ai.TheModel.Of(err)}
