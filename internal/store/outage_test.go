@@ -73,6 +73,13 @@ func TestNotWritable(t *testing.T) {
 	}
 }
 
+// closed is the error of a connection that was found closed before anything was sent over it.
+type closed struct{}
+
+func (closed) Error() string { return "conn closed" }
+
+func (closed) SafeToRetry() bool { return true }
+
 // What a client reads of each error of either database and of the disk; the codes are PostgreSQL's.
 func TestToldErrors(t *testing.T) {
 	unknown, err := pgconn.ParseConfig("postgres://parley@db.invalid/parley")
@@ -84,7 +91,7 @@ func TestToldErrors(t *testing.T) {
 	}
 	_, nameless := pgconn.ConnectConfig(t.Context(), unknown)
 	for want, errs := range map[string][]error{
-		"can't reach its database": {nameless, driver.ErrBadConn},
+		"can't reach its database": {nameless, driver.ErrBadConn, closed{}},
 		"too busy to answer":       {},
 		"disk is full":             {&fs.PathError{Op: "write", Path: "/data/blobs/1", Err: syscall.ENOSPC}, syscall.EDQUOT},
 		"can't write":              {syscall.EROFS, &fs.PathError{Op: "write", Err: syscall.EFBIG}, syscall.EIO},
