@@ -121,6 +121,16 @@ func TestJobsOfAKilledProcess(t *testing.T) {
 	if !got["cut off"] || !got["new"] {
 		t.Errorf("%v ran", got)
 	}
+	if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		var later int
+		err := tx.SQL().NewRaw("SELECT count(*) FROM river_job WHERE state = 'scheduled' AND scheduled_at > datetime('now', '+30 seconds')").Scan(ctx, &later)
+		if later != 1 {
+			t.Errorf("%d jobs wait for a minute", later)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A queue that is told to stop while its parts still begin, as right after a start, logs no error.
