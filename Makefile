@@ -21,7 +21,7 @@ gotest = go tool gotestsum --format pkgname --hide-summary skipped $(again) --pa
 
 # Packages that test in their own process; the end-to-end tests build and run the whole program instead.
 # The packages that take longest begin, so that none of them is left for the end.
-longest = parley/internal/call parley/internal/voice parley/internal/campaign parley/internal/sip
+longest = $(addprefix parley/internal/,store sip voice call chat campaign knowledge manifest provider/openai provider/local)
 # The structure of the house is tested whole by `make static`.
 units = $(longest) $(filter-out $(longest) parley/e2e% parley/internal/house,$(shell go list ./...))
 # Requests and pages: what they call is raced in its own tests; with the race detector these two would take as long as all others together.
@@ -38,7 +38,7 @@ calm = modernc.org/sqlite/lib modernc.org/libc modernc.org/memory bytes compress
 # beside them.
 weeks = TestWeekOfThousands|TestWeeksOfCalls|TestSlowRecording|TestRecordingAcrossRestart|TestOverlaps|TestVoicemail
 
-# End-to-end tests that wait for a browser, not for speech: several at once, but not beside calls, whose time is real.
+# End-to-end tests that wait for a browser, not for speech: they run beside calls, whose time is real, and give way to them.
 browsers = TestConsole.*|TestInbox|TestFirstChatInConsole|TestTwoFactor.*|TestWidget.*
 
 # What the program says of itself; without git, nothing. Stripped, it is 66 MB instead of 91 (24 MB packed), and panics still name their lines.
@@ -70,19 +70,20 @@ test: ## Install what the tests need if it is missing, and run all of them
 # Whatever is missing here fails a test that would be skipped elsewhere.
 race plain e2e: export CI := true
 
-# Each part goes on after a failure, and the last line of one that fails names it.
+# Each part goes on after a failure, and the last line of one that fails names it. Tests wait for the clock, too: three packages at once
+# keep two processors busy.
 race:
-	@failed=0; $(gotest) '$(filter-out $(faces) $(pure),$(units))' -- -vet=off -race $(foreach package,$(calm),-gcflags=$(package)=-race=false) -timeout $(TIMEOUT) -skip '^($(weeks))$$' || failed=1; \
+	@failed=0; $(gotest) '$(filter-out $(faces) $(pure),$(units))' -- -vet=off -race -p 3 $(foreach package,$(calm),-gcflags=$(package)=-race=false) -timeout $(TIMEOUT) -skip '^($(weeks))$$' || failed=1; \
 		$(gotest) parley/internal/audio -- -vet=off -race -timeout $(TIMEOUT) -run '^($(shared))$$' || failed=1; \
 		[ $$failed = 0 ] || { echo "make race: FAILED"; exit 1; }
 
 # The end-to-end tests mostly wait: what runs without the race detector runs beside them, when they need no processor, and may wait for
-# as long as they take. The package is tried after them: its calls are real, and making a bare system takes a processor.
+# as long as they take. So does the package.
 rest:
-	@log=$$(mktemp); nice -n 19 $(MAKE) --no-print-directory plain >$$log 2>&1 & plain=$$!; \
-		$(MAKE) --no-print-directory e2e; e2e=$$?; wait $$plain; plain=$$?; cat $$log; rm -f $$log; \
-		scripts/try-package bookworm; package=$$?; \
-		[ $$e2e -eq 0 ] && [ $$plain -eq 0 ] && [ $$package -eq 0 ]
+	@log=$$(mktemp); { failed=0; nice -n 19 $(MAKE) --no-print-directory plain || failed=1; scripts/try-package bookworm || failed=1; \
+			exit $$failed; } >$$log 2>&1 & beside=$$!; \
+		$(MAKE) --no-print-directory e2e; e2e=$$?; wait $$beside; beside=$$?; cat $$log; rm -f $$log; \
+		[ $$e2e -eq 0 ] && [ $$beside -eq 0 ]
 
 plain:
 	@failed=0; $(gotest) './internal/call ./internal/voice ./internal/campaign' -- -vet=off -timeout $(TIMEOUT) -run '^($(weeks))$$' || failed=1; \
@@ -94,9 +95,9 @@ stacks: ## Call the telephone stacks that are installed (docs/lab/stacks.md), be
 	go test -tags stacks -run '^TestStack' -parallel 4 -timeout $(TIMEOUT) -v ./internal/sip
 
 e2e:
-	@failed=0; $(gotest) ./e2e -- -vet=off -timeout 30m -run '^($(browsers))$$' -parallel 3 || failed=1; \
-		$(gotest) ./e2e -- -vet=off -timeout 30m -skip '^($(browsers))$$' || failed=1; \
-		[ $$failed = 0 ] || { echo "make e2e: FAILED"; exit 1; }
+	@log=$$(mktemp); nice -n 10 $(gotest) ./e2e -- -vet=off -timeout 30m -run '^($(browsers))$$' -parallel 3 >$$log 2>&1 & browsers=$$!; \
+		$(gotest) ./e2e -- -vet=off -timeout 30m -skip '^($(browsers))$$'; calls=$$?; wait $$browsers; browsers=$$?; cat $$log; rm -f $$log; \
+		[ $$calls -eq 0 ] && [ $$browsers -eq 0 ] || { echo "make e2e: FAILED"; exit 1; }
 
 check: static ## Format, vet, staticcheck, structure, macOS, unit tests on SQLite: within 90 seconds once the caches are warm
 	PARLEY_TEST_POSTGRES=off go test -vet=off $(units)

@@ -3,6 +3,7 @@ package sip
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"os/exec"
 	"path/filepath"
@@ -18,14 +19,34 @@ import (
 // sipps counts the ports that were given to sipp: several run at once.
 var sipps atomic.Int32
 
+// sippPorts returns the first of six ports that nobody else is given: they are above those that the system hands out. sipp listens on
+// the first one, and takes four from the third on for its sound.
+func sippPorts(t *testing.T) netip.AddrPort {
+	t.Helper()
+	for range 500 {
+		at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(61000+sipps.Add(8)%4000))
+		udp, err := net.ListenPacket("udp", at.String())
+		if err != nil {
+			continue
+		}
+		udp.Close()
+		tcp, err := net.Listen("tcp", at.String())
+		if err != nil {
+			continue
+		}
+		tcp.Close()
+		return at
+	}
+	t.Fatal("no port is free for sipp")
+	return netip.AddrPort{}
+}
+
 // sipp runs a scenario on a new port; over receives its outcome.
 func sipp(t *testing.T, scenario, transport string, args ...string) (at netip.AddrPort, over <-chan error) {
 	t.Helper()
 	program := testenv.Program(t, "sipp")
-	w := newWire(t, "127.0.0.1")
-	at = w.addr()
-	w.Close()
-	media := 61000 + int(sipps.Add(8))%4000 // above the ports that the system hands out; sipp takes four
+	at = sippPorts(t)
+	media := int(at.Port()) + 2
 	file, err := filepath.Abs("testdata/sipp/" + scenario + ".xml")
 	if err != nil {
 		t.Fatal(err)
