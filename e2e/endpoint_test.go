@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,11 +17,14 @@ import (
 	needs "parley/internal/testenv"
 )
 
-// reference starts the reference server in Go, and returns its URL, what it prints, and what ends it.
-func reference(t *testing.T) (url string, said *logBuffer, end func()) {
+// references are the reference servers in Go by the scheme of their URLs: one has WebSockets, the other one requests.
+var references = map[string]string{"ws://": "./examples/endpoint", "http://": "./examples/endpoint/http"}
+
+// reference starts a reference server in Go, and returns its URL, what it prints, and what ends it.
+func reference(t *testing.T, scheme string) (url string, said *logBuffer, end func()) {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "endpoint")
-	build := exec.Command("go", "build", "-o", bin, "./examples/endpoint")
+	build := exec.Command("go", "build", "-o", bin, references[scheme])
 	build.Dir = ".."
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the reference server: %v\n%s", err, out)
@@ -46,7 +48,7 @@ func reference(t *testing.T) (url string, said *logBuffer, end func()) {
 		}
 		return err == nil
 	})
-	return "http://" + at, said, end
+	return scheme + at, said, end
 }
 
 // ownEndpoint saves an endpoint and returns its id.
@@ -65,11 +67,17 @@ func (p *program) ownEndpoint(t *testing.T, fields map[string]any) (id int64) {
 // withEndpoints are the settings of a server where accounts may have endpoints.
 const withEndpoints = "PARLEY_ENDPOINTS=all"
 
-// A program of the account's own answers a chat: turn by turn over one connection, with the assistant's tools. When it is
-// gone, the assistant's own model answers in the same turn.
+// A program of the account's own answers a chat, over one connection or a request for each reply, with the assistant's tools.
+// When it is gone, the assistant's own model answers in the same turn.
 func TestEndpointChat(t *testing.T) {
 	t.Parallel()
-	url, said, end := reference(t)
+	for scheme := range references {
+		t.Run(scheme, func(t *testing.T) { endpointChat(t, scheme) })
+	}
+}
+
+func endpointChat(t *testing.T, scheme string) {
+	url, said, end := reference(t, scheme)
 	s, model := thinking(t, withEndpoints)
 	s.bakery(t)
 	id := s.ownEndpoint(t, map[string]any{"name": "mine", "part": "model", "protocol": "custom", "url": url, "key": "a-secret-key-of-mine"})
@@ -80,7 +88,8 @@ func TestEndpointChat(t *testing.T) {
 			t.Fatalf("%d %+v\n%s", status, r, said)
 		}
 	}
-	if n := strings.Count(said.String(), "session"); n != 1 {
+	want := map[string]int{"ws://": 1, "http://": 0}[scheme] // it prints what begins a connection
+	if n := strings.Count(said.String(), "session"); n != want {
 		t.Errorf("%d sessions: %s", n, said)
 	}
 	if status, r := s.say(t, conv, "Look with order_status."); status != 200 || r.Message == nil || !strings.HasPrefix(*r.Message, "It says: ") ||
@@ -152,10 +161,16 @@ func TestEndpointParts(t *testing.T) {
 	}
 }
 
-// The reference server in Go answers a call over real RTP. What it says is heard, and it ends the call.
+// The reference servers in Go answer a call over real RTP. What they say is heard, and they end the call.
 func TestEndpointCall(t *testing.T) {
 	t.Parallel()
-	url, said, _ := reference(t)
+	for scheme := range references {
+		t.Run(scheme, func(t *testing.T) { endpointCall(t, scheme) })
+	}
+}
+
+func endpointCall(t *testing.T, scheme string) {
+	url, said, _ := reference(t, scheme)
 	l, v := speaking(t, withEndpoints)
 	id := l.ownEndpoint(t, map[string]any{"name": "mine", "part": "model", "protocol": "custom", "url": url})
 	l.change(t, map[string]any{"initial_message": welcome, "llm_endpoint_id": id, "post_call_evaluation": false,
@@ -176,7 +191,5 @@ func TestEndpointCall(t *testing.T) {
 	if one.EndedReason != parley.AssistantHangup {
 		t.Errorf("the call ended by %s", one.EndedReason)
 	}
-	if lines := strings.Split(said.String(), "\n"); !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "end ") }) {
-		t.Errorf("the program was not told of the end: %s", said)
-	}
+	eventually(t, "the end, told to the program", func() bool { return strings.Contains("\n"+said.String(), "\nend ") })
 }

@@ -94,6 +94,9 @@ func TestEndpoints(t *testing.T) {
 			}
 			h.post("/user/endpoints", wrong, status(422)).fails(field)
 		}
+		wrong := endpointBody("another")
+		wrong["url"] = "wss://llm.example.com"
+		h.post("/user/endpoints", wrong, status(422)).fails("url")
 		other := h.stranger()
 		for _, do := range []func() *answer{
 			func() *answer { return other.get(at, status(404)) },

@@ -256,11 +256,11 @@ func endpointEditor(e *endpointForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = e.Select("protocol", "Protocol", "Custom: a program of yours answers the turns over a WebSocket. Voices: OpenAI, Deepgram, ElevenLabs, Cartesia. Recognizers: OpenAI, Deepgram.", enum("openai=OpenAI", "anthropic=Anthropic", "gemini=Gemini", "deepgram=Deepgram", "elevenlabs=ElevenLabs", "cartesia=Cartesia", "custom=Custom")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = e.Select("protocol", "Protocol", "Custom: a program of yours answers the turns. Voices: OpenAI, Deepgram, ElevenLabs, Cartesia. Recognizers: OpenAI, Deepgram.", enum("openai=OpenAI", "anthropic=Anthropic", "gemini=Gemini", "deepgram=Deepgram", "elevenlabs=ElevenLabs", "cartesia=Cartesia", "custom=Custom")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = e.URL("url", "Address", "The base URL. With OpenAI's protocol it ends with /v1.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = e.URL("url", "Address", "The base URL. With OpenAI's protocol it ends with /v1. Custom: wss:// for a WebSocket, https:// for a request for each reply.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

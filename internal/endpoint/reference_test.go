@@ -19,19 +19,23 @@ import (
 	needs "parley/internal/testenv"
 )
 
-const examples = "../../examples/endpoint"
+// Where the reference servers are: those with a WebSocket, and those with requests.
+const (
+	examples = "../../examples/endpoint"
+	requests = examples + "/http"
+)
 
-// built is the reference server in Go.
-func built(t *testing.T) []string {
+// built is a reference server in Go.
+func built(t *testing.T, dir string) []string {
 	bin := filepath.Join(t.TempDir(), "server")
-	if out, err := exec.Command("go", "build", "-o", bin, examples).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", bin, dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return []string{bin}
 }
 
-// typed is the one in TypeScript, with its types checked.
-func typed(t *testing.T) []string {
+// typed is one in TypeScript, with its types checked.
+func typed(t *testing.T, from string) []string {
 	node := needs.Program(t, "node")
 	cache, err := filepath.Abs("../../.cache/endpoint/node_modules")
 	if err != nil {
@@ -41,7 +45,7 @@ func typed(t *testing.T) []string {
 	_, err = os.Stat(compiler) // scripts/setup installs it
 	needs.Nil(t, err)
 	dir := t.TempDir()
-	text, err := os.ReadFile(filepath.Join(examples, "server.ts"))
+	text, err := os.ReadFile(filepath.Join(from, "server.ts"))
 	for _, do := range []func() error{
 		func() error { return err },
 		func() error { return os.WriteFile(filepath.Join(dir, "server.ts"), text, 0o600) },
@@ -62,11 +66,11 @@ func typed(t *testing.T) []string {
 	return []string{node, filepath.Join(dir, "server.js")}
 }
 
-// scripted is the one in Python.
-func scripted(t *testing.T) []string {
+// scripted is one in Python.
+func scripted(t *testing.T, dir string) []string {
 	for _, python := range []string{"python3", "/usr/bin/python3"} { // Debian's package is for its own
 		if exec.Command(python, "-c", "import websockets").Run() == nil {
-			return []string{python, filepath.Join(examples, "server.py")}
+			return []string{python, filepath.Join(dir, "server.py")}
 		}
 	}
 	needs.Nil(t, fmt.Errorf("Python has no package websockets (python3-websockets)"))
@@ -76,15 +80,19 @@ func scripted(t *testing.T) []string {
 // The reference servers have fewer than 80 lines, and lack nothing that a test of an endpoint looks for.
 func TestReferenceServers(t *testing.T) {
 	for name, c := range map[string]struct {
-		file string
-		make func(t *testing.T) []string
-	}{"Go": {"main.go", built}, "TypeScript": {"server.ts", typed}, "Python": {"server.py", scripted}} {
+		scheme, dir, file string
+		make              func(t *testing.T, dir string) []string
+	}{
+		"Go": {"ws://", examples, "main.go", built}, "Go by requests": {"http://", requests, "main.go", built},
+		"TypeScript": {"ws://", examples, "server.ts", typed}, "TypeScript by requests": {"http://", requests, "server.ts", typed},
+		"Python": {"ws://", examples, "server.py", scripted}, "Python by requests": {"http://", requests, "server.py", scripted},
+	} {
 		t.Run(name, func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join(examples, c.file))
+			text, err := os.ReadFile(filepath.Join(c.dir, c.file))
 			if lines := strings.Count(string(text), "\n"); err != nil || lines >= 80 {
 				t.Errorf("%s has %d lines (%v)", c.file, lines, err)
 			}
-			args := c.make(t)
+			args := c.make(t, c.dir)
 			at := fmt.Sprintf("127.0.0.1:%d", needs.Ports(t, 1))
 			cmd := exec.Command(args[0], append(args[1:], at)...)
 			if err := cmd.Start(); err != nil {
@@ -105,7 +113,7 @@ func TestReferenceServers(t *testing.T) {
 				}
 			}
 			b, user := book(t, "all")
-			e, err := b.Create(t.Context(), user.ID, map[string]any{"name": name, "part": "model", "protocol": "custom", "url": "http://" + at})
+			e, err := b.Create(t.Context(), user.ID, map[string]any{"name": name, "part": "model", "protocol": "custom", "url": c.scheme + at})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,6 @@
 // Package form reads a decoded JSON object, a query string or an HTML form into a struct by the rules in its tags,
 // and reports every field that fails in the contract's words. The tags are those of the API reference (huma's):
-// required, minLength, maxLength, minimum, maximum, enum, pattern (with must: what to say), format (http-url, origin,
+// required, minLength, maxLength, minimum, maximum, enum, pattern (with must: what to say), format (http-url, server-url, origin,
 // country, date, email, phone, timezone; assistant on an id, variables on a map), maxItems, uniqueItems, maxProperties,
 // default, readOnly, inline (on a list: its items may hold their fields in an object of that name); so that one line
 // says, enforces and documents a rule. A wrong JSON type is that field's error,
@@ -228,7 +228,13 @@ var formats = map[string]struct {
 	ok   func(string) bool
 }{
 	"http-url": {"URL", httpURL},
-	"origin":   {"origin such as https://example.com", origin},
+	"server-url": {"URL", func(s string) bool { // also of a WebSocket
+		if rest, ok := strings.CutPrefix(s, "ws"); ok {
+			s = "http" + rest
+		}
+		return httpURL(s)
+	}},
+	"origin": {"origin such as https://example.com", origin},
 	"email": {"email address", func(s string) bool {
 		a, err := mail.ParseAddress(s)
 		return err == nil && a.Address == s && len(s) <= 255 &&

@@ -274,7 +274,7 @@ func (fd *field) describe(p object, r role) {
 	if fd.pattern != nil {
 		target["pattern"] = fd.pattern.String()
 	}
-	if fd.format == "http-url" || fd.format == "origin" {
+	if fd.format == "http-url" || fd.format == "server-url" || fd.format == "origin" {
 		target["format"] = "uri"
 	} else if fd.format == "assistant" {
 		optional := contains(typesOf(target), "null")

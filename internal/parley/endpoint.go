@@ -18,7 +18,7 @@ type Endpoint struct {
 	Name     string           `json:"name" required:"true" maxLength:"100" doc:"Unique among the account's endpoints."`
 	Part     EndpointPart     `json:"part" required:"true" enum:"model,voice,recognizer" doc:"What it does for an assistant."`
 	Protocol EndpointProtocol `json:"protocol" required:"true" enum:"openai,anthropic,gemini,deepgram,elevenlabs,cartesia,custom" doc:"What it speaks. model: openai (chat completions), anthropic, gemini, or custom, the protocol of docs/endpoints.md. voice: openai, deepgram, elevenlabs or cartesia. recognizer: openai or deepgram."`
-	URL      string           `bun:"url" json:"url" required:"true" maxLength:"2048" format:"http-url" doc:"Base URL, as the protocol's vendor has it: of openai with /v1. Of custom, where the WebSocket is opened."`
+	URL      string           `bun:"url" json:"url" required:"true" maxLength:"2048" format:"server-url" doc:"Base URL, as the protocol's vendor has it: of openai with /v1. Of custom, where the program is: wss:// or ws:// for a WebSocket for each conversation, https:// or http:// for a request for each reply."`
 	Key      string           `bun:"-" json:"key" maxLength:"1024" trim:"off" doc:"Sent as the protocol's vendor wants it; of custom as a bearer token. Kept encrypted, never shown: always empty in answers."`
 	KeyHint  string           `json:"key_hint" readOnly:"true" doc:"The key's last characters; empty for none."`
 	Headers  []ToolHeader     `bun:"-" json:"headers" maxItems:"20" doc:"Sent with each request. Values are kept encrypted and never shown: in answers they are empty, and one that is sent empty stays as it was."`
@@ -79,6 +79,9 @@ func (e *Endpoint) Check(f *Fields) {
 	}
 	if e.Model == "" && e.Protocol != EndpointCustom && e.Protocol != EndpointDeepgram {
 		f.Add("model", "is required.")
+	}
+	if strings.HasPrefix(e.URL, "ws") && e.Protocol != EndpointCustom && !f.Has("url") {
+		f.Add("url", "must begin with https:// or http://, but for the protocol custom.")
 	}
 	if e.Voice == "" && e.Part == EndpointVoice {
 		f.Add("voice", "is required.")

@@ -1,17 +1,18 @@
 // Package custom lets a program of somebody's own answer the turns of a conversation, over one WebSocket for each
-// conversation. The protocol is described in docs/endpoints.md.
+// conversation or one request for each reply. The protocol is described in docs/endpoints.md.
 package custom
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"sync"
 	"time"
 
 	"parley/internal/ai"
 	"parley/internal/crash"
-	"parley/internal/provider/wire"
+	"parley/internal/provider/rest"
 )
 
 const (
@@ -30,7 +31,8 @@ const (
 
 // Client has the sessions with one program. It is safe for concurrent use.
 type Client struct {
-	server ai.Server
+	server   ai.Server
+	requests *rest.Client // nil: it has WebSockets
 
 	mu      sync.Mutex
 	open    map[string]*session // by the conversation
@@ -38,12 +40,19 @@ type Client struct {
 	leaving sync.WaitGroup
 }
 
-// At opens a program without contacting it.
+// At opens a program without contacting it. The scheme of its URL is ws or wss where it has a WebSocket for each
+// conversation, http or https where it has a request for each reply.
 func At(s ai.Server) (*ai.Opened, error) {
-	if _, err := wire.Address(s.URL, "", nil); err != nil {
-		return nil, err
-	}
 	c := &Client{server: s, open: map[string]*session{}}
+	u, err := url.Parse(s.URL)
+	switch {
+	case err != nil || u.Host == "":
+		return nil, fmt.Errorf("%.200q is no URL of a program such as wss://example.com/parley", s.URL)
+	case u.Scheme == "http" || u.Scheme == "https":
+		c.requests = requests(s)
+	case u.Scheme != "ws" && u.Scheme != "wss":
+		return nil, errors.New("the URL of a program begins with wss://, ws://, https:// or http://")
+	}
 	return &ai.Opened{Model: func(string) ai.Model { return c }, Warm: c.Warm, Over: c.Over, Close: c.Close}, nil
 }
 
@@ -72,7 +81,11 @@ func (c *Client) Close() {
 
 // end says goodbye to the program, without waiting for it.
 func (c *Client) end(s *session, why string) {
-	crash.Go(&c.leaving, func() { s.leave(why) }, crash.Log("the end of a session with an endpoint"))
+	leave := s.leave
+	if c.requests != nil {
+		leave = func(why string) { s.sayEnd(c.requests, why) }
+	}
+	crash.Go(&c.leaving, func() { leave(why) }, crash.Log("the end of a session with an endpoint"))
 }
 
 // take is the session of the context's conversation, which is begun where there is none; fresh says that it was connected now.
@@ -103,7 +116,8 @@ func (c *Client) take(ctx context.Context) (s *session, fresh bool, err error) {
 	case <-ctx.Done():
 		return nil, false, context.Cause(ctx)
 	}
-	if s.conn == nil || s.broken() {
+	s.party = party
+	if c.requests == nil && (s.conn == nil || s.broken()) {
 		if err := s.dial(ctx, c.server, party); err != nil {
 			<-s.ready
 			c.mu.Lock()
@@ -118,8 +132,11 @@ func (c *Client) take(ctx context.Context) (s *session, fresh bool, err error) {
 
 // begin is a session for one reply that belongs to no conversation.
 func (c *Client) begin(ctx context.Context, party ai.Party) (*session, error) {
-	s := &session{ready: make(chan struct{}, 1)}
+	s := &session{ready: make(chan struct{}, 1), party: party}
 	s.ready <- struct{}{}
+	if c.requests != nil {
+		return s, nil
+	}
 	return s, s.dial(ctx, c.server, party)
 }
 
@@ -156,8 +173,11 @@ func (c *Client) doze(of string, s *session) {
 }
 
 // Warm begins the session of a context's conversation, so that its first turn need not wait for it. Nothing happens where
-// that fails: the turn tries again, and says why.
+// that fails: the turn tries again, and says why. A program that has requests is not asked before there is something to ask.
 func (c *Client) Warm(ctx context.Context) {
+	if c.requests != nil {
+		return
+	}
 	if s, _, err := c.take(ctx); err == nil {
 		c.leave(ctx, s)
 	}
@@ -176,6 +196,9 @@ func (c *Client) Generate(ctx context.Context, req ai.Request, yield func(ai.Del
 		return ai.Reply{}, err
 	}
 	defer c.leave(ctx, s)
+	if c.requests != nil {
+		return s.request(ctx, c.requests, req, yield)
+	}
 	reply, err := s.reply(ctx, req, yield)
 	if err == nil || fresh || !s.broken() || reply.Text != "" || len(reply.Calls) > 0 || ctx.Err() != nil {
 		return reply, err

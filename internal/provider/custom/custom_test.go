@@ -54,8 +54,8 @@ func newProgram(t testing.TB) *program {
 		p.came <- v
 		<-v.done
 	}))
-	p.URL = s.URL
-	o, err := At(ai.Server{URL: s.URL, Key: "key", Transport: http.DefaultTransport})
+	p.URL = "ws" + strings.TrimPrefix(s.URL, "http")
+	o, err := At(ai.Server{URL: p.URL, Key: "key", Transport: http.DefaultTransport})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,15 +367,19 @@ func TestAlone(t *testing.T) {
 	if r := <-p.ask(t.Context(), ai.Request{Schema: &ai.Schema{}}, 0); ai.KindOf(r.err) != ai.Config {
 		t.Errorf("%+v", r)
 	}
-	o, err := At(ai.Server{URL: "http://127.0.0.1:1", Transport: http.DefaultTransport})
-	if err != nil {
-		t.Fatal(err)
+	for _, nobody := range []string{"ws://127.0.0.1:1", "http://127.0.0.1:1"} {
+		o, err := At(ai.Server{URL: nobody, Transport: http.DefaultTransport})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Model("").Generate(t.Context(), words("Hello"), func(ai.Delta) error { return nil }); ai.KindOf(err) != ai.Unreachable {
+			t.Errorf("%s: %v", nobody, err)
+		}
 	}
-	if _, err := o.Model("").Generate(t.Context(), words("Hello"), func(ai.Delta) error { return nil }); ai.KindOf(err) != ai.Unreachable {
-		t.Errorf("%v", err)
-	}
-	if _, err := At(ai.Server{URL: "ftp://example.com"}); err == nil {
-		t.Error("an address that is none")
+	for _, wrong := range []string{"ftp://example.com", "ws://", "https:///turn", "example.com", ":"} {
+		if _, err := At(ai.Server{URL: wrong}); err == nil {
+			t.Errorf("%q is an address", wrong)
+		}
 	}
 }
 

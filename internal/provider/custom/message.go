@@ -61,6 +61,32 @@ type (
 	}
 )
 
+// told is what the program is told at once: a request's body, or messages on the WebSocket in the order of list.
+type told struct {
+	Session     *begun     `json:"session"`
+	cancel      *cut       // on the WebSocket alone: a request that nobody wants any more is closed
+	Interrupted *cut       `json:"interrupted,omitempty"`
+	Turn        *asked     `json:"turn,omitempty"`
+	Results     []answered `json:"results,omitempty"`
+	End         *cut       `json:"end,omitempty"`
+}
+
+// list are the messages of a turn.
+func (t *told) list() (list []any) {
+	for _, m := range []*cut{t.cancel, t.Interrupted} {
+		if m != nil {
+			list = append(list, m)
+		}
+	}
+	if t.Turn != nil {
+		list = append(list, t.Turn)
+	}
+	for _, m := range t.Results {
+		list = append(list, m)
+	}
+	return list
+}
+
 // heard is a message of the program's.
 type heard struct {
 	Type  string `json:"type"` // say, call, transfer, end, done, error

@@ -22,7 +22,8 @@ import (
 type session struct {
 	ready chan struct{}
 	sleep *time.Timer // until it has been idle for too long; under the client's lock
-	begun bool        // it was connected before
+	begun bool        // the program was told of it before
+	party ai.Party    // whom it is for
 
 	conn   *wire.Conn
 	ear    sync.WaitGroup // who reads the connection
@@ -81,16 +82,21 @@ func (s *session) dial(ctx context.Context, server ai.Server, p ai.Party) error 
 	}
 	s.conn, s.lost, s.why, s.turns, s.prompt, s.tools, s.last = conn, make(chan struct{}), nil, 0, "", nil, nil
 	crash.Go(&s.ear, func() { s.listen(conn, s.lost) }, crash.Log("a session with an endpoint"))
+	if err = conn.Send(s.introduce(p)); err != nil {
+		s.drop()
+	}
+	return err
+}
+
+// introduce is what the program is told of whom it is asked for.
+func (s *session) introduce(p ai.Party) *begun {
 	vars := p.Variables
 	if vars == nil {
 		vars = map[string]string{}
 	}
-	err = conn.Send(begun{"session", Protocol, p.Of, s.begun, assistant{p.Assistant, p.Name, p.Language}, p.Customer, vars})
+	again := s.begun
 	s.begun = true
-	if err != nil {
-		s.drop()
-	}
-	return err
+	return &begun{"session", Protocol, p.Of, again, assistant{p.Assistant, p.Name, p.Language}, p.Customer, vars}
 }
 
 // listen passes on what the program says, to the turn that it is for.
@@ -140,11 +146,14 @@ func (s *session) leave(why string) {
 		return
 	}
 	s.current(nil)
-	_ = s.conn.Send(cut{Type: "end", Why: why}) // if it is gone, it is
+	_ = s.conn.Send(farewell(why)) // if it is gone, it is
 	s.conn.Leave()
 	s.ear.Wait()
 	s.conn = nil
 }
+
+// farewell is what the program is told at the end.
+func farewell(why string) *cut { return &cut{Type: "end", Why: why} }
 
 // current is the turn in which the program may say something from now on.
 func (s *session) current(t *turn) {
@@ -205,12 +214,21 @@ func (s *session) reply(ctx context.Context, req ai.Request, yield func(ai.Delta
 
 // cancel tells the program that nothing more is wanted in a turn.
 func (s *session) cancel(t *turn) error {
+	if m := s.stop(t); m != nil && !s.broken() {
+		return s.conn.Send(m)
+	}
+	return nil
+}
+
+// stop notes that nothing more is wanted in a turn. It returns what the program is told of that, nil where it has said that it
+// is done, or was told.
+func (s *session) stop(t *turn) *cut {
 	t.pending = nil
-	if t.done || s.broken() {
+	if t.done {
 		return nil
 	}
 	t.done = true
-	return s.conn.Send(cut{Type: "cancel", Turn: t.n})
+	return &cut{Type: "cancel", Turn: t.n}
 }
 
 // heed takes a message of the program's; over says that the reply ends with it.
@@ -300,37 +318,54 @@ func (s *session) failed(ctx context.Context, err error) error {
 
 // ask tells the program the results that it waits for, or else a new turn.
 func (s *session) ask(req ai.Request) (*turn, error) {
-	if results := s.results(req.Messages); results != nil {
-		t := s.last
-		calls := t.pending
-		t.pending = nil
-		for i, m := range results {
-			if err := s.conn.Send(answered{"result", t.n, calls[i], m.Text}); err != nil {
-				return nil, err
-			}
-		}
-		return t, nil
+	t, out, err := s.next(req, false)
+	if err != nil {
+		return nil, err
 	}
-	if s.last != nil {
-		if err := s.cancel(s.last); err != nil {
+	for _, m := range out.list() {
+		if err := s.conn.Send(m); err != nil {
 			return nil, err
 		}
 	}
-	before := spoken(req.Messages)
-	if err := s.tellHeard(before); err != nil {
-		return nil, err
+	return t, nil
+}
+
+// next is what the program is told for a request: the results that it waits for, or else a new turn. Of a turn it is told the
+// whole, or else what it doesn't know yet.
+func (s *session) next(req ai.Request, whole bool) (t *turn, out told, err error) {
+	results := s.results(req.Messages)
+	if results != nil {
+		t = s.last
+		for i, m := range results {
+			out.Results = append(out.Results, answered{"result", t.n, t.pending[i], m.Text})
+		}
+		t.pending = nil
+		t.said.WriteByte(' ') // what follows the results is a reply of its own
+	} else {
+		before := spoken(req.Messages)
+		if s.last != nil {
+			out.cancel, out.Interrupted = s.stop(s.last), s.lastHeard(before)
+		}
+		s.turns++
+		t = &turn{n: s.turns, in: make(chan heard, unread), over: make(chan struct{}), before: before}
+		s.last = t
+		s.current(t)
 	}
-	s.turns++
-	t := &turn{n: s.turns, in: make(chan heard, unread), over: make(chan struct{}), before: before}
-	s.last = t
-	s.current(t)
-	out := asked{Type: "turn", Turn: t.n, Messages: messagesOf(req.Messages)}
+	if results == nil || whole {
+		out.Turn, err = s.asked(t, req, whole)
+	}
+	return t, out, err
+}
+
+// asked is a turn as the program is told of it.
+func (s *session) asked(t *turn, req ai.Request, whole bool) (*asked, error) {
+	out := &asked{Type: "turn", Turn: t.n, Messages: messagesOf(req.Messages)}
 	for _, m := range req.Messages {
 		if m.Role == ai.User {
 			out.Text = m.Text
 		}
 	}
-	if req.System != s.prompt {
+	if whole || req.System != s.prompt {
 		out.Prompt, s.prompt = req.System, req.System
 	}
 	list := toolsOf(req.Tools)
@@ -338,10 +373,10 @@ func (s *session) ask(req ai.Request) (*turn, error) {
 	if err != nil {
 		return nil, &ai.Error{Kind: ai.Malformed, Err: err}
 	}
-	if !bytes.Equal(raw, s.tools) {
+	if whole || !bytes.Equal(raw, s.tools) {
 		out.Tools, s.tools = &list, raw
 	}
-	return t, s.conn.Send(out)
+	return out, nil
 }
 
 // results are the messages that answer the calls for which the program waits, in their order; nil where it is asked something
@@ -363,13 +398,10 @@ func (s *session) results(list []ai.Message) []ai.Message {
 	return list[at:]
 }
 
-// tellHeard tells the program how much of its latest reply the customer heard, where that is not all. before is what the
-// assistant said last, as far as it was heard.
-func (s *session) tellHeard(before string) error {
+// lastHeard is what the program is told of how much of its latest reply the customer heard, nil where that is all. before is what
+// the assistant said last, as far as it was heard.
+func (s *session) lastHeard(before string) *cut {
 	t := s.last
-	if t == nil {
-		return nil
-	}
 	said := plain(t.said.String())
 	switch {
 	case said == "" || before == said:
@@ -379,7 +411,7 @@ func (s *session) tellHeard(before string) error {
 	case !strings.HasPrefix(said, before): // another answered in its place
 		return nil
 	}
-	return s.conn.Send(cut{Type: "interrupted", Turn: t.n, Heard: &before})
+	return &cut{Type: "interrupted", Turn: t.n, Heard: &before}
 }
 
 // spoken is what the assistant said before the customer's latest words.
