@@ -70,11 +70,17 @@ func (h *harness) left() int {
 // A chat goes on while an asynchronous tool runs. When it has answered, the assistant says so by itself, for nothing, and the record has
 // the answer.
 func TestToolInTheBackground(t *testing.T) {
+	for _, kind := range []parley.ConversationType{parley.WidgetConversation, parley.TestConversation} {
+		t.Run(string(kind), func(t *testing.T) { toolInTheBackground(t, kind) })
+	}
+}
+
+func toolInTheBackground(t *testing.T, kind parley.ConversationType) {
 	each(t, func(t *testing.T, h *harness) {
 		answer := make(chan struct{})
 		asked := h.stock(answer)
 		c := h.node()
-		conv := h.start(c, parley.WidgetConversation)
+		conv := h.start(c, kind)
 		h.server.Script(askStock, aitest.Behaviour{Text: "I am looking."}, aitest.Behaviour{Text: "Until six."},
 			aitest.Behaviour{Text: "Three in blue."}, aitest.Behaviour{Text: "Bye."})
 		if got, err := h.say(c, conv, "Is it there in blue?"); err != nil || got != "I am looking." {

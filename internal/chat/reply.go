@@ -202,8 +202,7 @@ func (c *Chat) think(ctx context.Context, conv *parley.Conversation, a *parley.A
 	}
 	turn := ready.Turn(past, sink{ctx, w})
 	for i, t := range turn.Tools {
-		// The owner's own test waits, and shows all in one reply. So does a further reply: it would bring on the next one for ever.
-		if t.Async != nil && !further && (conv.Type != parley.TestConversation || conv.SharedBy() != 0) {
+		if t.Async != nil && !further { // a further reply waits: it would bring on the next one for ever
 			turn.Tools[i].Run = c.background(conv, m, t)
 		}
 	}

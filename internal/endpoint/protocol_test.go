@@ -114,7 +114,8 @@ func use(ctx context.Context, v *endpoint.Vendors, o *other) error {
 		if err != nil {
 			return err
 		}
-		list := failover.Model{Links: []failover.Link[ai.Model]{{Name: "mine", Circuit: mine, Do: m}, {Name: "other", Circuit: theirs, Do: &o.Fake}},
+		list := failover.Model{Links: []failover.Link[ai.Model]{{Name: "mine", Circuit: mine, Do: m},
+			{Name: "other", Circuit: theirs, Do: &o.Fake}},
 			Budget: 20 * time.Second}
 		reply, err := list.Generate(ctx, ai.Request{Messages: []ai.Message{{Role: ai.User, Text: "Hello"}}}, func(ai.Delta) error { return nil })
 		if err == nil && reply.Text == "" {
@@ -143,7 +144,8 @@ func use(ctx context.Context, v *endpoint.Vendors, o *other) error {
 	if err != nil {
 		return err
 	}
-	list := failover.Recognizer{Links: []failover.Link[ai.Recognizer]{{Name: "mine", Circuit: mine, Do: r}, {Name: "other", Circuit: theirs, Do: &o.Recognizer}},
+	list := failover.Recognizer{Links: []failover.Link[ai.Recognizer]{{Name: "mine", Circuit: mine, Do: r},
+		{Name: "other", Circuit: theirs, Do: &o.Recognizer}},
 		Budget: 20 * time.Second}
 	ear, err := list.Listen(ctx, ai.Hearing{Language: "en", Rate: audio.Narrow})
 	if err != nil {

@@ -234,7 +234,6 @@
   const saved = () => $("[data-guard] [name=seen]")?.value;
   function show(content, started) {
     const p = panel();
-    content.removeAttribute("data-live");
     $("[data-talk-in]", p).replaceChildren(content);
     $("[data-restart]", p).hidden = !started;
     const record = $("[data-record]", p);
@@ -243,8 +242,7 @@
     $("[data-stale]", p).hidden = true;
     p.dataset.seen = saved();
     came(content);
-    const box = $("[data-scroll]", content);
-    if (box) box.scrollTop = box.scrollHeight;
+    start(); // also of what comes later, such as a tool's answer
   }
   async function begin(beginner) {
     const button = $("[type=submit]", beginner);

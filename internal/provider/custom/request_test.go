@@ -111,9 +111,11 @@ func TestRequests(t *testing.T) {
 	req.System, req.Tools = "You are a baker.", []ai.Tool{{Name: "stock", Description: "What there is"}}
 	got := s.ask(ctx, req, 0)
 	a := s.next()
-	const who = `"assistant":{"id":7,"language":"en","name":"Front desk"},"conversation":"call 12","customer":"+4930123456","protocol":1,"resumed":%v,` +
+	const who = `"assistant":{"id":7,"language":"en","name":"Front desk"},"conversation":"call 12","customer":"+4930123456","protocol":1,` +
+		`"resumed":%v,` +
 		`"type":"session","variables":{"company":"Acme"}}`
-	const tools = `"tools":[{"description":"What there is","name":"stock","parameters":{"properties":{},"type":"object"}}],"turn":1,"type":"turn"}`
+	const tools = `"tools":[{"description":"What there is","name":"stock","parameters":{"properties":{},"type":"object"}}],` +
+		`"turn":1,"type":"turn"}`
 	for part, want := range map[string]string{"session": "{" + fmt.Sprintf(who, false), "interrupted": "", "results": "", "end": "",
 		"turn": `{"messages":[{"role":"user","text":"Is there bread?"}],"prompt":"You are a baker.","text":"Is there bread?",` + tools} {
 		if is := a.part(part); is != want {
@@ -129,24 +131,28 @@ func TestRequests(t *testing.T) {
 		r.Calls[0] != (ai.ToolCall{ID: "a", Name: "stock", Arguments: `{"of":"bread"}`}) {
 		t.Fatalf("%+v", r)
 	}
-	req.Messages = append(req.Messages, ai.Message{Role: ai.Assistant, Text: r.Text, Calls: r.Calls}, ai.Message{Role: ai.ToolRole, CallID: "a", Text: "three"})
+	req.Messages = append(req.Messages, ai.Message{Role: ai.Assistant, Text: r.Text, Calls: r.Calls},
+		ai.Message{Role: ai.ToolRole, CallID: "a", Text: "three"})
 	got = s.ask(ctx, req, 0)
 	a = s.next()
 	for part, want := range map[string]string{"session": "{" + fmt.Sprintf(who, true), "interrupted": "",
 		"results": `[{"id":"a","text":"three","turn":1,"type":"result"}]`,
 		"turn": `{"messages":[{"role":"user","text":"Is there bread?"},{"calls":[{"arguments":{"of":"bread"},"id":"a","name":"stock"}],` +
-			`"role":"assistant","text":"Let me see."},{"id":"a","role":"tool","text":"three"}],"prompt":"You are a baker.","text":"Is there bread?",` + tools} {
+			`"role":"assistant","text":"Let me see."},{"id":"a","role":"tool","text":"three"}],` +
+			`"prompt":"You are a baker.","text":"Is there bread?",` + tools} {
 		if is := a.part(part); is != want {
 			t.Errorf("%s is %s, want %s", part, is, want)
 		}
 	}
 	a.says(say("There are "), say("three."), object{"type": "done", "usage": object{"in": 3, "out": 2}})
-	if r := <-got; r.err != nil || r.Text != "There are three." || len(r.pieces) != 2 || r.Finish != ai.Stop || r.Usage != (ai.Usage{In: 3, Out: 2}) {
+	if r := <-got; r.err != nil || r.Text != "There are three." || len(r.pieces) != 2 ||
+		r.Finish != ai.Stop || r.Usage != (ai.Usage{In: 3, Out: 2}) {
 		t.Fatalf("%+v", r)
 	}
 	got = s.ask(ctx, words("Is there bread?", "Let me see. There are", "Stop, bye!"), 0)
 	a = s.next()
-	if is := a.part("interrupted"); is != `{"heard":"Let me see. There are","turn":1,"type":"interrupted"}` || a.object["turn"].(object)["turn"] != 2.0 {
+	if is := a.part("interrupted"); is != `{"heard":"Let me see. There are","turn":1,"type":"interrupted"}` ||
+		a.object["turn"].(object)["turn"] != 2.0 {
 		t.Errorf("it was asked %v", a.object)
 	}
 	a.says(object{"type": "end"})
