@@ -181,6 +181,9 @@ func (h *server) openAssistants(t *terminal) (err error) {
 		return err
 	}
 	h.gate = limit.New(h.prices.Plan, s.RateAPI)
+	if err := h.occupy(); err != nil {
+		return err
+	}
 	rules := store.Rules{LowBalance: h.prices.LowBalance, PublicBudget: budget, Plan: h.prices.Plan}
 	if h.db, err = s.openUnder(t, rules, bootWait); err != nil {
 		return err
