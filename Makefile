@@ -38,16 +38,14 @@ calm = modernc.org/sqlite/lib modernc.org/libc modernc.org/memory bytes compress
 # beside them.
 weeks = TestWeekOfThousands|TestWeeksOfCalls|TestSlowRecording|TestRecordingAcrossRestart|TestOverlaps|TestVoicemail
 
-# End-to-end tests that wait for a browser, not for speech: they run beside calls, whose time is real, and give way to them.
+# End-to-end tests that wait for a browser, not for speech: several at once, but not beside calls, whose time is real. Chromium takes the
+# priority that it likes.
 browsers = TestConsole.*|TestInbox|TestFirstChatInConsole|TestTwoFactor.*|TestWidget.*
 
 # What the program says of itself; without git, nothing. Stripped, it is 66 MB instead of 91 (24 MB packed), and panics still name their lines.
 build = $(shell git describe --tags --always --dirty 2>/dev/null)
 commit = $(shell git rev-parse HEAD 2>/dev/null)
 date = $(shell git show -s --format=%cI HEAD 2>/dev/null)
-
-# What gives way to everything else. Niceness would not do: Chromium sets its own, and a desktop's kernel shares by sessions.
-idle = $(if $(shell command -v chrt),chrt --idle 0,nice -n 19)
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,7 +81,7 @@ race:
 # The end-to-end tests mostly wait: what runs without the race detector runs beside them, when they need no processor, and may wait for
 # as long as they take. So does the package.
 rest:
-	@log=$$(mktemp); { failed=0; $(idle) $(MAKE) --no-print-directory plain || failed=1; scripts/try-package bookworm || failed=1; \
+	@log=$$(mktemp); { failed=0; nice -n 19 $(MAKE) --no-print-directory plain || failed=1; scripts/try-package bookworm || failed=1; \
 			exit $$failed; } >$$log 2>&1 & beside=$$!; \
 		$(MAKE) --no-print-directory e2e; e2e=$$?; wait $$beside; beside=$$?; cat $$log; rm -f $$log; \
 		[ $$e2e -eq 0 ] && [ $$beside -eq 0 ]
@@ -98,9 +96,9 @@ stacks: ## Call the telephone stacks that are installed (docs/lab/stacks.md), be
 	go test -tags stacks -run '^TestStack' -parallel 4 -timeout $(TIMEOUT) -v ./internal/sip
 
 e2e:
-	@log=$$(mktemp); $(idle) $(gotest) ./e2e -- -vet=off -timeout 30m -run '^($(browsers))$$' -parallel 3 >$$log 2>&1 & browsers=$$!; \
-		$(gotest) ./e2e -- -vet=off -timeout 30m -skip '^($(browsers))$$'; calls=$$?; wait $$browsers; browsers=$$?; cat $$log; rm -f $$log; \
-		[ $$calls -eq 0 ] && [ $$browsers -eq 0 ] || { echo "make e2e: FAILED"; exit 1; }
+	@failed=0; $(gotest) ./e2e -- -vet=off -timeout 30m -run '^($(browsers))$$' -parallel 3 || failed=1; \
+		$(gotest) ./e2e -- -vet=off -timeout 30m -skip '^($(browsers))$$' || failed=1; \
+		[ $$failed = 0 ] || { echo "make e2e: FAILED"; exit 1; }
 
 check: static ## Format, vet, staticcheck, structure, macOS, unit tests on SQLite: within 90 seconds once the caches are warm
 	PARLEY_TEST_POSTGRES=off go test -vet=off $(units)

@@ -32,7 +32,7 @@ func TestStopLogsNoError(t *testing.T) {
 		},
 	} {
 		t.Run(engine, func(t *testing.T) {
-			p := start(t, settings()...)
+			p := start(t, append(settings(), "PARLEY_SIP_LISTEN=127.0.0.1:0")...) // nobody else's port
 			for range 3 {
 				p.stop(t)
 				p.restart(t)

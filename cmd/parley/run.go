@@ -131,7 +131,7 @@ func (h *server) work(ctx, soft context.Context) error {
 	h.campaigns.AddWorkers(jobs)
 	h.mail.AddWorkers(jobs, h.db)
 	h.payments.AddWorkers(jobs)
-	todo := store.Jobs{Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20},
+	todo := store.Jobs{Node: h.node.ID, Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20},
 		knowledge.Queue: {MaxWorkers: knowledge.Readers}},
 		Periodic: slices.Concat(number.Periodic(), h.channels.Periodic(), h.payments.Periodic(), h.campaigns.Periodic()), Started: func() { h.ready.Store(true) }}
 	for {

@@ -3,7 +3,7 @@
 //
 // # Signs of life
 //
-// Each process writes into its row every few seconds. Silence is judged by the database's clock, and only by a process that
+// Each process writes into its row every few seconds, and others do the jobs of one that is silent. Silence is judged by the database's clock, and only by a process that
 // has itself been heard throughout (Steadiness). Live calls have signs of life of their own (package call), which processes
 // of former versions know too.
 //
@@ -76,6 +76,10 @@ type Node struct {
 
 // Handler does what another process asks, of a user's things, and returns the value of its answer. body is JSON.
 type Handler func(ctx context.Context, userID int64, body []byte) (any, error)
+
+// jobsOf is how many times longer than Lost a process must be silent before others do what it had begun: it may be only slow, and a job
+// that two do at once is done twice.
+const jobsOf = 4
 
 // forgotten is how long the row of a process that has fallen silent stays.
 const forgotten = time.Hour
@@ -224,7 +228,13 @@ func (n *Node) beat(ctx context.Context, w Work) error {
 	noted := n.noted
 	n.mu.Unlock()
 	asked := time.Now()
-	if err := n.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.SeeNode(ctx, &own) }); err != nil {
+	err := n.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.SeeNode(ctx, &own); err != nil || !n.steady.Judges(jobsOf*n.Lost) {
+			return err
+		}
+		return tx.FreeJobs(ctx, jobsOf*n.Lost)
+	})
+	if err != nil {
 		return err
 	}
 	parley.Follow(own.SeenAt, asked, time.Now())

@@ -159,6 +159,28 @@ func TestTrunksAreHeld(t *testing.T) {
 	}
 }
 
+// bakeArgs is a job that nobody works.
+type bakeArgs struct{}
+
+func (bakeArgs) Kind() string { return "bake" }
+
+// What a node had begun that was killed is due again, as another says that has lived throughout.
+func TestJobsAreFreed(t *testing.T) {
+	o, db, _ := postgres(t)
+	one, two := begin(t, o, parley.RoleAPI), begin(t, o, parley.RoleAPI)
+	until(t, "each to know the other", func() bool { return one.Knows(two.ID) && two.Knows(one.ID) })
+	if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.Enqueue(ctx, bakeArgs{}, nil) }); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Exec(t, o, "UPDATE river_job SET state = 'running', attempt = 1, attempted_by = ARRAY['"+two.ID+"']")
+	two.kill()
+	until(t, "the job to be due", func() bool {
+		var due bool
+		err := db.SQL().NewRaw("SELECT EXISTS (SELECT 1 FROM river_job WHERE kind = 'bake' AND state = 'available')").Scan(t.Context(), &due)
+		return err == nil && due
+	})
+}
+
 func all() (ids []int64) {
 	for id := int64(1); id <= trunks; id++ {
 		ids = append(ids, id)

@@ -43,6 +43,7 @@ type Jobs struct {
 	Queues   map[string]river.QueueConfig // by name; river.QueueDefault among them
 	Periodic []*river.PeriodicJob
 	Started  func() // called when they are being worked; may be nil
+	Node     string // of this process, by which FreeJobs knows what it had begun
 }
 
 // pollJobs is how soon a job that nobody announced is seen: on SQLite all of them, on PostgreSQL those whose
@@ -52,12 +53,12 @@ const pollJobs = 200 * time.Millisecond
 // Work works jobs until ctx ends. Then it takes no more, gives those under way until soft ends to finish, and cancels
 // them; what was cut off is tried again by the next start.
 func (db *DB) Work(ctx, soft context.Context, j Jobs) error {
-	config := &river.Config{Workers: j.Workers, Queues: j.Queues, PeriodicJobs: j.Periodic, FetchPollInterval: pollJobs,
+	config := &river.Config{ID: j.Node, Workers: j.Workers, Queues: j.Queues, PeriodicJobs: j.Periodic, FetchPollInterval: pollJobs,
 		// workers set their own
 		FetchCooldown: 20 * time.Millisecond, Logger: slog.New(quiet{slog.Default().Handler()}), JobTimeout: -1,
 		RescueStuckJobsAfter: 10 * time.Minute, MaxAttempts: 25}
 	if db.sqlite {
-		if err := db.freeJobs(ctx); err != nil {
+		if err := db.Write(ctx, func(ctx context.Context, tx *Tx) error { return tx.FreeJobs(ctx, 0) }); err != nil {
 			return fmt.Errorf("free the jobs of a process that is gone: %w", err)
 		}
 		client, err := river.NewClient(riversqlite.New(db.write.DB), config)
@@ -78,16 +79,22 @@ func (db *DB) Work(ctx, soft context.Context, j Jobs) error {
 	return runJobs(ctx, soft, client, j.Started)
 }
 
-// freeJobs makes jobs due that a process had begun which was killed: the queue would believe them to be running for RescueStuckJobsAfter.
-// One process works on a SQLite database. One that was begun before waits 15 seconds by the square of its attempts, as it may be what ends
-// the process. One that has used up its attempts is left to the queue, which discards it.
-func (db *DB) freeJobs(ctx context.Context) error {
-	return db.Write(ctx, func(ctx context.Context, tx *Tx) error {
-		_, err := tx.q.NewRaw(`UPDATE river_job SET state = CASE WHEN attempt > 1 THEN 'scheduled' ELSE 'available' END,
-			scheduled_at = CASE WHEN attempt > 1 THEN datetime('now', '+' || (15 * attempt * attempt) || ' seconds') ELSE scheduled_at END
-			WHERE state = 'running' AND attempt < max_attempts`).Exec(ctx)
-		return err
-	})
+// FreeJobs makes jobs due that a process had begun which was killed: the queue would believe them to be running for RescueStuckJobsAfter.
+// On SQLite, where one process works, those are all that had been begun; call it before Work. On PostgreSQL they are those of nodes that
+// were silent for a time. One that was begun before waits 15 seconds by the square of its attempts, as it may be what ends the process. One
+// that has used up its attempts is left to the queue, which discards it.
+func (tx *Tx) FreeJobs(ctx context.Context, silent time.Duration) error {
+	scheduled, later := "'scheduled'", "datetime('now', '+' || (15 * attempt * attempt) || ' seconds')"
+	begun, args := "TRUE", []any(nil)
+	if !tx.sqlite {
+		scheduled, later = "'scheduled'::river_job_state", "now() + make_interval(secs => 15 * attempt * attempt)"
+		begun, args = "attempted_by[cardinality(attempted_by)] IN (SELECT id FROM nodes WHERE seen_at < (SELECT ?) - ?)",
+			[]any{tx.clock(), silent.Microseconds()}
+	}
+	_, err := tx.q.NewRaw(`UPDATE river_job SET state = CASE WHEN attempt > 1 THEN `+scheduled+` ELSE 'available' END,
+		scheduled_at = CASE WHEN attempt > 1 THEN `+later+` ELSE scheduled_at END
+		WHERE state = 'running' AND attempt < max_attempts AND `+begun, args...).Exec(ctx)
+	return err
 }
 
 func runJobs[T any](ctx, soft context.Context, client *river.Client[T], started func()) error {

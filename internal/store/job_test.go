@@ -10,6 +10,7 @@ import (
 
 	"github.com/riverqueue/river"
 
+	"parley/internal/parley"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -132,6 +133,51 @@ func TestJobsOfAKilledProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// What a node had begun that is silent is worked by others; what a living one has begun, or a program that is no node, stays with it.
+func TestJobsOfASilentNode(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		if db.SQLite() {
+			t.Skip("there is one process")
+		}
+		write := func(fn func(ctx context.Context, tx *store.Tx) error) {
+			t.Helper()
+			if err := db.Write(t.Context(), fn); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(func(ctx context.Context, tx *store.Tx) (err error) {
+			for _, id := range []string{"alive", "silent"} {
+				err = errors.Join(err, tx.SeeNode(ctx, &parley.Node{ID: id}))
+			}
+			for _, by := range []string{"silent", "alive", "a program", "silent, alive", "alive, silent", "silent, silent"} {
+				err = errors.Join(err, tx.Enqueue(ctx, ringArgs{by}, nil))
+			}
+			return err
+		})
+		write(func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.SQL().NewRaw(`UPDATE river_job SET state = 'running', attempted_by = string_to_array(args->>'name', ', '),
+				attempt = cardinality(string_to_array(args->>'name', ', ')); UPDATE nodes SET seen_at = seen_at - 40000000 WHERE id = 'silent'`).Exec(ctx)
+			return err
+		})
+		for silent, want := range map[time.Duration]string{time.Minute: "", 30 * time.Second: "alive, silent scheduled; silent available; silent, silent scheduled"} {
+			var got string
+			err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+				if err := tx.FreeJobs(ctx, silent); err != nil {
+					return err
+				}
+				err := tx.SQL().NewRaw(`SELECT coalesce(string_agg(args->>'name' || ' ' || state, '; ' ORDER BY args->>'name'), '') FROM river_job
+					WHERE state <> 'running' AND (state = 'available') = (scheduled_at < now() + interval '50 seconds')`).Scan(ctx, &got)
+				return errors.Join(err, errBack) // the next one finds them as they were
+			})
+			if !errors.Is(err, errBack) || got != want {
+				t.Errorf("after %v: %q, %v", silent, got, err)
+			}
+		}
+	})
+}
+
+var errBack = errors.New("back")
 
 // A queue that is told to stop while its parts still begin, as right after a start, logs no error.
 func TestJobsStopWithoutErrors(t *testing.T) {
