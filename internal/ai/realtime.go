@@ -15,7 +15,15 @@ type RealtimeModel interface {
 	Connect(ctx context.Context, s RealtimeSetup) (RealtimeSession, error)
 }
 
-// RealtimeSetup is what a session is opened with. Its user finds the turns: the vendor's own turn detection is off.
+// Decides reports whether a model decides by itself when it speaks. Its sessions are written all that the customer sends, in utterances or
+// not; a response that is asked for is what it says next. It says RealtimeBegan where nobody has asked.
+func Decides(m RealtimeModel) bool {
+	d, ok := m.(interface{ Decides() bool })
+	return ok && d.Decides()
+}
+
+// RealtimeSetup is what a session is opened with. Its user finds the turns: the vendor's own turn detection is off, unless the model
+// Decides.
 type RealtimeSetup struct {
 	System   string
 	Tools    []Tool
@@ -94,4 +102,7 @@ const (
 	// Usage: of a response that was over before its vendor had counted it.
 	RealtimeUsed
 	RealtimeLost // Err: the session has ended, and nobody closed it
+	// A model that decides by itself when it speaks has begun to, or calls a tool, and no response was asked for: the next one that is
+	// asked for is that.
+	RealtimeBegan
 )

@@ -123,8 +123,8 @@ func (d *Studio) Hearer(s Speech, open func(vendor, code string) (ai.RealtimeMod
 		list.Links[0].Do.RealtimeModel = absent{err}
 	}
 	for _, next := range s.hearers {
-		if m, failed := open(next.model.Provider, next.model.Code); failed == nil {
-			add(next.model.Provider, next.model.Code, next.voice, m)
+		if other, failed := open(next.model.Provider, next.model.Code); failed == nil && ai.Decides(other) == ai.Decides(m) {
+			add(next.model.Provider, next.model.Code, next.voice, other)
 		}
 	}
 	if len(list.Links) == 1 {

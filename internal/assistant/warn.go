@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/internal/ai"
+	"parley/internal/catalog"
 	"parley/internal/endpoint"
 	"parley/internal/form"
 	"parley/internal/parley"
@@ -187,7 +188,7 @@ func (d *Studio) Warnings(a *parley.Assistant) (list []string) {
 	switch {
 	case err != nil:
 	case speech.Model != "":
-		list = append(append(list, unused(a)...), d.foreign(a, &speech)...)
+		list = append(append(list, unused(a, Decides(d.Catalog.For(a.UserID), a.Mode, *a.MultimodalModelID))...), d.foreign(a, &speech)...)
 	default:
 		list = append(list, d.foreign(a, &speech)...)
 		if foreign := d.Catalog.Foreign(speech.Recognizer, speech.Language); foreign != "" {
@@ -286,9 +287,18 @@ func (d *Studio) Retiring(a *parley.Assistant, now time.Time) (list []string, go
 	return list, gone
 }
 
-// Limits says, for a person, what fields of an assistant can't do in a mode. It has the same fields for every mode; those
-// without a limit have "".
-func Limits(mode string) map[string]string {
+// turnFields are the fields that say when an assistant speaks, and when it stops.
+var turnFields = []string{"min_interrupt_words", "interrupt_sensitivity", "endpoint_type", "endpoint_sensitivity"}
+
+// Decides reports whether an assistant's model decides by itself when it speaks.
+func Decides(c *catalog.Catalog, mode string, modelID int64) bool {
+	m := c.Model(modelID)
+	return mode == "multimodal" && m != nil && m.Decides
+}
+
+// Limits says, for a person, what fields of an assistant can't do in a mode, with a model that decides by itself when it speaks or not. It
+// has the same fields for every mode; those without a limit have "".
+func Limits(mode string, decides bool) map[string]string {
 	list := map[string]string{}
 	say := func(is bool, text string, fields ...string) {
 		for _, field := range fields {
@@ -308,11 +318,13 @@ func Limits(mode string) map[string]string {
 	say(speaks, "Not in this mode: the voice is the model's own.", "synthesizer_provider_id")
 	say(speaks, "No effect in this mode: the voice is the model's own.", "voice_stability", "voice_similarity")
 	say(speaks, "No effect in this mode: tell the model in the prompt how words are said.", "pronunciations")
+	say(decides, "No effect: this model decides by itself when it speaks, and when it stops.", turnFields...)
+	say(decides, "No effect: this model decides by itself how fast it speaks.", "speech_speed")
 	return list
 }
 
 // unused lists fields that were set but do nothing in the assistant's mode.
-func unused(a *parley.Assistant) (list []string) {
+func unused(a *parley.Assistant, decides bool) (list []string) {
 	warn := func(is bool, field, why string) {
 		if is {
 			list = append(list, fmt.Sprintf("%s does nothing in %s mode: %s.", field, a.Mode, why))
@@ -325,6 +337,14 @@ func unused(a *parley.Assistant) (list []string) {
 		warn(a.VoiceStability != fresh.VoiceStability, "voice_stability", "the voice is the model's own")
 		warn(a.VoiceSimilarity != fresh.VoiceSimilarity, "voice_similarity", "the voice is the model's own")
 		warn(len(a.Pronunciations) > 0, "pronunciations", "the model says its words itself; tell it in the prompt")
+	}
+	if decides {
+		const why = "the model decides by itself when it speaks, and when it stops"
+		warn(a.MinInterruptWords != nil, "min_interrupt_words", why)
+		warn(a.InterruptSensitivity != fresh.InterruptSensitivity, "interrupt_sensitivity", why)
+		warn(a.EndpointType != fresh.EndpointType, "endpoint_type", why)
+		warn(a.EndpointSensitivity != fresh.EndpointSensitivity, "endpoint_sensitivity", why)
+		warn(a.SpeechSpeed != fresh.SpeechSpeed, "speech_speed", "the model decides by itself how fast it speaks")
 	}
 	return list
 }

@@ -45,6 +45,7 @@ func (d *Center) persona(a *parley.Assistant, o assistant.Occasion) (voice.Perso
 	if speech.Model != "" {
 		p.Writes = a.Mode == "dualplex"
 		p.Realtime, err = d.Assistants.Hearer(speech, vendors.Realtime)
+		p.Decides = ai.Decides(p.Realtime)
 		if p.Synthesizer == nil {
 			p.Synthesizer = ai.Aloud{Model: p.Realtime}
 		}

@@ -171,7 +171,8 @@ func (c *Console) editor(r *request, of *edited, tree map[string]any, wrong parl
 	mode := e.text("mode")
 	language, _ := strconv.ParseInt(e.text("language_id"), 10, 64)
 	cat := c.Catalog.For(r.UserID())
-	e.modes, e.limits = modes(cat), assistant.Limits(mode)
+	model, _ := strconv.ParseInt(e.text("multimodal_model_id"), 10, 64)
+	e.modes, e.limits = modes(cat), assistant.Limits(mode, assistant.Decides(cat, mode, model))
 	for _, l := range cat.Languages() {
 		o := option{value: strconv.FormatInt(l.ID, 10), label: l.Name}
 		if len(cat.Voices(mode, l.ID)) == 0 {

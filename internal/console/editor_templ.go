@@ -610,7 +610,7 @@ func (e *editor) refreshing(name string) templ.Attributes {
 	a := e.attrs(name)
 	a["hx-post"], a["hx-trigger"], a["hx-target"], a["hx-select"] = e.path("/choices"), "change", "#models", "#models"
 	a["hx-swap"] = "outerHTML"
-	a["hx-select-oob"] = "#voices,#n-llm_temperature,#n-voice_stability,#n-voice_similarity,#n-pronunciations,#n-knowledgebase_mode,#n-allow_interruptions,#n-fillers,#n-backchannels"
+	a["hx-select-oob"] = "#voices,#n-llm_temperature,#n-voice_stability,#n-voice_similarity,#n-pronunciations,#n-knowledgebase_mode,#n-allow_interruptions,#n-fillers,#n-backchannels,#n-speech_speed,#n-min_interrupt_words,#n-interrupt_sensitivity,#n-endpoint_type,#n-endpoint_sensitivity"
 	return a
 }
 

@@ -57,6 +57,8 @@ type Model struct {
 	ID   int64  `json:"id"`
 	Name string `json:"name"`
 	Code string `json:"code"`
+	// Decides: it decides by itself when it speaks, so that an assistant's fields about turns can't act.
+	Decides bool `json:"decides_turns,omitempty"`
 
 	Kind     ModelKind `json:"-"`
 	Provider string    `json:"-"` // provider code

@@ -246,6 +246,9 @@ type heldRealtime struct {
 	code   string
 }
 
+// Decides says what the model is: see ai.Decides.
+func (m heldRealtime) Decides() bool { return ai.Decides(m.RealtimeModel) }
+
 // Connect implements ai.RealtimeModel.
 func (m heldRealtime) Connect(ctx context.Context, s ai.RealtimeSetup) (ai.RealtimeSession, error) {
 	if tally := ai.TallyOf(ctx); tally != nil && m.source.own { // its vendor counts

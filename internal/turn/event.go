@@ -58,6 +58,7 @@ const (
 	Bid                        // and has said something that the assistant may answer
 	Underway                   // a tool runs in the background
 	Answered                   // it doesn't any more, and what it has answered can be told
+	Speaks                     // a model that decides by itself when it speaks has begun to
 	Language                   // the customer speaks another language from here on: Text (ISO 639-1)
 	Judged                     // an external detector has judged how likely it is that a turn with this Text is over: Over
 

@@ -44,7 +44,7 @@ func (m *Machine) openUp() {
 // holds reports whether speech that begins now silences the reply.
 func (m *Machine) holds(r *reply) bool {
 	switch {
-	case r.held || r.deaf || r.firm || m.mailbox.on || m.far.on:
+	case r.held || r.deaf || r.firm || m.mailbox.on || m.far.on || m.manner.Decides:
 		return false
 	case r.phase != audible && r.purpose != Greeting:
 		return true // the customer goes on with what it answers

@@ -256,6 +256,8 @@ func (m *Machine) Step(e Event) []Action {
 		if !m.relieved {
 			m.bid = Invited
 		}
+	case Speaks:
+		m.spoken()
 	case Language:
 		m.speaks(e.Text)
 	case Judged:
@@ -326,7 +328,7 @@ func (m *Machine) settle() {
 	}
 	if m.far.on {
 		m.attend()
-	} else if m.reply != nil && !m.mailbox.on {
+	} else if m.reply != nil && !m.mailbox.on && !m.manner.Decides {
 		m.overlap()
 	}
 	if m.over {
@@ -341,7 +343,7 @@ func (m *Machine) settle() {
 		}
 		return
 	}
-	if m.reply == nil && !m.over && !m.mailbox.on && !m.amd.open() {
+	if m.reply == nil && !m.over && !m.mailbox.on && !m.amd.open() && !m.manner.Decides {
 		m.listen()
 		m.nod()
 	}

@@ -25,6 +25,10 @@ type Manner struct {
 	Speculate   bool // replies are begun before the turn has ended, without an ear that says when
 	Sound       bool // what was said is answered by its sound: nobody waits for the text of what can't be a noise
 
+	// Decides: the model decides by itself when it speaks, and falls silent when it is interrupted. Nothing is begun, held or cut off here
+	// for what the customer says; what they have said is answered by what the model says next.
+	Decides bool
+
 	Outbound     bool
 	EndOnMachine bool
 	Message      bool   // there is one for a voicemail

@@ -1,6 +1,8 @@
 package turn
 
 import (
+	"slices"
+
 	"parley/internal/lang"
 	"parley/internal/parley"
 )
@@ -150,7 +152,7 @@ func (m *Machine) drive() {
 
 // cover bridges a wait with a sentence.
 func (m *Machine) cover(r *reply) {
-	if !r.thinking || r.quiet() || m.open || !r.drained() || r.await || m.collect.on || r.firm {
+	if m.manner.Decides || !r.thinking || r.quiet() || m.open || !r.drained() || r.await || m.collect.on || r.firm {
 		return
 	}
 	switch {
@@ -229,6 +231,9 @@ func (m *Machine) silence() {
 		limit = m.manner.MaxSilence
 	}
 	turn, speaking := m.unanswered()
+	if m.manner.Decides { // it has left unanswered what was said
+		turn, quiet = nil, m.now-max(m.quietAt, m.last)
+	}
 	switch {
 	case speaking || len(turn) > 0 || quiet < limit:
 		return
@@ -241,6 +246,12 @@ func (m *Machine) silence() {
 		return
 	}
 	m.asked++
+	if m.manner.Decides {
+		if m.open {
+			m.shut()
+		}
+		m.note()
+	}
 	if !m.greeted {
 		m.greet()
 		return
@@ -252,4 +263,37 @@ func (m *Machine) silence() {
 		return
 	}
 	m.say(StillThere)
+}
+
+// spoken begins a reply for what a model has begun to say by itself: it answers whatever the customer has said. A fixed sentence gives way
+// to it; a goodbye doesn't.
+func (m *Machine) spoken() {
+	if r := m.reply; r != nil {
+		if r.thinking || r.leave != "" || r.hand != nil || r.firm || m.mailbox.on {
+			return
+		}
+		if r.drained() {
+			m.finish(r)
+		} else {
+			m.stop(false)
+		}
+	}
+	if m.amd.open() || m.far.on || m.relieved {
+		return
+	}
+	if m.open {
+		m.shut()
+	}
+	m.greeted, m.missed = true, 0
+	turn := slices.Clone(m.turn)
+	m.turn = m.turn[:0]
+	a := Action{Kind: Think, Purpose: Invited}
+	if len(turn) > 0 {
+		text := said(turn)
+		a = Action{Kind: Think, Purpose: Answer, Text: text, From: turn[0].from, Last: turn[len(turn)-1].last, Said: m.said(turn),
+			Heard: heard(turn), Digits: m.digits(text)}
+	}
+	r := m.begin(a.Purpose, turn)
+	r.thinking, a.Reply = true, r.id
+	m.act(a)
 }

@@ -21,6 +21,7 @@ func (r *run) mannerOf(p *Persona) turn.Manner {
 		Nods:      a.Backchannels,
 		Speculate: r.Speculate && p.Realtime == nil,
 		Sound:     p.Realtime != nil,
+		Decides:   p.Decides,
 		Outbound:  r.Outbound, EndOnMachine: bool(a.EndCallOnVoicemail),
 		Message: lang.Speakable(p.VoicemailMessage, p.Language, lang.AsWritten, nil) != "" || len(p.VoicemailSound) > 0,
 	}

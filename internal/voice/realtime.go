@@ -86,11 +86,12 @@ func (d *realtime) enter(int, bool) {
 
 // hear implements listener. A new session takes over in a pause.
 func (d *realtime) hear(f *frame, talking bool) {
-	if talking && d.speaking != nil {
+	speaks := talking && d.speaking != nil
+	if speaks {
 		d.speaking.sound.put(f.pcm)
-		if d.link != nil {
-			d.link.Write(f.pcm)
-		}
+	}
+	if d.link != nil && (speaks || d.Decides) {
+		d.link.Write(f.pcm)
 	}
 	if d.spare != nil && !talking && d.r.reply == nil && !d.unanswered() {
 		d.adopt(d.spare)
@@ -111,7 +112,7 @@ func (d *realtime) utterance(before []*frame) {
 	}
 	for _, f := range before {
 		s.sound.put(f.pcm)
-		if d.link != nil {
+		if d.link != nil && !d.Decides { // which has heard it
 			d.link.Write(f.pcm)
 		}
 	}

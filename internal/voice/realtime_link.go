@@ -196,6 +196,8 @@ func (d *realtime) take(l *link, e ai.RealtimeEvent) {
 		if e.N < len(l.order) {
 			d.heard(l.order[e.N], e)
 		}
+	case ai.RealtimeBegan:
+		d.begun()
 	case ai.RealtimeExpiring:
 		if d.spare == nil {
 			d.connect(0)

@@ -26,6 +26,7 @@ type asking struct {
 	split       lang.Splitter
 	text        string
 	calls       []ai.ToolCall
+	making      bool // its calls are being made
 	done        bool // the model has nothing to add
 	over        bool // and nobody would hear it
 }
@@ -41,6 +42,21 @@ func (d *realtime) ask(a *answer, instruction string, words bool) {
 	if d.link != nil {
 		d.link.Respond(q.n, instruction, words)
 	}
+}
+
+// begun is called when a model that decides by itself has begun to say something, or calls a tool. It belongs to the reply that is not
+// complete, or is a new one.
+func (d *realtime) begun() {
+	if a := d.r.reply; a != nil && a.think != nil && !a.thought && a.think.ctx.Err() == nil {
+		d.ask(a, "", false)
+		return
+	}
+	d.r.step(turn.Event{Kind: turn.Speaks})
+}
+
+// pending reports whether more of a reply is to come than what the model has said: a tool runs, or more was begun.
+func (a *answer) pending() bool {
+	return slices.ContainsFunc(a.asked, func(q *asking) bool { return !q.done || q.making })
 }
 
 // dated adds the time to an instruction once midnight has passed, or the clocks have changed: the session's prompt has the time at
@@ -156,7 +172,16 @@ func (d *realtime) done(q *asking, used ai.Usage, err error) {
 		d.run(q)
 		return
 	}
-	if err == nil && strings.TrimSpace(q.text) == "" && q.part == nil && !a.used {
+	if d.Decides {
+		if a.pending() {
+			r.usage.Add(used)
+			return
+		}
+		if ai.KindOf(err) == ai.Stalled && (a.used || len(a.said()) > 0) {
+			err = nil // it has nothing to add
+		}
+	}
+	if err == nil && strings.TrimSpace(q.text) == "" && q.part == nil && !a.used && !d.Decides {
 		err = ai.TheModel.Of(&ai.Error{Kind: ai.Malformed, Err: errors.New("the reply is empty")})
 	}
 	d.thought(a, q.text, used, err)
@@ -191,11 +216,13 @@ func (d *realtime) run(q *asking) {
 	l, t, calls := d.link, a.think, d.turn(a)
 	done := make(chan struct{})
 	r.busy = done
+	q.making = true
 	a.rounds++
 	r.safely(func() {
 		defer close(done)
 		records, ended, err := calls.Call(t.ctx, q.calls)
 		r.inbox.ask(func() {
+			q.making = false
 			for _, c := range records {
 				d.result(l, c)
 			}

@@ -67,6 +67,7 @@ type Persona struct {
 	// itself, ai.Aloud), and says what must be said word by word. With Writes the Synthesizer says everything.
 	Realtime ai.RealtimeModel
 	Writes   bool
+	Decides  bool // the model decides by itself when it speaks
 }
 
 // Session is one conversation on one leg.

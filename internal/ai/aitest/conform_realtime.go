@@ -30,6 +30,9 @@ type RealtimeManner struct {
 	Fatal bool
 	// Speaks: it speaks even where it is to write, and its sound is thrown away.
 	Speaks bool
+	// Decides: the model decides by itself when it speaks. Cases that need it to wait until it is asked, or to be cut off, don't apply;
+	// decidedCases do.
+	Decides bool
 }
 
 // ConformRealtime checks that a RealtimeModel keeps the promises of its interface.

@@ -65,6 +65,9 @@ func (m *Realtime) Connect(ctx context.Context, s ai.RealtimeSetup) (ai.Realtime
 	}
 }
 
+// Decides says whether the models decide by themselves when they speak, as all of the list do or none (ai.Decides).
+func (m *Realtime) Decides() bool { return ai.Decides(m.Links[0].Do.RealtimeModel) }
+
 // Same is the first model, in whose voice everybody is to be greeted.
 func (m *Realtime) Same() any { return m.Links[0].Do }
 

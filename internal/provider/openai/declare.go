@@ -9,6 +9,7 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/parley"
+	"parley/internal/provider/gptlive"
 )
 
 // Code is the code of this vendor.
@@ -32,6 +33,8 @@ type Settings struct {
 	RealtimeBaseURL  string        `name:"openai-realtime-base-url" help:"Base URL of the server that has these models (PARLEY_OPENAI_BASE_URL)."`
 	RealtimeAPIKey   string        `name:"openai-realtime-api-key" help:"API key of that server (PARLEY_OPENAI_API_KEY, if it is the same server)."`
 	RealtimeSTT      string        `name:"openai-realtime-stt-model" default:"gpt-transcribe" help:"Model that transcribes what the realtime model hears, for transcripts and to tell interruptions from backchannel words."`
+	LiveModel        []string      `name:"openai-live-model" help:"GPT-Live models, comma-separated, for assistants in multimodal mode, at the server of the realtime models (none)."`
+	LiveThinker      string        `name:"openai-live-thinker" default:"gpt-6-luna" help:"Text model at that server to which GPT-Live models delegate thinking and tools."`
 	Stall            time.Duration `name:"openai-stall" default:"30s" help:"How long the API may send nothing before a request counts as failed."`
 }
 
@@ -88,7 +91,7 @@ func Declare(s *Settings) *ai.Vendor {
 		Listeners: []ai.Listener{{Provider: provider, Rank: 30, Languages: languages, Mixed: func() string { return mixedBy(s.STTModel) },
 			Configured: func() bool { return s.stt().there() && s.STTModel != "" }}},
 		Realtime: &ai.Realtime{Voices: realtimeVoices, Alike: Code,
-			Configured: func() bool { return s.realtime().there() && len(s.realtimeModels()) > 0 }},
+			Configured: func() bool { return s.realtime().there() && len(s.realtimeModels())+len(s.liveModels()) > 0 }},
 		With:  s.with,
 		Open:  s.open,
 		Check: s.check,
@@ -200,6 +203,9 @@ func (s *Settings) models() (list []parley.Model) {
 			list = append(list, parley.Model{Kind: parley.Multimodal, Code: code, Name: code},
 				parley.Model{Kind: parley.Dualplex, Code: code, Name: code})
 		}
+		for _, code := range s.liveModels() {
+			list = append(list, parley.Model{Kind: parley.Multimodal, Code: code, Name: code, Decides: true})
+		}
 	}
 	return list
 }
@@ -207,6 +213,19 @@ func (s *Settings) models() (list []parley.Model) {
 // realtimeModels returns the realtime models that are offered. An empty setting means none.
 func (s *Settings) realtimeModels() []string {
 	return slices.DeleteFunc(slices.Clone(s.RealtimeModel), func(code string) bool { return code == "" })
+}
+
+// liveModels returns the GPT-Live models that are offered.
+func (s *Settings) liveModels() []string {
+	return slices.DeleteFunc(slices.Clone(s.LiveModel), func(code string) bool { return code == "" })
+}
+
+// live is a GPT-Live model at a server. What must be said word for word is read out by the first realtime model, which has the same
+// voices.
+func (s *Settings) live(c *Client, code string) ai.RealtimeModel {
+	reader := append(s.realtimeModels(), retiredHearers.Living(usualRealtime, time.Now())...)[0]
+	return gptlive.Model{Base: c.rest.Base, Sign: c.rest.Sign, Vendor: Code, Code: code, Thinker: cmp.Or(s.LiveThinker, usualChat[0]),
+		Reader: c.RealtimeModel(reader, s.RealtimeSTT)}
 }
 
 // with tells the operator what else a configured model needs.
@@ -267,8 +286,11 @@ func (s *Settings) open() (*ai.Opened, error) {
 				return c.Synthesizer(s.TTSModel), nil
 			}
 		}},
-		{s.realtime(), len(s.realtimeModels()) > 0, func(c *Client) {
+		{s.realtime(), len(s.realtimeModels())+len(s.liveModels()) > 0, func(c *Client) {
 			o.Realtime = func(code string) (ai.RealtimeModel, error) {
+				if slices.Contains(s.liveModels(), code) {
+					return s.live(c, code), nil
+				}
 				if !slices.Contains(s.realtimeModels(), code) {
 					return nil, ai.NotConfigured("realtime model", code, "set PARLEY_OPENAI_REALTIME_MODEL"+with)
 				}

@@ -30,7 +30,7 @@ func (s *Settings) check(ctx context.Context) []parley.Finding {
 			"none: voices are those of flite and espeak-ng. Set PARLEY_OPENAI_TTS_MODEL, such as gpt-realtime-2.1-mini"},
 		{"transcription", "STT", ai.TheRecognizer, s.stt(), some(s.STTModel),
 			"none: pocketsphinx alone listens, to English. Set PARLEY_OPENAI_STT_MODEL, such as gpt-transcribe"},
-		{"realtime model", "REALTIME", ai.TheModel, s.realtime(), s.realtimeModels(), ""},
+		{"realtime model", "REALTIME", ai.TheModel, s.realtime(), append(s.realtimeModels(), s.liveModels()...), ""},
 	} {
 		switch {
 		case len(a.models) > 0:

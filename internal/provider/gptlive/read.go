@@ -1,0 +1,280 @@
+package gptlive
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"parley/internal/ai"
+)
+
+// event is any event of the server's, with the fields that are used here.
+type event struct {
+	Type    string `json:"type"`
+	Delta   string `json:"delta"`
+	StartMS int    `json:"start_ms"`
+	Reason  string `json:"reason"`
+	Session struct {
+		ExpiresAt int64 `json:"expires_at"`
+	} `json:"session"`
+	Usage struct {
+		Seconds float64 `json:"seconds"` // of the session so far
+	} `json:"usage"`
+	Event struct { // of the thinker, as the Responses API has it
+		Type string `json:"type"`
+		Item struct {
+			Type      string `json:"type"`
+			CallID    string `json:"call_id"`
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+		} `json:"item"`
+		Response struct {
+			Model string `json:"model"`
+			Usage struct {
+				In      int `json:"input_tokens"`
+				Out     int `json:"output_tokens"`
+				Details struct {
+					Cached int `json:"cached_tokens"`
+				} `json:"input_tokens_details"`
+			} `json:"usage"`
+		} `json:"response"`
+	} `json:"event"`
+	Error fault `json:"error"`
+}
+
+// fault is an error of the server's.
+type fault struct {
+	Type    string `json:"type"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// read handles events until the connection closes. Its error says why it did.
+func (s *session) read() error {
+	for {
+		e, err := s.receive()
+		if err == nil {
+			s.mu.Lock()
+			err = s.take(&e)
+			s.mu.Unlock()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// take handles one event under the lock. An error ends the session.
+func (s *session) take(e *event) error {
+	switch e.Type {
+	case "session.output_audio.delta":
+		pcm, err := s.decode(e.Delta)
+		if err == nil {
+			s.sound(pcm)
+		}
+		return err
+	case "session.output_transcript.delta":
+		switch s.resumes(); {
+		case s.speech != nil:
+			s.speech.quietMS = 0
+			s.say(s.speech, ai.RealtimeEvent{Kind: ai.RealtimeText, Text: e.Delta})
+		case s.lastMS > 0 && e.StartMS < s.lastMS: // it comes after its sound
+			s.tell(ai.RealtimeEvent{Kind: ai.RealtimeText, N: s.last, Text: e.Delta})
+		default:
+			s.text += e.Delta
+		}
+	case "session.input_transcript.delta":
+		s.heard(e)
+	case "response.event":
+		s.thinks(e)
+	case "session.usage.updated":
+		s.spend(e)
+	case "session.closed":
+		s.spend(e)
+		select {
+		case <-s.closed:
+		default:
+			close(s.closed)
+		}
+		if e.Reason == "content" {
+			return &ai.Error{Kind: ai.Refused, Err: fmt.Errorf("the session was closed: %s", e.Reason)}
+		} else if e.Reason != "close_requested" {
+			return &ai.Error{Kind: ai.Interrupted, Err: fmt.Errorf("the session was closed: %s", e.Reason)}
+		}
+	case "error":
+		if e.Error.fatal() {
+			return e.Error.failure()
+		}
+		slog.Warn("GPT-Live had an error", "error", e.Error.failure().Err)
+	}
+	return nil
+}
+
+// sound takes the next of the model's sound, most of which is silence.
+func (s *session) sound(pcm []int16) {
+	sum := 0
+	for _, v := range pcm {
+		sum += max(int(v), -int(v))
+	}
+	ms := len(pcm) * 1000 / int(s.rate)
+	s.outMS, s.came = s.outMS+ms, time.Now()
+	loud := sum > faint*len(pcm)
+	if loud {
+		s.resumes()
+		s.loudMS = s.outMS
+	}
+	if s.speech == nil && loud {
+		s.speech = s.begin()
+		if s.text != "" {
+			s.say(s.speech, ai.RealtimeEvent{Kind: ai.RealtimeText, Text: s.text})
+			s.text = ""
+		}
+	}
+	p := s.speech
+	if p == nil {
+		return
+	}
+	s.say(p, ai.RealtimeEvent{Kind: ai.RealtimeSound, PCM: pcm})
+	if p.quietMS += ms; loud {
+		p.quietMS = 0
+	}
+	if p.quietMS >= quiet {
+		s.over()
+	}
+}
+
+// resumes ends the speech that is under way if the model has been silent in it since the customer said something: what it says now is
+// the answer.
+func (s *session) resumes() {
+	if s.speech != nil && s.answers && s.speech.quietMS >= breath {
+		s.over()
+	}
+}
+
+// over ends the speech that is under way, and with it what was asked for while it was: whatever the model has to say, it has gone on with
+// that.
+func (s *session) over() {
+	s.say(s.speech, ai.RealtimeEvent{Kind: ai.RealtimeDone})
+	s.last, s.lastMS, s.speech = s.speech.n, s.outMS, nil
+	s.slots = slices.DeleteFunc(s.slots, func(o slot) bool {
+		in := o.own && !o.asked && o.fromMS < s.loudMS
+		if in {
+			s.tell(ai.RealtimeEvent{Kind: ai.RealtimeDone, N: o.n})
+		}
+		return in
+	})
+}
+
+// heard takes words of the customer's. They belong to the first utterance that was not over when they were said.
+func (s *session) heard(e *event) {
+	k := slices.IndexFunc(s.said[:s.ended], func(u *utterance) bool { return e.StartMS <= u.untilMS+lateMS })
+	if k < 0 {
+		k = s.ended
+		s.utter()
+	}
+	u := s.said[k]
+	u.text, u.touched = u.text+e.Delta, time.Now()
+	s.tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: k, Text: u.text, Final: u.final})
+}
+
+// thinks takes what the thinker does.
+func (s *session) thinks(e *event) {
+	switch t := &e.Event; t.Type {
+	case "response.created":
+		s.running++
+	case "response.output_item.done":
+		if c := &t.Item; c.Type == "function_call" && c.CallID != "" && s.running > 0 {
+			s.pending = append(s.pending, ai.ToolCall{ID: c.CallID, Name: s.names.Own(c.Name), Arguments: c.Arguments})
+		}
+	case "response.completed":
+		u := ai.Usage{In: t.Response.Usage.In, Out: t.Response.Usage.Out, Cached: t.Response.Usage.Details.Cached}
+		s.tally.Spend(ai.Use{Part: ai.TheModel, Vendor: s.model.Vendor, Model: s.model.Thinker, Usage: u})
+		s.tell(ai.RealtimeEvent{Kind: ai.RealtimeUsed, Usage: u})
+		s.thought(true)
+	case "response.failed", "response.incomplete":
+		s.thought(false)
+	}
+}
+
+// thought ends a response of the thinker's. Its calls count as a response of their own, beside what the model says meanwhile; the
+// calls of one that failed are void.
+func (s *session) thought(well bool) {
+	if s.running == 0 {
+		return
+	}
+	s.running--
+	calls := s.pending
+	if s.pending = nil; !well || len(calls) == 0 {
+		return
+	}
+	said := s.answers
+	p := s.begin()
+	s.answers = said
+	for _, c := range calls {
+		s.open[c.ID] = true
+		s.say(p, ai.RealtimeEvent{Kind: ai.RealtimeCall, Call: &c})
+	}
+	s.say(p, ai.RealtimeEvent{Kind: ai.RealtimeDone})
+}
+
+// spend records the seconds that the server has counted.
+func (s *session) spend(e *event) {
+	if more := e.Usage.Seconds - s.billed; more > 0 {
+		s.billed = e.Usage.Seconds
+		s.tally.Spend(ai.Use{Part: ai.TheModel, Vendor: s.model.Vendor, Model: s.model.Code,
+			Heard: time.Duration(more * float64(time.Second))})
+	}
+}
+
+// keep does what time brings.
+func (s *session) keep() {
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	left := time.Until(s.expiry)
+	warn := time.NewTimer(left - min(expiryNotice, left/2))
+	defer warn.Stop()
+	for {
+		select {
+		case now := <-t.C:
+			s.mu.Lock()
+			s.passes(now)
+			s.mu.Unlock()
+		case <-warn.C:
+			s.mu.Lock()
+			s.tell(ai.RealtimeEvent{Kind: ai.RealtimeExpiring, Remaining: time.Until(s.expiry)})
+			s.mu.Unlock()
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// passes settles what is due, under the lock: sound never stops, as the model's time is that of what it hears.
+func (s *session) passes(now time.Time) {
+	if lacks := now.Sub(s.wrote); lacks >= gap {
+		s.wrote, s.heardMS = now, s.heardMS+int(lacks.Milliseconds())
+		s.box.Sound(make([]int16, int(lacks.Milliseconds())*int(s.rate)/1000))
+	}
+	if s.speech != nil && now.Sub(s.came) > 2*quiet*time.Millisecond { // a server may leave silence out
+		s.over()
+	}
+	for k, u := range s.said[:s.ended] {
+		if !u.final && now.Sub(u.touched) >= settles {
+			u.final = true
+			s.tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: k, Text: u.text, Final: true})
+		}
+	}
+	if len(s.slots) == 0 {
+		return
+	}
+	switch o := &s.slots[0]; {
+	case now.Before(o.due), s.speech != nil, s.running > 0, len(s.open) > 0:
+	case !o.asked:
+		s.ask(o)
+	default:
+		s.tell(ai.RealtimeEvent{Kind: ai.RealtimeDone, N: o.n, Err: ai.TheModel.Of(&ai.Error{Kind: ai.Stalled, Err: errors.New("the model said nothing")})})
+		s.slots = s.slots[1:]
+	}
+}
