@@ -3,7 +3,6 @@ package assemblyai
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -116,19 +115,16 @@ func list(words []string) string {
 
 // begin waits until the session has begun, and reports when it will end.
 func begin(ctx context.Context, conn *wire.Conn) (ends time.Time, err error) {
-	patience, cancel := context.WithTimeout(ctx, beginTime)
-	defer cancel()
-	stop := context.AfterFunc(patience, conn.Close)
-	var m message
-	raw, _, err := conn.Receive()
-	switch stopped := stop(); {
-	case ctx.Err() != nil:
-		return ends, context.Cause(ctx)
-	case !stopped:
-		return ends, &ai.Error{Kind: ai.Stalled, Err: errors.New("the session did not begin in time")}
-	case err != nil:
-		return ends, closed(err, false)
+	var raw []byte
+	if err := conn.Within(ctx, beginTime, func() (err error) {
+		if raw, _, err = conn.Receive(); err != nil {
+			err = closed(err, false)
+		}
+		return err
+	}); err != nil {
+		return ends, err
 	}
+	var m message
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return ends, &ai.Error{Kind: ai.Malformed, Err: err}
 	}

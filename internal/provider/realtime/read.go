@@ -13,6 +13,7 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/audio"
+	"parley/internal/provider/wire"
 )
 
 // realtimeEvent is any event from a realtime server, with the fields that are used here.
@@ -263,10 +264,7 @@ func (s *session) spoken(e *realtimeEvent, tell func(ai.RealtimeEvent)) error {
 	if s.rateOut == nil {
 		pcm = audio.DecodeULaw(make([]int16, 0, len(raw)), raw)
 	} else {
-		wide := make([]int16, len(raw)/2)
-		for i := range wide {
-			wide[i] = int16(raw[2*i]) | int16(raw[2*i+1])<<8
-		}
+		wide := wire.Samples(raw)
 		pcm = s.rateOut.Resample(make([]int16, 0, s.rateOut.Size(len(wide))+1), wide)
 	}
 	for i := range r.items {

@@ -5,7 +5,6 @@ package realtime
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -74,28 +73,13 @@ func (m Model) Connect(ctx context.Context, setup ai.RealtimeSetup) (ai.Realtime
 		out:   make(chan ai.RealtimeEvent, 16), done: make(chan struct{}), responses: map[int]*response{},
 		named: map[string]*response{}, heard: map[string]*hearsay{}, calls: map[string]string{}}
 	s.box.Resume(conn)
-	if err := s.accepted(ctx); err != nil {
+	if err := conn.Within(ctx, connectTime, s.begin); err != nil {
 		conn.Leave()
 		return nil, ai.TheModel.Of(err)
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	go s.run()
 	return s, nil
-}
-
-// accepted waits until the server accepts the session's settings. A server that stays silent has stalled.
-func (s *session) accepted(ctx context.Context) error {
-	patience, cancel := context.WithTimeout(ctx, connectTime)
-	defer cancel()
-	stop := context.AfterFunc(patience, s.conn.Close)
-	err := s.begin()
-	switch stopped := stop(); {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case !stopped:
-		return &ai.Error{Kind: ai.Stalled, Err: errors.New("the session was not accepted in time")}
-	}
-	return err
 }
 
 // session is an open conversation. Its user writes to the outbox; the reader's goroutine handles what the server sends.

@@ -5,6 +5,7 @@ package wire
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -89,6 +90,31 @@ func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
 		crash.Go(&c.pings, func() { c.ping(o.Ping) }, c.cancel)
 	}
 	return c, nil
+}
+
+// Within has a vendor accept a session, by accept, which ends when the connection does. A vendor that takes longer has stalled. The error
+// is context.Cause(ctx) if ctx has ended.
+func (c *Conn) Within(ctx context.Context, limit time.Duration, accept func() error) error {
+	patience, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	stop := context.AfterFunc(patience, c.Close)
+	err := accept()
+	switch stopped := stop(); {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !stopped:
+		return &ai.Error{Kind: ai.Stalled, Err: errors.New("the session was not accepted in time")}
+	}
+	return err
+}
+
+// Samples are those of PCM of 16 bits, little endian.
+func Samples(raw []byte) []int16 {
+	pcm := make([]int16, len(raw)/2)
+	for i := range pcm {
+		pcm[i] = int16(binary.LittleEndian.Uint16(raw[2*i:]))
+	}
+	return pcm
 }
 
 // Receive waits for the next message; text reports whether it is a text message. The data is valid until the next
