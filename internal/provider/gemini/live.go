@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -51,6 +50,9 @@ func (m liveModel) connect(ctx context.Context, setup ai.RealtimeSetup) (*live, 
 	s := &live{model: m, setup: setup, names: rest.NewNames(setup.Tools), tally: ai.TallyOf(ctx),
 		text: setup.Writes && !speaks, out: make(chan ai.RealtimeEvent, 16), done: make(chan struct{}),
 		answers: map[int]*answer{}, calls: map[string]string{}, told: map[string]string{}}
+	if s.heard.languages = []string{setup.Language}; len(setup.Others) > 0 {
+		s.heard.languages = append(s.heard.languages, setup.Others...)
+	}
 	s.box = wire.Outbox{Piece: 2 * int(setup.Rate) / 10, Tail: `"}}}`,
 		Head: fmt.Sprintf(`{"realtimeInput":{"audio":{"mimeType":"audio/pcm;rate=%d","data":"`, setup.Rate)}
 	var err error
@@ -125,6 +127,7 @@ type answer struct {
 	madeAt   time.Time
 	told     bool // that it is over
 	cut      bool
+	again    bool // it was empty, and is asked for once more
 	refused  int  // calls that were refused
 	ghost    bool // goes on after calls, whose turn may be reported complete once more
 	usage    ai.Usage
@@ -193,8 +196,8 @@ func (s *live) terms(handle string) setupMessage {
 		setup.System = &content{Parts: []part{{Text: s.setup.System}}}
 	}
 	hears := map[string]any{}
-	if s.setup.Language != "" && len(s.setup.Others) == 0 { // of several it finds by itself which one is spoken
-		hears["languageCodes"] = []string{s.setup.Language}
+	if s.setup.Language != "" {
+		hears["languageCodes"] = s.heard.languages
 	}
 	if len(s.setup.Keywords) > 0 {
 		hears["customVocabulary"] = s.setup.Keywords
@@ -227,17 +230,7 @@ func (s *live) open(ctx context.Context, handle string) (*wire.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	patience, cancel := context.WithTimeout(ctx, connectTime)
-	defer cancel()
-	stop := context.AfterFunc(patience, conn.Close)
-	err = s.accepted(conn, handle)
-	switch stopped := stop(); {
-	case ctx.Err() != nil:
-		err = context.Cause(ctx)
-	case !stopped:
-		err = &ai.Error{Kind: ai.Stalled, Err: errors.New("the session was not accepted in time")}
-	}
-	if err != nil {
+	if err := conn.Within(ctx, connectTime, func() error { return s.accepted(conn, handle) }); err != nil {
 		conn.Leave()
 		return nil, err
 	}

@@ -54,6 +54,7 @@ type liveMessage struct {
 type transcription struct {
 	Text     string `json:"text"`
 	Finished bool   `json:"finished"` // is said by some models only
+	Language string `json:"languageCode"`
 }
 
 func parseLive(raw []byte) (*liveMessage, error) {
@@ -181,10 +182,7 @@ func (s *live) spoken(a *answer, raw []byte, tell func(ai.RealtimeEvent)) {
 	}
 	raw = append(a.leftover, raw...)
 	a.leftover = slices.Clone(raw[len(raw)&^1:])
-	wide := make([]int16, len(raw)/2)
-	for i := range wide {
-		wide[i] = int16(raw[2*i]) | int16(raw[2*i+1])<<8
-	}
+	wide := wire.Samples(raw)
 	if len(wide) > 0 {
 		tell(ai.RealtimeEvent{Kind: ai.RealtimeSound, N: a.n,
 			PCM: s.rateOut.Resample(make([]int16, 0, s.rateOut.Size(len(wide))+1), wide)})
@@ -265,8 +263,23 @@ func (s *live) complete(a *answer, why string, tell func(ai.RealtimeEvent)) {
 		return
 	}
 	s.turns = s.turns[1:]
+	err := incomplete(why)
+	if !a.begun && !a.again && !a.cut && !a.told && !s.setup.Reads && err == nil && (s.active == nil || s.active == a) {
+		s.retry(a)
+		return
+	}
 	s.made(a)
-	s.over(a, incomplete(why), tell)
+	s.over(a, err, tell)
+}
+
+// retry asks for a response once more: models may choose not to answer what they take for none of their business
+// (https://ai.google.dev/gemini-api/docs/models/gemini-3.8-live, proactive audio), and nobody else hears the customer. The lock is held.
+func (s *live) retry(a *answer) {
+	a.again, a.made, a.ghost, s.active = true, false, false, nil
+	a.instruction = strings.TrimSpace(a.instruction + "\n" + answerNote)
+	s.waiting = slices.Insert(s.waiting, 0, a)
+	s.box.Release()
+	s.next()
 }
 
 // incomplete says what the reason for the end of a turn means.
@@ -327,15 +340,17 @@ func (s *live) watch() {
 // hearing is what the model's ear understood. Its texts name no utterance, so they are taken for the oldest one that
 // has none.
 type hearing struct {
-	count int
-	open  []*hearsay // that are not final, in order
-	last  *hearsay   // the latest that is
+	languages []string // that may be spoken
+	count     int
+	open      []*hearsay // that are not final, in order
+	last      *hearsay   // the latest that is
 }
 
 // hearsay is something that the customer said.
 type hearsay struct {
 	n         int
 	text      string
+	language  string // in which it was said; "": it can be only one, or is not told
 	changed   time.Time
 	ended     time.Time
 	answered  time.Time
@@ -378,7 +393,7 @@ func (h *hearing) take(t transcription, interim string, now time.Time, tell func
 	if len(h.open) == 0 {
 		if u := h.last; u != nil && t.Text != "" && !u.forgotten {
 			u.text += t.Text // it is corrected
-			tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: u.n, Text: strings.TrimSpace(u.text), Final: true})
+			tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: u.n, Text: strings.TrimSpace(u.text), Language: u.language, Final: true})
 		}
 		return
 	}
@@ -387,6 +402,9 @@ func (h *hearing) take(t transcription, interim string, now time.Time, tell func
 	}
 	u := h.open[0]
 	u.text, u.changed = u.text+t.Text, now
+	if code, _, _ := strings.Cut(t.Language, "-"); len(h.languages) > 1 && slices.Contains(h.languages, code) {
+		u.language = code
+	}
 	tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: u.n, Text: strings.TrimSpace(u.text + interim)})
 	if t.Finished && !u.ended.IsZero() {
 		h.final(tell)
@@ -397,7 +415,7 @@ func (h *hearing) take(t transcription, interim string, now time.Time, tell func
 func (h *hearing) final(tell func(ai.RealtimeEvent)) {
 	u := h.open[0]
 	h.open, h.last = h.open[1:], u
-	tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: u.n, Text: strings.TrimSpace(u.text), Final: true})
+	tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: u.n, Text: strings.TrimSpace(u.text), Language: u.language, Final: true})
 }
 
 // watch gives those their last text for which no more is expected.

@@ -22,6 +22,7 @@ const (
 	heardNothing = "[The customer heard nothing of your last answer, and knows nothing of it.]"
 	heardPart    = "[The customer interrupted your last answer. They heard only this of it, and know nothing of the rest: “%s”]"
 	resultNote   = "[You called %s. The result: %s]"
+	answerNote   = "[The customer is speaking to you, and waits for your answer. Say something.]"
 	wordsNote    = "[Answer in words now, without calling anything.]"
 	refusedCall  = "Nothing may be called in this answer. Answer in words."
 )

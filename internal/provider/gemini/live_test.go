@@ -319,6 +319,52 @@ func TestLiveWords(t *testing.T) {
 	complains(t, s)
 }
 
+// A model that chooses to say nothing is asked once more. One that says nothing again has nothing to say.
+func TestLiveSilent(t *testing.T) {
+	t.Parallel()
+	s := geminitest.New(t)
+	c := connect(t, s, ai.RealtimeSetup{})
+	var h heard
+	silent := aitest.Behaviour{Code: "TURN_COMPLETE_REASON_UNSPECIFIED"}
+	s.ScriptRealtime(silent, aitest.Behaviour{Text: "We open at nine."}, silent, silent, aitest.Behaviour{Text: "Yes."})
+	s.ScriptTranscripts(aitest.Behaviour{Text: "when do you open"}, aitest.Behaviour{Text: "mhm"}, aitest.Behaviour{Text: "hello"})
+	for n, want := range []string{"We open at nine.", "", "Yes."} {
+		says(c)
+		c.Respond(n, "", false)
+		if e := h.until(t, c, ai.RealtimeDone, n); e.Err != nil || h.text != want {
+			t.Errorf("response %d is %q, %v", n, h.text, e.Err)
+		}
+		h.text = ""
+	}
+	complains(t, s)
+}
+
+// The language of an utterance is told where several may be spoken, if it is one of them.
+func TestLiveLanguage(t *testing.T) {
+	t.Parallel()
+	for _, o := range []struct {
+		spoken string
+		others []string
+		want   string
+	}{{"fr-CA", []string{"de", "fr"}, "fr"}, {"en-US", []string{"de"}, "en"}, {"pt", []string{"de"}, ""}, {"", []string{"de"}, ""}, {"fr", nil, ""}} {
+		s := geminitest.New(t)
+		s.Spoken = o.spoken
+		s.ScriptTranscripts(aitest.Behaviour{Text: "two of them please"})
+		c := connect(t, s, ai.RealtimeSetup{Language: "en", Others: o.others})
+		var h heard
+		says(c)
+		c.Respond(1, "", false)
+		if e := h.until(t, c, ai.RealtimeHeard, 0); e.Language != o.want {
+			t.Errorf("%q of %q: %q", o.spoken, o.others, e.Language)
+		}
+		hears, _ := s.Conversations()[0].Terms["inputAudioTranscription"].(map[string]any)
+		if got := fmt.Sprint(hears["languageCodes"]); got != fmt.Sprint(append([]string{"en"}, o.others...)) {
+			t.Errorf("it expects %s", got)
+		}
+		complains(t, s)
+	}
+}
+
 // Texts that come only after the customer has finished, and messages after an utterance's last text.
 func TestLiveHearsLate(t *testing.T) {
 	t.Parallel()

@@ -47,6 +47,8 @@ type lives struct {
 	Piecemeal bool
 	// Unfinished has transcripts that don't say where they end, as those of many models.
 	Unfinished bool
+	// Spoken is the language of what is heard, as transcripts tell it (BCP 47); "" where they don't.
+	Spoken string
 	// Slow is how long a connection takes to be set up.
 	Slow time.Duration
 
@@ -359,6 +361,7 @@ func (c *session) transcribe() {
 	l := &c.s.lives
 	text := ""
 	l.mu.Lock()
+	language := l.Spoken
 	if len(l.hearing) > 0 {
 		text = l.hearing[0].Text
 		l.hearing = l.hearing[1:]
@@ -375,6 +378,9 @@ func (c *session) transcribe() {
 	c.wg.Go(func() {
 		c.content(map[string]any{"inputTranscription": map[string]any{"text": strings.Join(words[:half], "")}})
 		last := map[string]any{"text": strings.Join(words[half:], "")}
+		if language != "" {
+			last["languageCode"] = language
+		}
 		if !l.Unfinished {
 			last["finished"] = true
 		}

@@ -52,7 +52,10 @@ func (c *session) answer(ctx context.Context, t *turn, b aitest.Behaviour) {
 		_ = c.ws.Close(websocket.StatusInternalError, "Resource has been exhausted (e.g. check quota).")
 		return
 	case b.Code != "":
+		c.mu.Lock()
+		t.made, t.complete = true, true
 		c.content(map[string]any{"turnComplete": true, "turnCompleteReason": b.Code})
+		c.mu.Unlock()
 		return
 	case b.FirstDelay > 0 && !c.sleep(ctx, b.FirstDelay):
 		return
