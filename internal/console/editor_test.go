@@ -1,9 +1,11 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +15,7 @@ import (
 	"parley/internal/parley"
 	"parley/internal/provider"
 	"parley/internal/provider/openai"
+	"parley/internal/store"
 )
 
 func textOfNode(_ int, s *goquery.Selection) string { return s.Text() }
@@ -351,6 +354,56 @@ func TestChoicesFollowLanguageAndMode(t *testing.T) {
 	}
 	if got, err := h.Assistants.Get(t.Context(), u.ID, a.ID); err != nil || got.Name != "Front desk" {
 		t.Error("choosing saved something", err)
+	}
+}
+
+// Fields that can't act with a model that decides by itself when it speaks are greyed out, with the reason, as soon as it is chosen.
+func TestDecidingModel(t *testing.T) {
+	var models []parley.Model
+	h := open(t, func(c *Config) {
+		cat := catalog.New("", provider.All(openai.Declare(&openai.Settings{APIKey: "k", RealtimeModel: []string{"gpt-realtime"},
+			LiveModel: []string{"gpt-live-1.1"}})))
+		err := c.DB.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.KeepModels(ctx, cat.Models()) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := c.DB.Models(t.Context())
+		if err == nil {
+			err = cat.SetModels(rows)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Catalog, c.Assistants.Catalog, c.Answer = cat, cat, nil
+		models = cat.ModelsOf(parley.Multimodal)
+	})
+	u := h.user(t)
+	a := h.assistant(t, u, "Front desk")
+	v := h.signedIn(t, u)
+	path := "/assistants/" + id(a.ID)
+	form := v.get(path).form(path)
+	form.Set("mode", "multimodal")
+	const turns = "No effect: this model decides by itself when it speaks, and when it stops."
+	limits := map[string]string{"min_interrupt_words": turns, "interrupt_sensitivity": turns, "endpoint_type": turns, "endpoint_sensitivity": turns,
+		"speech_speed": "No effect: this model decides by itself how fast it speaks.", "max_duration": ""}
+	for _, code := range []string{"gpt-realtime", "gpt-live-1.1"} {
+		i := slices.IndexFunc(models, func(m parley.Model) bool { return m.Code == code })
+		if i < 0 {
+			t.Fatalf("%s is not offered", code)
+		}
+		form.Set("multimodal_model_id", id(models[i].ID))
+		doc := v.post(path+"/choices", form).is(http.StatusOK).doc()
+		for name, limit := range limits {
+			if code == "gpt-realtime" {
+				limit = ""
+			}
+			if got := doc.Find("#n-" + name); got.Text() != limit || got.HasClass("off") != (limit != "") {
+				t.Errorf("%s: beside %s: %q", code, name, got.Text())
+			}
+			if swapped := strings.Contains(doc.Find("#f-multimodal_model_id").AttrOr("hx-select-oob", ""), "#n-"+name); swapped != (limits[name] != "") {
+				t.Errorf("the sentence beside %s is changed with the model: %v", name, swapped)
+			}
+		}
 	}
 }
 
