@@ -24,6 +24,9 @@ var decidedCases = []sessionCase{
 	{"several delegated tools", (*trial).severalDelegated},
 	{"a delegation that failed", (*trial).delegationFailed},
 	{"a result of nobody's call", (*trial).strayResult},
+	{"what nobody asks for is forgotten", (*trial).forgotten},
+	{"calls of a reply that was cut", (*trial).cutCalls},
+	{"told something late", (*trial).toldLate},
 	{"utterances one after the other", (*trial).utterances},
 	{"sound never stops", (*trial).neverStops},
 	{"long texts are told in pieces", (*trial).longNote},
@@ -34,8 +37,17 @@ var decidedCases = []sessionCase{
 // comes waits until the model speaks without having been asked, and asks for that.
 func (c *trial) comes(s *talk, n int) {
 	c.Helper()
-	s.until(ai.RealtimeBegan, 0)
+	s.begins()
 	s.Respond(n, "", false)
+}
+
+// begins waits until the model speaks, or calls a tool, without having been asked.
+func (c *talk) begins() {
+	c.Helper()
+	if c.begun == 0 {
+		c.until(ai.RealtimeBegan, 0)
+	}
+	c.begun--
 }
 
 func (c *trial) whole(s *talk, n int, want string) {
@@ -107,9 +119,9 @@ func (c *trial) twoUnasked() {
 	s := c.open()
 	c.v.Server.ScriptRealtime(Behaviour{Text: "One."}, Behaviour{Text: "Two."})
 	c.v.Speak()
-	s.until(ai.RealtimeBegan, 0)
+	s.begins()
 	time.AfterFunc(1500*time.Millisecond, c.v.Speak)
-	s.until(ai.RealtimeBegan, 0)
+	s.begins()
 	s.Respond(1, "", false)
 	s.Respond(2, "", false)
 	c.whole(s, 1, "One.")
@@ -163,7 +175,8 @@ func (c *trial) cutDecided() {
 	s.Cut(1, 100*time.Millisecond, "We")
 	s.until(ai.RealtimeDone, 1)
 	had := s.sounds[1]
-	time.AfterFunc(3*time.Second, c.v.Speak)
+	s.holds("assistant message We have bread and rolls and cakes.")
+	time.AfterFunc(3*time.Second, c.v.Speak) // it has been silent for long
 	c.comes(s, 2)
 	c.whole(s, 2, "Yes.")
 	if s.sounds[1] != had || !strings.Contains(strings.Join(s.items(), "|"), "heard only: “We”") {
@@ -255,6 +268,45 @@ func (c *trial) strayResult() {
 	s.Respond(1, "", false)
 	c.whole(s, 1, "Yes.")
 	if got := strings.Join(s.items(), "|"); !strings.Contains(got, "order 5 placed") || strings.Contains(got, "function_call_output") {
+		c.Errorf("the server holds %q", got)
+	}
+}
+
+func (c *trial) forgotten() {
+	s := c.open()
+	c.v.Server.ScriptRealtime(Behaviour{Calls: []ai.ToolCall{{Name: "price", Arguments: "{}"}}}, Behaviour{Text: "Two."})
+	c.v.Speak()
+	s.begins()    // somebody else is speaking
+	c.comes(s, 1) // what it says once its call is answered
+	c.whole(s, 1, "Two.")
+	if len(s.calls) > 0 {
+		c.Errorf("%+v", s.calls)
+	}
+	s.holds("function_call", "function_call_output It was not done.", "assistant message Two.")
+}
+
+func (c *trial) cutCalls() {
+	s := c.open()
+	c.v.Server.ScriptRealtime(Behaviour{Calls: []ai.ToolCall{{Name: "price", Arguments: "{}"}}}, Behaviour{Text: "Well."})
+	c.v.Speak()
+	c.comes(s, 1)
+	call := s.until(ai.RealtimeCall, 1).Call
+	s.Cut(1, 0, "")
+	c.comes(s, 2)
+	c.whole(s, 2, "Well.")
+	s.Result(call.ID, "3 EUR")
+	s.holds("function_call", "function_call_output No result is known: the answer for which it was called was broken off.",
+		"assistant message Well.")
+}
+
+func (c *trial) toldLate() {
+	s := c.open()
+	c.v.Server.ScriptRealtime(Behaviour{Text: "We open at nine."})
+	c.v.Speak()
+	s.begins()
+	s.Respond(1, "It is Tuesday.", false)
+	c.whole(s, 1, "We open at nine.")
+	if got := strings.Join(s.items(), "|"); !strings.Contains(got, "It is Tuesday.") {
 		c.Errorf("the server holds %q", got)
 	}
 }

@@ -126,6 +126,7 @@ type talk struct {
 	used   ai.Usage // as the events tell it
 	after  int      // of a reply that was cut: whatever came of it but its end
 	cuts   int      // its number
+	begun  int      // what it has begun to say by itself, and was not asked for
 	failed error
 }
 
@@ -166,6 +167,8 @@ func (c *talk) until(kind ai.RealtimeKind, n int) ai.RealtimeEvent {
 				c.calls = append(c.calls, *e.Call)
 			case ai.RealtimeLost:
 				c.failed = e.Err
+			case ai.RealtimeBegan:
+				c.begun++
 			case ai.RealtimeHeard:
 				if e.Final {
 					c.heard[e.N] = e.Text

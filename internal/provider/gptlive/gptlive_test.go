@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
@@ -43,6 +44,22 @@ func TestSessionConforms(t *testing.T) {
 				`{"type":"error","error":{"type":"invalid_request_error","code":"invalid_value","message":"x"}}`,
 			}}
 	})
+}
+
+// A session whose server doesn't say when it ends doesn't say that it is about to.
+func TestEndless(t *testing.T) {
+	s := gptlivetest.New(t)
+	s.Lasts = -1
+	l, err := modelOf(s, "", "").Connect(t.Context(), ai.RealtimeSetup{Voice: "marin", Rate: audio.Narrow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	select {
+	case e := <-l.Events():
+		t.Errorf("%+v", e)
+	case <-time.After(300 * time.Millisecond):
+	}
 }
 
 // Texts that must be said word for word are the reader's; without one they are refused, and so is a session that only writes.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"time"
 
@@ -181,6 +182,7 @@ func (s *session) heard(e *event) {
 
 // thinks takes what the thinker does.
 func (s *session) thinks(e *event) {
+	s.thought = time.Now()
 	switch t := &e.Event; t.Type {
 	case "response.created":
 		s.running++
@@ -188,19 +190,19 @@ func (s *session) thinks(e *event) {
 		if c := &t.Item; c.Type == "function_call" && c.CallID != "" && s.running > 0 {
 			s.pending = append(s.pending, ai.ToolCall{ID: c.CallID, Name: s.names.Own(c.Name), Arguments: c.Arguments})
 		}
-	case "response.completed":
+	case "response.completed", "response.failed", "response.incomplete":
 		u := ai.Usage{In: t.Response.Usage.In, Out: t.Response.Usage.Out, Cached: t.Response.Usage.Details.Cached}
-		s.tally.Spend(ai.Use{Part: ai.TheModel, Vendor: s.model.Vendor, Model: s.model.Thinker, Usage: u})
-		s.tell(ai.RealtimeEvent{Kind: ai.RealtimeUsed, Usage: u})
-		s.thought(true)
-	case "response.failed", "response.incomplete":
-		s.thought(false)
+		if u != (ai.Usage{}) {
+			s.tally.Spend(ai.Use{Part: ai.TheModel, Vendor: s.model.Vendor, Model: s.model.Thinker, Usage: u})
+			s.tell(ai.RealtimeEvent{Kind: ai.RealtimeUsed, Usage: u})
+		}
+		s.finished(t.Type == "response.completed")
 	}
 }
 
-// thought ends a response of the thinker's. Its calls count as a response of their own, beside what the model says meanwhile; the
+// finished ends a response of the thinker's. Its calls count as a response of their own, beside what the model says meanwhile; the
 // calls of one that failed are void.
-func (s *session) thought(well bool) {
+func (s *session) finished(well bool) {
 	if s.running == 0 {
 		return
 	}
@@ -213,7 +215,7 @@ func (s *session) thought(well bool) {
 	p := s.begin()
 	s.answers = said
 	for _, c := range calls {
-		s.open[c.ID] = true
+		s.open[c.ID] = p
 		s.say(p, ai.RealtimeEvent{Kind: ai.RealtimeCall, Call: &c})
 	}
 	s.say(p, ai.RealtimeEvent{Kind: ai.RealtimeDone})
@@ -221,10 +223,10 @@ func (s *session) thought(well bool) {
 
 // spend records the seconds that the server has counted.
 func (s *session) spend(e *event) {
-	if more := e.Usage.Seconds - s.billed; more > 0 {
-		s.billed = e.Usage.Seconds
-		s.tally.Spend(ai.Use{Part: ai.TheModel, Vendor: s.model.Vendor, Model: s.model.Code,
-			Heard: time.Duration(more * float64(time.Second))})
+	sum := time.Duration(math.Round(e.Usage.Seconds*1000)) * time.Millisecond
+	if more := sum - s.billed; more > 0 {
+		s.billed = sum
+		s.tally.Spend(ai.Use{Part: ai.TheModel, Vendor: s.model.Vendor, Model: s.model.Code, Heard: more})
 	}
 }
 
@@ -232,16 +234,17 @@ func (s *session) spend(e *event) {
 func (s *session) keep() {
 	t := time.NewTicker(tick)
 	defer t.Stop()
-	left := time.Until(s.expiry)
-	warn := time.NewTimer(left - min(expiryNotice, left/2))
-	defer warn.Stop()
+	var warn <-chan time.Time // never, where the server doesn't say when it ends
+	if left := time.Until(s.expiry); !s.expiry.IsZero() {
+		warn = time.After(left - min(expiryNotice, left/2))
+	}
 	for {
 		select {
 		case now := <-t.C:
 			s.mu.Lock()
 			s.passes(now)
 			s.mu.Unlock()
-		case <-warn.C:
+		case <-warn:
 			s.mu.Lock()
 			s.tell(ai.RealtimeEvent{Kind: ai.RealtimeExpiring, Remaining: time.Until(s.expiry)})
 			s.mu.Unlock()
@@ -261,10 +264,18 @@ func (s *session) passes(now time.Time) {
 		s.over()
 	}
 	for k, u := range s.said[:s.ended] {
-		if !u.final && now.Sub(u.touched) >= settles {
+		if wait := now.Sub(u.touched); !u.final && (wait >= deaf || wait >= settles && u.text != "") {
 			u.final = true
 			s.tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: k, Text: u.text, Final: true})
 		}
+	}
+	if len(s.unbound) > 0 && now.Sub(s.unbound[0].began) >= unheard {
+		s.drop(s.unbound[0], "It was not done.")
+		s.unbound = s.unbound[1:]
+		s.note("What you said just now was not heard")
+	}
+	if s.running > 0 && now.Sub(s.thought) >= lost {
+		s.running, s.pending = 0, nil
 	}
 	if len(s.slots) == 0 {
 		return

@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -43,20 +43,21 @@ type session struct {
 	said    []*utterance       // that the customer has ended, and the one that is under way
 	ended   int                // how many of them are over
 
-	speech  *speech         // that is under way
-	unbound []*speech       // that nobody has asked for yet
-	slots   []slot          // that no speech has come for yet
-	answers bool            // the customer has said something since the model spoke
-	text    string          // of a speech whose sound has not come yet
-	last    int             // the latest speech's number, and
-	loudMS  int             // where the latest sound was that is not silence
-	outMS   int             // how much sound has come, and
-	lastMS  int             // had come when it was over
-	came    time.Time       // the latest sound
-	billed  float64         // seconds
-	running int             // responses of the thinker
-	pending []ai.ToolCall   // calls of a response that is not complete
-	open    map[string]bool // calls whose results are waited for
+	speech  *speech   // that is under way
+	unbound []*speech // that nobody has asked for yet
+	slots   []slot    // that no speech has come for yet
+	answers bool      // the customer has said something since the model spoke
+	text    string    // of a speech whose sound has not come yet
+	last    int       // the latest speech's number, and
+	loudMS  int       // where the latest sound was that is not silence
+	outMS   int       // how much sound has come, and
+	lastMS  int       // had come when it was over
+	came    time.Time // the latest sound
+	billed  time.Duration
+	running int                // responses of the thinker
+	thought time.Time          // when it was last heard of
+	pending []ai.ToolCall      // calls of a response that is not complete
+	open    map[string]*speech // calls whose results are waited for
 }
 
 // utterance is what the customer says between two Ends.
@@ -71,6 +72,7 @@ type utterance struct {
 type speech struct {
 	n       int
 	bound   bool
+	began   time.Time
 	cut     bool // nobody hears the rest
 	quietMS int
 	events  []ai.RealtimeEvent
@@ -92,10 +94,13 @@ const (
 	quiet    = 800                    // ms of silence that end a speech: a pause between sentences is shorter
 	breath   = 200                    // ms of silence that end one if the customer has said something over it
 	faint    = 40                     // mean amplitude up to which sound is silence
-	settles  = 800 * time.Millisecond // after which the text of an utterance is final
+	settles  = 800 * time.Millisecond // after which the text of an utterance is final,
+	deaf     = 4 * time.Second        // or that there is none
 	lateMS   = 700                    // so long after an utterance its words may still be dated
 	hesitate = 4 * time.Second        // so long the model is waited for before it is asked to speak
 	silent   = 12 * time.Second       // and so long in all
+	unheard  = 5 * time.Second        // so long what the model says by itself waits for somebody to ask for it
+	lost     = time.Minute            // after which a thinker of which nothing is heard counts as gone
 	piece    = 400                    // characters of an append: the server takes 500 tokens
 )
 
@@ -184,6 +189,9 @@ func (s *session) Respond(n int, instruction string, _ bool) {
 	if len(s.unbound) > 0 {
 		s.bind(s.unbound[0], n)
 		s.unbound = s.unbound[1:]
+		if instruction != "" { // it is late for this
+			s.note(instruction)
+		}
 		return
 	}
 	o := slot{n: n, own: instruction == "", fromMS: s.outMS, due: time.Now().Add(hesitate), prompt: strings.TrimSpace(instruction + "\n" + speakNow)}
@@ -221,7 +229,7 @@ func (s *session) say(p *speech, e ai.RealtimeEvent) {
 
 // begin is a speech that begins. The lock is held.
 func (s *session) begin() *speech {
-	p := &speech{}
+	p := &speech{began: time.Now()}
 	s.answers = false
 	if len(s.slots) > 0 {
 		s.bind(p, s.slots[0].n)
@@ -237,7 +245,12 @@ func (s *session) begin() *speech {
 func (s *session) Result(callID, result string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.open[callID] {
+	s.result(callID, result)
+}
+
+// result is Result under the lock.
+func (s *session) result(callID, result string) {
+	if s.open[callID] == nil {
 		s.note("The tool has answered: " + result)
 		return
 	}
@@ -246,6 +259,17 @@ func (s *session) Result(callID, result string) {
 		"call_id": callID, "output": result}})
 	if len(s.open) == 0 && s.running == 0 {
 		s.box.Send(map[string]any{"type": "response.create"})
+	}
+}
+
+// drop forgets a speech that nobody hears. The thinker waits for results of its calls no longer: it is told why there are none. The
+// lock is held.
+func (s *session) drop(p *speech, why string) {
+	p.cut, p.events = true, nil
+	for _, id := range slices.Sorted(maps.Keys(s.open)) {
+		if s.open[id] == p {
+			s.result(id, why)
+		}
 	}
 }
 
@@ -258,6 +282,12 @@ func (s *session) Cut(n int, _ time.Duration, text string) {
 		s.slots = slices.Delete(s.slots, i, i+1)
 		s.tell(ai.RealtimeEvent{Kind: ai.RealtimeDone, N: n})
 		return
+	}
+	for _, p := range s.open {
+		if p.bound && p.n == n {
+			s.drop(p, "No result is known: the answer for which it was called was broken off.")
+			break
+		}
 	}
 	if p := s.speech; p != nil && p.bound && p.n == n && !p.cut {
 		s.say(p, ai.RealtimeEvent{Kind: ai.RealtimeDone})
@@ -280,23 +310,23 @@ func (s *session) pass() {
 	for {
 		s.mu.Lock()
 		events := s.events
-		s.events = nil
 		s.mu.Unlock()
-		for _, e := range events {
+		if len(events) == 0 {
 			select {
-			case s.out <- e:
+			case <-s.bell:
 			case <-s.ctx.Done():
 				return
 			}
-		}
-		if len(events) > 0 {
 			continue
 		}
 		select {
-		case <-s.bell:
+		case s.out <- events[0]:
 		case <-s.ctx.Done():
 			return
 		}
+		s.mu.Lock()
+		s.events = s.events[1:]
+		s.mu.Unlock()
 	}
 }
 
@@ -317,7 +347,10 @@ func (s *session) run() {
 	s.cancel()
 	wg.Wait()
 	if !ended {
-		for _, e := range s.events { // nobody else is left
+		s.mu.Lock()
+		events := s.events
+		s.mu.Unlock()
+		for _, e := range events { // pass has ended
 			s.out <- e
 		}
 		s.out <- ai.RealtimeEvent{Kind: ai.RealtimeLost, Err: ai.TheModel.Of(err)}
@@ -335,32 +368,25 @@ func (s *session) leave() {
 	s.conn.Leave()
 }
 
-// accepted starts the session. A server that stays silent has stalled.
-func (s *session) accepted(ctx context.Context, start any) error {
+// accepted starts the session.
+func (s *session) accepted(start any) error {
 	s.box.Head, s.box.Tail, s.box.Piece = `{"type":"session.input_audio.append","audio":"`, `"}`, int(s.rate)/20*2
 	if s.rate == audio.Narrow {
 		s.box.Piece, s.box.Encode = int(s.rate)/20, audio.EncodeULaw
 	}
-	patience, cancel := context.WithTimeout(ctx, connectTime)
-	defer cancel()
-	stop := context.AfterFunc(patience, s.conn.Close)
 	err := s.conn.Send(start)
 	for started := false; err == nil && !started; {
 		var e event
 		if e, err = s.receive(); err == nil {
 			switch e.Type {
 			case "session.started":
-				started, s.expiry = true, time.Unix(e.Session.ExpiresAt, 0)
+				if started = true; e.Session.ExpiresAt > 0 {
+					s.expiry = time.Unix(e.Session.ExpiresAt, 0)
+				}
 			case "error":
 				err = e.Error.failure()
 			}
 		}
-	}
-	switch stopped := stop(); {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case !stopped:
-		return &ai.Error{Kind: ai.Stalled, Err: errors.New("the session was not started in time")}
 	}
 	s.box.Resume(s.conn)
 	return err
@@ -382,9 +408,5 @@ func (s *session) decode(delta string) ([]int16, error) {
 	if s.rate == audio.Narrow {
 		return audio.DecodeULaw(make([]int16, 0, len(raw)), raw), nil
 	}
-	pcm := make([]int16, len(raw)/2)
-	for i := range pcm {
-		pcm[i] = int16(raw[2*i]) | int16(raw[2*i+1])<<8
-	}
-	return pcm, nil
+	return wire.Samples(raw), nil
 }

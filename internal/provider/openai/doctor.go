@@ -30,7 +30,8 @@ func (s *Settings) check(ctx context.Context) []parley.Finding {
 			"none: voices are those of flite and espeak-ng. Set PARLEY_OPENAI_TTS_MODEL, such as gpt-realtime-2.1-mini"},
 		{"transcription", "STT", ai.TheRecognizer, s.stt(), some(s.STTModel),
 			"none: pocketsphinx alone listens, to English. Set PARLEY_OPENAI_STT_MODEL, such as gpt-transcribe"},
-		{"realtime model", "REALTIME", ai.TheModel, s.realtime(), append(s.realtimeModels(), s.liveModels()...), ""},
+		{"realtime model", "REALTIME", ai.TheModel, s.realtime(), s.realtimeModels(), ""},
+		{"GPT-Live model", "REALTIME", ai.TheModel, s.realtime(), s.liveAndThinker(), ""},
 	} {
 		switch {
 		case len(a.models) > 0:
@@ -118,7 +119,7 @@ func (d *doctor) models(ctx context.Context, what string, part ai.Part, name str
 				said.Said(at.base, m, time.Now()), setting)
 		}
 	}
-	if a.stack != nil && what != "realtime model" {
+	if a.stack != nil && name != "REALTIME_" {
 		state, text := a.stack.tried(ctx, at, part, models, setting, model)
 		return found(state, "%s", text)
 	}

@@ -32,7 +32,7 @@ var Voices = []string{"marin", "cedar", "alloy", "ash", "ballad", "coral", "echo
 type Server struct {
 	URL   string // with /v1
 	Voice *aitest.Synthesizer
-	Lasts int // seconds of a session; 0 is two hours
+	Lasts int // seconds of a session; 0 is two hours, and less than that is not told
 
 	ctx    context.Context
 	cancel context.CancelFunc

@@ -209,7 +209,11 @@ func (c *session) resource() map[string]any {
 	if lasts == 0 {
 		lasts = 7200
 	}
-	return map[string]any{"id": "live_1", "status": "active", "model": Model, "expires_at": time.Now().Unix() + int64(lasts)}
+	r := map[string]any{"id": "live_1", "status": "active", "model": Model}
+	if lasts > 0 {
+		r["expires_at"] = time.Now().Unix() + int64(lasts)
+	}
+	return r
 }
 
 func (c *session) usage() map[string]any { return map[string]any{"seconds": float64(c.inMS) / 1000} }
