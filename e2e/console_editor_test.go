@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"parley/internal/audio"
+	"parley/internal/provider/gptlive/gptlivetest"
 )
 
 // The editor as a new user meets it: the prompt is there at once, each section is one click away, and a draft is saved
@@ -180,4 +181,35 @@ func TestConsoleLeadByHand(t *testing.T) {
 	p.see("main .list", "Ben")
 	p.accessible("campaign with a lead")
 	p.shot("campaign-lead", false)
+}
+
+// Fields that can't act are greyed out as soon as a model is chosen that decides by itself when it speaks.
+func TestConsoleDecidingModel(t *testing.T) {
+	t.Parallel()
+	g := gptlivetest.New(t)
+	s := start(t, "PARLEY_OPENAI_REALTIME_BASE_URL="+g.URL, "PARLEY_OPENAI_REALTIME_API_KEY="+gptlivetest.Key,
+		"PARLEY_OPENAI_REALTIME_MODEL=gpt-realtime-test", "PARLEY_OPENAI_LIVE_MODEL="+gptlivetest.Model)
+	p := browse(t)
+	p.signIn(s)
+	p.open(s.URL + "/assistants/" + strconv.FormatInt(s.Assistant, 10))
+	p.choose("#f-mode", "multimodal")
+	p.until("document.querySelector('#f-mode').value === 'multimodal' && document.querySelector('#n-voice_stability').textContent !== ''")
+	pick := func(code string) {
+		p.choose("#f-multimodal_model_id", eval[string](p,
+			"[...document.querySelectorAll('#f-multimodal_model_id option')].find(o => o.textContent.includes("+quote(code)+")).value"))
+	}
+	const grey = "getComputedStyle(document.querySelector('#f-endpoint_type')).color !== getComputedStyle(document.querySelector('#f-mode')).color"
+	pick(gptlivetest.Model)
+	p.until("document.querySelector('#n-endpoint_type').textContent.startsWith('No effect') && " + grey)
+	p.click(".index a[href='#manners']")
+	for _, fold := range []string{"#f-interrupt_sensitivity", "#f-endpoint_type"} {
+		p.do(chromedp.Evaluate[chromedp.Void]("document.querySelector(" + quote(fold) + ").closest('details')?.setAttribute('open', '')"))
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		p.scheme(scheme)
+		p.accessible("deciding model " + scheme)
+	}
+	p.shot("deciding-model", true)
+	pick("gpt-realtime-test")
+	p.until("document.querySelector('#n-endpoint_type').textContent === '' && !(" + grey + ")")
 }
