@@ -38,8 +38,8 @@ calm = modernc.org/sqlite/lib modernc.org/libc modernc.org/memory bytes compress
 # beside them.
 weeks = TestWeekOfThousands|TestWeeksOfCalls|TestSlowRecording|TestRecordingAcrossRestart|TestOverlaps|TestVoicemail
 
-# End-to-end tests that wait for a browser, not for speech: several at once, but not beside calls, whose time is real. Chromium takes the
-# priority that it likes.
+# End-to-end tests that wait for a browser, not for speech: several at once, but not beside calls, whose time is real. Chromium sets its own
+# priority, so nice would not help.
 browsers = TestConsole.*|TestInbox|TestFirstChatInConsole|TestTwoFactor.*|TestWidget.*
 
 # What the program says of itself; without git, nothing. Stripped, it is 66 MB instead of 91 (24 MB packed), and panics still name their lines.
@@ -79,7 +79,7 @@ race:
 		[ $$failed = 0 ] || { echo "make race: FAILED"; exit 1; }
 
 # The end-to-end tests mostly wait: what runs without the race detector runs beside them, when they need no processor, and may wait for
-# as long as they take. So does the package.
+# as long as they take. The package is tried beside them too.
 rest:
 	@log=$$(mktemp); { failed=0; nice -n 19 $(MAKE) --no-print-directory plain || failed=1; scripts/try-package bookworm || failed=1; \
 			exit $$failed; } >$$log 2>&1 & beside=$$!; \

@@ -228,13 +228,7 @@ func (n *Node) beat(ctx context.Context, w Work) error {
 	noted := n.noted
 	n.mu.Unlock()
 	asked := time.Now()
-	err := n.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if err := tx.SeeNode(ctx, &own); err != nil || !n.steady.Judges(jobsOf*n.Lost) {
-			return err
-		}
-		return tx.FreeJobs(ctx, jobsOf*n.Lost)
-	})
-	if err != nil {
+	if err := n.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.SeeNode(ctx, &own) }); err != nil {
 		return err
 	}
 	parley.Follow(own.SeenAt, asked, time.Now())
@@ -286,13 +280,16 @@ func (n *Node) beat(ctx context.Context, w Work) error {
 	}
 	n.others, n.held, n.noted, n.seen = others, held, is, time.Now()
 	n.mu.Unlock()
+	if n.steady.Judges(jobsOf * n.Lost) { // at the end: it may wait for whoever works them
+		err = n.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.FreeJobs(ctx, jobsOf*n.Lost) })
+	}
 	if len(take) > 0 {
 		slog.Info("this node registers with trunks from now on", "trunks", len(take))
 	}
 	if changed {
 		w.Changed()
 	}
-	return nil
+	return err
 }
 
 // chosen is the process that holds a trunk's registration among those that live, "" for none: the one of the greatest weight.

@@ -81,7 +81,7 @@ func (e *Endpoint) Check(f *Fields) {
 		f.Add("model", "is required.")
 	}
 	if strings.HasPrefix(e.URL, "ws") && e.Protocol != EndpointCustom && !f.Has("url") {
-		f.Add("url", "must begin with https:// or http://, but for the protocol custom.")
+		f.Add("url", "must begin with https:// or http://; only the protocol custom may have wss:// or ws://.")
 	}
 	if e.Voice == "" && e.Part == EndpointVoice {
 		f.Add("voice", "is required.")

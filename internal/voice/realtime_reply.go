@@ -226,6 +226,11 @@ func (d *realtime) run(q *asking) {
 			for _, c := range records {
 				d.result(l, c)
 			}
+			if d.Decides && len(records) == 0 { // it would wait for them
+				for _, c := range q.calls {
+					d.result(l, agent.ToolCall{ID: c.ID, Name: c.Name, Result: "It was not done."})
+				}
+			}
 			switch {
 			case a.over || t.ctx.Err() != nil:
 			case ended || err != nil:

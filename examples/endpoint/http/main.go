@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"log"
 	"net/http"
 	"os"
 	"strings"
@@ -75,4 +76,4 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func main() { _ = http.ListenAndServe(os.Args[1], http.HandlerFunc(serve)) }
+func main() { log.Fatal(http.ListenAndServe(os.Args[1], http.HandlerFunc(serve))) }

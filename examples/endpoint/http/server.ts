@@ -13,12 +13,12 @@ type Incoming = {
 };
 type Outgoing = { type: string; text?: string; calls?: { name: string; arguments: object }[] };
 
-function* say(text: string): Generator<Outgoing> {
+async function* say(text: string): AsyncGenerator<Outgoing> {
   for (const word of text.match(/\S+\s*/g) ?? []) yield { type: "say", text: word }; // the first is spoken while the last is made
 }
 
 // answer yields what there is to say in a turn.
-function* answer(turn: Turn, results?: { text: string }[]): Generator<Outgoing> {
+async function* answer(turn: Turn, results?: { text: string }[]): AsyncGenerator<Outgoing> {
   if (results) {
     yield* say("It says: " + results[0].text);
     return yield { type: "done" };
@@ -42,14 +42,19 @@ function* answer(turn: Turn, results?: { text: string }[]): Generator<Outgoing> 
 const [host, port] = process.argv[2].split(":");
 createServer(async (req, res) => {
   const pieces: Buffer[] = [];
-  for await (const piece of req) pieces.push(piece);
-  const got: Incoming = JSON.parse(Buffer.concat(pieces).toString());
+  let got: Incoming;
+  try {
+    for await (const piece of req) pieces.push(piece);
+    got = JSON.parse(Buffer.concat(pieces).toString());
+  } catch {
+    return res.destroy(); // the request was broken off, or is none of Parley's
+  }
   res.writeHead(200, { "Content-Type": "text/event-stream" });
   if (!got.turn) {
     console.log("end", got.session.conversation, got.end?.why);
   } else {
     console.log("turn", got.turn.turn, got.turn.text, got.interrupted?.heard);
-    for (const message of answer(got.turn, got.results)) {
+    for await (const message of answer(got.turn, got.results)) {
       if (res.closed) break; // the customer interrupts, or nobody wants the reply any more
       res.write(`data: ${JSON.stringify(message)}\n\n`);
     }

@@ -185,7 +185,7 @@ func (s *session) thinks(e *event) {
 	s.thought = time.Now()
 	switch t := &e.Event; t.Type {
 	case "response.created":
-		s.running++
+		s.running, s.resumed = s.running+1, false
 	case "response.output_item.done":
 		if c := &t.Item; c.Type == "function_call" && c.CallID != "" && s.running > 0 {
 			s.pending = append(s.pending, ai.ToolCall{ID: c.CallID, Name: s.names.Own(c.Name), Arguments: c.Arguments})
@@ -274,14 +274,14 @@ func (s *session) passes(now time.Time) {
 		s.unbound = s.unbound[1:]
 		s.note("What you said just now was not heard")
 	}
-	if s.running > 0 && now.Sub(s.thought) >= lost {
-		s.running, s.pending = 0, nil
+	if (s.running > 0 || s.resumed) && now.Sub(s.thought) >= lost {
+		s.running, s.resumed, s.pending = 0, false, nil
 	}
 	if len(s.slots) == 0 {
 		return
 	}
 	switch o := &s.slots[0]; {
-	case now.Before(o.due), s.speech != nil, s.running > 0, len(s.open) > 0:
+	case now.Before(o.due), s.speech != nil, s.busy():
 	case !o.asked:
 		s.ask(o)
 	default:

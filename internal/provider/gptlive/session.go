@@ -55,6 +55,7 @@ type session struct {
 	came    time.Time // the latest sound
 	billed  time.Duration
 	running int                // responses of the thinker
+	resumed bool               // it was asked to go on, and has not begun to
 	thought time.Time          // when it was last heard of
 	pending []ai.ToolCall      // calls of a response that is not complete
 	open    map[string]*speech // calls whose results are waited for
@@ -195,7 +196,7 @@ func (s *session) Respond(n int, instruction string, _ bool) {
 		return
 	}
 	o := slot{n: n, own: instruction == "", fromMS: s.outMS, due: time.Now().Add(hesitate), prompt: strings.TrimSpace(instruction + "\n" + speakNow)}
-	if instruction != "" || !s.answers && s.running == 0 && len(s.open) == 0 {
+	if instruction != "" || !s.answers && !s.busy() {
 		s.ask(&o)
 	}
 	s.slots = append(s.slots, o)
@@ -258,9 +259,13 @@ func (s *session) result(callID, result string) {
 	s.box.Send(map[string]any{"type": "response.item.create", "item": map[string]any{"type": "function_call_output",
 		"call_id": callID, "output": result}})
 	if len(s.open) == 0 && s.running == 0 {
+		s.resumed, s.thought = true, time.Now()
 		s.box.Send(map[string]any{"type": "response.create"})
 	}
 }
+
+// busy reports whether the thinker has something to do, or waits for a tool. The lock is held.
+func (s *session) busy() bool { return s.running > 0 || s.resumed || len(s.open) > 0 }
 
 // drop forgets a speech that nobody hears. The thinker waits for results of its calls no longer: it is told why there are none. The
 // lock is held.
