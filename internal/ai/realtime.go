@@ -79,6 +79,7 @@ type RealtimeEvent struct {
 	Language  string // in which an utterance was said, ISO 639-1, where Others were asked for and the model's ear tells; else ""
 	Final     bool
 	PCM       []int16 // the receiver's
+	At        time.Duration
 	Call      *ToolCall
 	Usage     Usage
 	Remaining time.Duration
@@ -93,8 +94,10 @@ const (
 	// N, Text (of the whole utterance so far), Final, Err: what the customer said. It may come long after the reply.
 	RealtimeHeard RealtimeKind = iota
 	RealtimeSound              // N, PCM: a response is spoken
-	RealtimeText               // N, Text: the next piece of its text, which may be ahead of the sound
-	RealtimeCall               // N, Call: it calls a tool; its result is waited for
+	// N, Text, At: the next piece of its text, which may be ahead of the sound. At is when it has been said, from the start of the
+	// response's sound; 0 where the vendor doesn't say.
+	RealtimeText
+	RealtimeCall // N, Call: it calls a tool; its result is waited for
 	// N, Usage, Err: a response is over. There is exactly one for each response requested, except one that was cut
 	// before the vendor was asked. After a cut it is the only event of that response.
 	RealtimeDone

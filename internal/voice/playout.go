@@ -354,6 +354,14 @@ func (o *playout) timed(p *part, words []ai.Word) {
 	p.add(p.speak, words)
 }
 
+// write adds to the text of a part whose sound comes with it. It has been said at a time of that sound; 0 where nobody knows.
+func (o *playout) write(p *part, text string, at time.Duration) {
+	if p.text += text; at > 0 {
+		p.speak = p.text
+		o.timed(p, []ai.Word{{Until: len(p.text), At: at}})
+	}
+}
+
 // finish notes that all of a part's audio has arrived, and returns its times.
 func (o *playout) finish(p *part) times {
 	o.mu.Lock()

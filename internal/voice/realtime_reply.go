@@ -85,7 +85,7 @@ func (d *realtime) ofReply(q *asking, e ai.RealtimeEvent) {
 	case ai.RealtimeSound:
 		d.sound(q, e.PCM)
 	case ai.RealtimeText:
-		d.write(q, e.Text)
+		d.write(q, e.Text, e.At)
 	case ai.RealtimeCall:
 		q.calls = append(q.calls, *e.Call)
 	case ai.RealtimeDone:
@@ -131,8 +131,8 @@ func (d *realtime) voiced(q *asking) {
 	r.step(turn.Event{Kind: turn.Spoken, Reply: q.a.id})
 }
 
-// write adds to a response's text.
-func (d *realtime) write(q *asking, text string) {
+// write adds to a response's text, which has been said at a time of its sound, if that is known.
+func (d *realtime) write(q *asking, text string, at time.Duration) {
 	if text = parley.CleanText(text); text == "" || !d.begin(q) {
 		return
 	}
@@ -142,7 +142,7 @@ func (d *realtime) write(q *asking, text string) {
 	q.text += text
 	if !d.Writes {
 		d.voiced(q)
-		q.part.text += text
+		d.r.out.write(q.part, text, at)
 		return
 	}
 	for _, sentence := range q.split.Push(text) {
@@ -175,6 +175,9 @@ func (d *realtime) done(q *asking, used ai.Usage, err error) {
 	if d.Decides {
 		if a.pending() {
 			r.usage.Add(used)
+			if err != nil {
+				r.noted(fmt.Errorf("reply %d: %w", a.id, err))
+			}
 			return
 		}
 		if ai.KindOf(err) == ai.Stalled && (a.used || len(a.said()) > 0) {
@@ -214,12 +217,15 @@ func (d *realtime) finish(q *asking) {
 func (d *realtime) run(q *asking) {
 	r, a := d.r, q.a
 	l, t, calls := d.link, a.think, d.turn(a)
-	done := make(chan struct{})
+	before, done := r.busy, make(chan struct{})
 	r.busy = done
 	q.making = true
 	a.rounds++
 	r.safely(func() {
 		defer close(done)
+		if before != nil { // of another response of this reply
+			<-before
+		}
 		records, ended, err := calls.Call(t.ctx, q.calls)
 		r.inbox.ask(func() {
 			q.making = false

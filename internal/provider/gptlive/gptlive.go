@@ -58,8 +58,8 @@ func (m Model) Connect(ctx context.Context, setup ai.RealtimeSetup) (ai.Realtime
 		return nil, ai.TheModel.Of(err)
 	}
 	s := &session{conn: conn, model: m, rate: setup.Rate, names: rest.NewNames(setup.Tools), tally: ai.TallyOf(ctx),
-		out: make(chan ai.RealtimeEvent, 16), done: make(chan struct{}), closed: make(chan struct{}), bell: make(chan struct{}, 1),
-		open: map[string]*speech{}, wrote: time.Now()}
+		out: make(chan ai.RealtimeEvent), done: make(chan struct{}), closed: make(chan struct{}), bell: make(chan struct{}, 1),
+		open: map[string]*speech{}, pending: map[string][]ai.ToolCall{}, wrote: time.Now()}
 	if err := conn.Within(ctx, connectTime, func() error { return s.accepted(m.terms(setup, s.names)) }); err != nil {
 		conn.Leave()
 		return nil, ai.TheModel.Of(err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,10 +21,11 @@ func modelOf(s *gptlivetest.Server, key, code string) Model {
 		Sign: func(h http.Header) { h.Set("Authorization", "Bearer "+cmp.Or(key, gptlivetest.Key)) }}
 }
 
+// At 8 kHz the server leaves silence out, at the other rate it sends all of it.
 func TestSessionConforms(t *testing.T) {
 	aitest.ConformSession(t, func(t *testing.T) aitest.RealtimeVendor {
 		s := gptlivetest.New(t)
-		s.Lasts = 12
+		s.Lasts, s.Sparse = 12, strings.Contains(t.Name(), "/8000_Hz")
 		t.Cleanup(func() {
 			for _, text := range s.Complaints() {
 				if !strings.HasPrefix(text, "Voice not found") && !strings.HasPrefix(text, "The model ") {
@@ -59,6 +61,115 @@ func TestEndless(t *testing.T) {
 	case e := <-l.Events():
 		t.Errorf("%+v", e)
 	case <-time.After(300 * time.Millisecond):
+	}
+}
+
+// until reads a session's events up to one of a kind.
+func until(t *testing.T, l ai.RealtimeSession, kind ai.RealtimeKind) (e ai.RealtimeEvent) {
+	t.Helper()
+	for {
+		select {
+		case e = <-l.Events():
+			if e.Kind == kind {
+				return e
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("no event of kind %v came", kind)
+		}
+	}
+}
+
+// The text of a speech may come after its sound; it is told before the speech is done, with the time at which it has been said.
+func TestTextAfterSound(t *testing.T) {
+	now := time.Now()
+	s := &session{bell: make(chan struct{}, 1), rate: audio.Wide, wrote: now.Add(time.Hour), slots: []slot{{n: 1}}}
+	s.sound(slices.Repeat([]int16{1000}, 1600))
+	s.lacks(quiet)
+	if err := s.take(&event{Type: "session.output_transcript.delta", Delta: "Yes.", StartMS: 0, EndMS: 80}); err != nil {
+		t.Fatal(err)
+	}
+	s.passes(s.pastAt.Add(trails - 1))
+	told := func() (kinds []ai.RealtimeKind) {
+		for _, e := range s.events {
+			kinds = append(kinds, e.Kind)
+		}
+		return kinds
+	}
+	if want := []ai.RealtimeKind{ai.RealtimeSound, ai.RealtimeText}; !slices.Equal(told(), want) {
+		t.Fatalf("%v, not %v", told(), want)
+	}
+	if e := s.events[1]; e.N != 1 || e.Text != "Yes." || e.At != 80*time.Millisecond {
+		t.Errorf("%+v", e)
+	}
+	s.passes(s.pastAt.Add(trails))
+	if e := s.events[len(s.events)-1]; e.Kind != ai.RealtimeDone || e.N != 1 {
+		t.Errorf("%+v", e)
+	}
+}
+
+// What a session says while it stands by, and nobody listens to it, is forgotten: it has not begun to say that.
+func TestStandsBy(t *testing.T) {
+	t.Parallel()
+	s := gptlivetest.New(t)
+	s.ScriptRealtime(aitest.Behaviour{Text: "Hello?"}, aitest.Behaviour{Text: "We open at nine."})
+	l, err := modelOf(s, "", "").Connect(t.Context(), ai.RealtimeSetup{Voice: "marin", Rate: audio.Narrow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s.Speak()
+	forgotten := func() bool {
+		return slices.ContainsFunc(s.Conversations()[0].Items, func(i aitest.RealtimeItem) bool {
+			return strings.Contains(i.Text, "was not heard")
+		})
+	}
+	for end := time.Now().Add(20 * time.Second); !forgotten(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it isn't forgotten")
+		}
+	}
+	l.Respond(1, "", false)
+	if e := <-l.Events(); e.Kind == ai.RealtimeBegan {
+		t.Errorf("%+v", e)
+	}
+}
+
+// The calls of two delegations that overlap stay apart, and usage of a response that failed counts.
+func TestDelegations(t *testing.T) {
+	s := &session{bell: make(chan struct{}, 1), open: map[string]*speech{}, pending: map[string][]ai.ToolCall{}, tally: new(ai.Tally)}
+	event := func(task, kind, call string) {
+		e := event{Type: "response.event", Task: task}
+		e.Event.Type = kind
+		e.Event.Item.Type, e.Event.Item.CallID, e.Event.Item.Name = "function_call", call, "price"
+		if kind == "response.failed" {
+			e.Event.Response.Usage.In = 40
+		}
+		if err := s.take(&e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range [][3]string{{"a", "response.created", ""}, {"b", "response.created", ""}, {"a", "response.output_item.done", "1"},
+		{"b", "response.output_item.done", "2"}, {"b", "response.failed", ""}, {"a", "response.completed", ""}} {
+		event(e[0], e[1], e[2])
+	}
+	if len(s.open) != 1 || s.open["1"] == nil || s.running != 0 {
+		t.Errorf("calls %v, %d responses", s.open, s.running)
+	}
+	if used := s.tally.Uses(); len(used) != 1 || used[0].In != 40 {
+		t.Errorf("%+v", used)
+	}
+}
+
+// A thinker of which nothing is heard for a minute counts as gone: what was asked for is not owed any longer.
+func TestSilentThinker(t *testing.T) {
+	now := time.Now()
+	s := &session{bell: make(chan struct{}, 1), open: map[string]*speech{}, pending: map[string][]ai.ToolCall{}, wrote: now.Add(lost),
+		running: 1, thought: now, slots: []slot{{n: 1, asked: true}}}
+	if s.passes(now.Add(lost - time.Second)); len(s.slots) != 1 {
+		t.Error("it isn't waited for")
+	}
+	if s.passes(now.Add(lost)); len(s.slots) != 0 || s.events[0].N != 1 || ai.KindOf(s.events[0].Err) != ai.Stalled {
+		t.Errorf("%+v", s.slots)
 	}
 }
 

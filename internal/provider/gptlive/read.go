@@ -15,8 +15,10 @@ import (
 type event struct {
 	Type    string `json:"type"`
 	Delta   string `json:"delta"`
-	StartMS int    `json:"start_ms"`
+	StartMS int    `json:"start_ms"` // on the session's timeline
+	EndMS   int    `json:"end_ms"`
 	Reason  string `json:"reason"`
+	Task    string `json:"delegation_id"`
 	Session struct {
 		ExpiresAt int64 `json:"expires_at"`
 	} `json:"session"`
@@ -73,6 +75,7 @@ func (s *session) take(e *event) error {
 	case "session.output_audio.delta":
 		pcm, err := s.decode(e.Delta)
 		if err == nil {
+			s.lacks(e.StartMS - s.outMS)
 			s.sound(pcm)
 		}
 		return err
@@ -80,11 +83,11 @@ func (s *session) take(e *event) error {
 		switch s.resumes(); {
 		case s.speech != nil:
 			s.speech.quietMS = 0
-			s.say(s.speech, ai.RealtimeEvent{Kind: ai.RealtimeText, Text: e.Delta})
-		case s.lastMS > 0 && e.StartMS < s.lastMS: // it comes after its sound
-			s.tell(ai.RealtimeEvent{Kind: ai.RealtimeText, N: s.last, Text: e.Delta})
+			s.words(s.speech, e)
+		case s.past != nil && e.StartMS < s.pastMS: // it comes after its sound
+			s.words(s.past, e)
 		default:
-			s.text += e.Delta
+			s.ahead = append(s.ahead, e)
 		}
 	case "session.input_transcript.delta":
 		s.heard(e)
@@ -113,6 +116,21 @@ func (s *session) take(e *event) error {
 	return nil
 }
 
+// lacks takes silence that the server has left out before the next of the model's sound.
+func (s *session) lacks(ms int) {
+	if ms <= 0 {
+		return
+	}
+	if s.outMS += ms; s.speech == nil {
+		return
+	}
+	if s.speech.quietMS += ms; s.speech.quietMS >= quiet {
+		s.over()
+		return
+	}
+	s.say(s.speech, ai.RealtimeEvent{Kind: ai.RealtimeSound, PCM: make([]int16, ms*int(s.rate)/1000)})
+}
+
 // sound takes the next of the model's sound, most of which is silence.
 func (s *session) sound(pcm []int16) {
 	sum := 0
@@ -128,10 +146,11 @@ func (s *session) sound(pcm []int16) {
 	}
 	if s.speech == nil && loud {
 		s.speech = s.begin()
-		if s.text != "" {
-			s.say(s.speech, ai.RealtimeEvent{Kind: ai.RealtimeText, Text: s.text})
-			s.text = ""
+		s.speech.fromMS = s.outMS - ms
+		for _, e := range s.ahead {
+			s.words(s.speech, e)
 		}
+		s.ahead = nil
 	}
 	p := s.speech
 	if p == nil {
@@ -146,19 +165,31 @@ func (s *session) sound(pcm []int16) {
 	}
 }
 
+// words takes a piece of a speech's text.
+func (s *session) words(p *speech, e *event) {
+	at := max(e.EndMS-p.fromMS, 1)
+	if e.EndMS == 0 {
+		at = 0
+	}
+	s.say(p, ai.RealtimeEvent{Kind: ai.RealtimeText, Text: e.Delta, At: time.Duration(at) * time.Millisecond})
+}
+
 // resumes ends the speech that is under way if the model has been silent in it since the customer said something: what it says now is
 // the answer.
 func (s *session) resumes() {
-	if s.speech != nil && s.answers && s.speech.quietMS >= breath {
+	if s.speech == nil || !s.answers {
+		return
+	}
+	if left := int(time.Since(s.came).Milliseconds()); max(s.speech.quietMS, left) >= breath { // silence may be left out
 		s.over()
 	}
 }
 
-// over ends the speech that is under way, and with it what was asked for while it was: whatever the model has to say, it has gone on with
-// that.
+// over ends the sound of the speech that is under way, and with it what was asked for while it was: whatever the model has to say, it
+// has gone on with that.
 func (s *session) over() {
-	s.say(s.speech, ai.RealtimeEvent{Kind: ai.RealtimeDone})
-	s.last, s.lastMS, s.speech = s.speech.n, s.outMS, nil
+	s.complete()
+	s.past, s.pastMS, s.pastAt, s.speech = s.speech, s.outMS, time.Now(), nil
 	s.slots = slices.DeleteFunc(s.slots, func(o slot) bool {
 		in := o.own && !o.asked && o.fromMS < s.loudMS
 		if in {
@@ -166,6 +197,14 @@ func (s *session) over() {
 		}
 		return in
 	})
+}
+
+// complete ends the speech whose sound is over: no more of its text is waited for.
+func (s *session) complete() {
+	if s.past != nil {
+		s.say(s.past, ai.RealtimeEvent{Kind: ai.RealtimeDone})
+		s.past = nil
+	}
 }
 
 // heard takes words of the customer's. They belong to the first utterance that was not over when they were said.
@@ -188,7 +227,7 @@ func (s *session) thinks(e *event) {
 		s.running, s.resumed = s.running+1, false
 	case "response.output_item.done":
 		if c := &t.Item; c.Type == "function_call" && c.CallID != "" && s.running > 0 {
-			s.pending = append(s.pending, ai.ToolCall{ID: c.CallID, Name: s.names.Own(c.Name), Arguments: c.Arguments})
+			s.pending[e.Task] = append(s.pending[e.Task], ai.ToolCall{ID: c.CallID, Name: s.names.Own(c.Name), Arguments: c.Arguments})
 		}
 	case "response.completed", "response.failed", "response.incomplete":
 		u := ai.Usage{In: t.Response.Usage.In, Out: t.Response.Usage.Out, Cached: t.Response.Usage.Details.Cached}
@@ -196,19 +235,19 @@ func (s *session) thinks(e *event) {
 			s.tally.Spend(ai.Use{Part: ai.TheModel, Vendor: s.model.Vendor, Model: s.model.Thinker, Usage: u})
 			s.tell(ai.RealtimeEvent{Kind: ai.RealtimeUsed, Usage: u})
 		}
-		s.finished(t.Type == "response.completed")
+		s.finished(e.Task, t.Type == "response.completed")
 	}
 }
 
 // finished ends a response of the thinker's. Its calls count as a response of their own, beside what the model says meanwhile; the
 // calls of one that failed are void.
-func (s *session) finished(well bool) {
+func (s *session) finished(task string, well bool) {
 	if s.running == 0 {
 		return
 	}
 	s.running--
-	calls := s.pending
-	if s.pending = nil; !well || len(calls) == 0 {
+	calls := s.pending[task]
+	if delete(s.pending, task); !well || len(calls) == 0 {
 		return
 	}
 	said := s.answers
@@ -260,8 +299,11 @@ func (s *session) passes(now time.Time) {
 		s.wrote, s.heardMS = now, s.heardMS+int(lacks.Milliseconds())
 		s.box.Sound(make([]int16, int(lacks.Milliseconds())*int(s.rate)/1000))
 	}
-	if s.speech != nil && now.Sub(s.came) > 2*quiet*time.Millisecond { // a server may leave silence out
+	if s.speech != nil && now.Sub(s.came) >= mute { // the server leaves silence out
 		s.over()
+	}
+	if s.past != nil && now.Sub(s.pastAt) >= trails {
+		s.complete()
 	}
 	for k, u := range s.said[:s.ended] {
 		if wait := now.Sub(u.touched); !u.final && (wait >= deaf || wait >= settles && u.text != "") {
@@ -270,12 +312,14 @@ func (s *session) passes(now time.Time) {
 		}
 	}
 	if len(s.unbound) > 0 && now.Sub(s.unbound[0].began) >= unheard {
+		s.withdraw()
 		s.drop(s.unbound[0], "It was not done.")
 		s.unbound = s.unbound[1:]
 		s.note("What you said just now was not heard")
 	}
 	if (s.running > 0 || s.resumed) && now.Sub(s.thought) >= lost {
-		s.running, s.resumed, s.pending = 0, false, nil
+		s.running, s.resumed = 0, false
+		clear(s.pending)
 	}
 	if len(s.slots) == 0 {
 		return

@@ -37,28 +37,29 @@ type session struct {
 	box    wire.Outbox
 
 	mu      sync.Mutex
-	events  []ai.RealtimeEvent // not told yet
-	wrote   time.Time          // up to when there was sound
-	heardMS int                // of sound that was sent
-	said    []*utterance       // that the customer has ended, and the one that is under way
-	ended   int                // how many of them are over
+	events  []*ai.RealtimeEvent // not told yet
+	wrote   time.Time           // up to when there was sound
+	heardMS int                 // of sound that was sent
+	said    []*utterance        // that the customer has ended, and the one that is under way
+	ended   int                 // how many of them are over
 
 	speech  *speech   // that is under way
 	unbound []*speech // that nobody has asked for yet
 	slots   []slot    // that no speech has come for yet
 	answers bool      // the customer has said something since the model spoke
-	text    string    // of a speech whose sound has not come yet
-	last    int       // the latest speech's number, and
+	ahead   []*event  // text of a speech whose sound has not come yet
+	past    *speech   // whose sound is over; more of its text may come
+	pastMS  int       // where its sound was over,
+	pastAt  time.Time // and when
 	loudMS  int       // where the latest sound was that is not silence
-	outMS   int       // how much sound has come, and
-	lastMS  int       // had come when it was over
+	outMS   int       // of the session's timeline, up to where the model's sound has come
 	came    time.Time // the latest sound
 	billed  time.Duration
-	running int                // responses of the thinker
-	resumed bool               // it was asked to go on, and has not begun to
-	thought time.Time          // when it was last heard of
-	pending []ai.ToolCall      // calls of a response that is not complete
-	open    map[string]*speech // calls whose results are waited for
+	running int                      // responses of the thinker
+	resumed bool                     // it was asked to go on, and has not begun to
+	thought time.Time                // when it was last heard of
+	pending map[string][]ai.ToolCall // calls of responses that are not complete, by the delegation's ID
+	open    map[string]*speech       // calls whose results are waited for
 }
 
 // utterance is what the customer says between two Ends.
@@ -75,6 +76,7 @@ type speech struct {
 	bound   bool
 	began   time.Time
 	cut     bool // nobody hears the rest
+	fromMS  int  // where its sound begins
 	quietMS int
 	events  []ai.RealtimeEvent
 }
@@ -91,18 +93,20 @@ type slot struct {
 
 const (
 	tick     = 50 * time.Millisecond
-	gap      = 100 * time.Millisecond // without sound, after which silence is sent in its place
-	quiet    = 800                    // ms of silence that end a speech: a pause between sentences is shorter
-	breath   = 200                    // ms of silence that end one if the customer has said something over it
-	faint    = 40                     // mean amplitude up to which sound is silence
-	settles  = 800 * time.Millisecond // after which the text of an utterance is final,
-	deaf     = 4 * time.Second        // or that there is none
-	lateMS   = 700                    // so long after an utterance its words may still be dated
-	hesitate = 4 * time.Second        // so long the model is waited for before it is asked to speak
-	silent   = 12 * time.Second       // and so long in all
-	unheard  = 5 * time.Second        // so long what the model says by itself waits for somebody to ask for it
-	lost     = time.Minute            // after which a thinker of which nothing is heard counts as gone
-	piece    = 400                    // characters of an append: the server takes 500 tokens
+	gap      = 100 * time.Millisecond  // without sound, after which silence is sent in its place
+	quiet    = 800                     // ms of silence that end a speech: a pause between sentences is shorter
+	breath   = 200                     // ms of silence that end one if the customer has said something over it
+	mute     = 1200 * time.Millisecond // without sound end one: silence may be left out
+	trails   = 300 * time.Millisecond  // so long after its sound a speech's text may come
+	faint    = 40                      // mean amplitude up to which sound is silence
+	settles  = 800 * time.Millisecond  // after which the text of an utterance is final,
+	deaf     = 4 * time.Second         // or that there is none
+	lateMS   = 700                     // so long after an utterance its words may still be dated
+	hesitate = 4 * time.Second         // so long the model is waited for before it is asked to speak
+	silent   = 12 * time.Second        // and so long in all
+	unheard  = 5 * time.Second         // so long what the model says by itself waits for somebody to ask for it
+	lost     = time.Minute             // after which a thinker of which nothing is heard counts as gone
+	piece    = 400                     // characters of an append: the server takes 500 tokens
 )
 
 const speakNow = "[Speak to the customer now, without waiting for them. Then listen.]"
@@ -231,6 +235,7 @@ func (s *session) say(p *speech, e ai.RealtimeEvent) {
 // begin is a speech that begins. The lock is held.
 func (s *session) begin() *speech {
 	p := &speech{began: time.Now()}
+	s.complete()
 	s.answers = false
 	if len(s.slots) > 0 {
 		s.bind(p, s.slots[0].n)
@@ -294,44 +299,69 @@ func (s *session) Cut(n int, _ time.Duration, text string) {
 			break
 		}
 	}
-	if p := s.speech; p != nil && p.bound && p.n == n && !p.cut {
-		s.say(p, ai.RealtimeEvent{Kind: ai.RealtimeDone})
-		p.cut = true
-		s.note(fmt.Sprintf("Of what you said last the customer has heard only: “%s”", text))
+	for _, p := range []*speech{s.past, s.speech} {
+		if p != nil && p.bound && p.n == n && !p.cut {
+			s.say(p, ai.RealtimeEvent{Kind: ai.RealtimeDone})
+			p.cut = true
+			s.note(fmt.Sprintf("Of what you said last the customer has heard only: “%s”", text))
+		}
 	}
 }
 
 // tell has an event told. The lock is held.
 func (s *session) tell(e ai.RealtimeEvent) {
-	s.events = append(s.events, e)
+	s.events = append(s.events, &e)
+	s.ring()
+}
+
+// ring has pass look at the events again.
+func (s *session) ring() {
 	select {
 	case s.bell <- struct{}{}:
 	default:
 	}
 }
 
-// pass tells events, in order.
+// withdraw takes back that the oldest speech has begun, if that was not told: nobody listens to a session that stands by. The lock is held.
+func (s *session) withdraw() {
+	var begun []*ai.RealtimeEvent
+	for _, e := range s.events {
+		if e.Kind == ai.RealtimeBegan {
+			begun = append(begun, e)
+		}
+	}
+	if len(begun) == len(s.unbound) {
+		s.forget(begun[0])
+		s.ring()
+	}
+}
+
+// forget removes an event from those that are not told yet. The lock is held.
+func (s *session) forget(e *ai.RealtimeEvent) {
+	if i := slices.Index(s.events, e); i >= 0 {
+		s.events = slices.Delete(s.events, i, i+1)
+	}
+}
+
+// pass tells events, in order, as soon as somebody listens.
 func (s *session) pass() {
 	for {
+		var out chan ai.RealtimeEvent // nothing is sent while there is nothing to tell
+		e := &ai.RealtimeEvent{}
 		s.mu.Lock()
-		events := s.events
-		s.mu.Unlock()
-		if len(events) == 0 {
-			select {
-			case <-s.bell:
-			case <-s.ctx.Done():
-				return
-			}
-			continue
+		if len(s.events) > 0 {
+			out, e = s.out, s.events[0]
 		}
+		s.mu.Unlock()
 		select {
-		case s.out <- events[0]:
+		case out <- *e:
+			s.mu.Lock()
+			s.forget(e)
+			s.mu.Unlock()
+		case <-s.bell:
 		case <-s.ctx.Done():
 			return
 		}
-		s.mu.Lock()
-		s.events = s.events[1:]
-		s.mu.Unlock()
 	}
 }
 
@@ -353,10 +383,11 @@ func (s *session) run() {
 	wg.Wait()
 	if !ended {
 		s.mu.Lock()
+		s.complete() // no more of its text comes
 		events := s.events
 		s.mu.Unlock()
 		for _, e := range events { // pass has ended
-			s.out <- e
+			s.out <- *e
 		}
 		s.out <- ai.RealtimeEvent{Kind: ai.RealtimeLost, Err: ai.TheModel.Of(err)}
 	}

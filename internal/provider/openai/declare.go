@@ -223,14 +223,6 @@ func (s *Settings) liveModels() []string {
 // thinker is the text model to which GPT-Live models delegate.
 func (s *Settings) thinker() string { return cmp.Or(s.LiveThinker, usualChat[0]) }
 
-// liveAndThinker are the models that calls with a GPT-Live model need, if one is offered.
-func (s *Settings) liveAndThinker() []string {
-	if list := s.liveModels(); len(list) > 0 {
-		return append(list, s.thinker())
-	}
-	return nil
-}
-
 // live is a GPT-Live model at a server. What must be said word for word is read out by the first realtime model, which has the same
 // voices.
 func (s *Settings) live(c *Client, code string) ai.RealtimeModel {

@@ -17,25 +17,30 @@ import (
 // check lists each server's models, which costs nothing, and requests the vector of one word.
 func (s *Settings) check(ctx context.Context) []parley.Finding {
 	d := &doctor{asked: map[server]answer{}, known: s.retired()}
-	list := []parley.Finding{d.models(ctx, "language model", ai.TheModel, "", s.general(), s.chatModels(),
+	list := []parley.Finding{d.models(ctx, "language model", ai.TheModel, "", "CHAT_MODEL", s.general(), s.chatModels(),
 		"none of this vendor: without another one the built-in responder answers from the prompt and the knowledgebase. Set PARLEY_OPENAI_API_KEY, or PARLEY_OPENAI_BASE_URL and PARLEY_OPENAI_CHAT_MODEL for a server of your own")}
+	thinker := ""
+	if len(s.liveModels()) > 0 {
+		thinker = s.thinker()
+	}
 	for _, a := range []struct {
-		what, name string
-		part       ai.Part
-		at         server
-		models     []string
-		without    string
+		what, name, model string
+		part              ai.Part
+		at                server
+		models            []string
+		without           string
 	}{
-		{"speech model", "TTS", ai.TheVoice, s.tts(), some(s.TTSModel),
+		{"speech model", "TTS", "TTS_MODEL", ai.TheVoice, s.tts(), some(s.TTSModel),
 			"none: voices are those of flite and espeak-ng. Set PARLEY_OPENAI_TTS_MODEL, such as gpt-realtime-2.1-mini"},
-		{"transcription", "STT", ai.TheRecognizer, s.stt(), some(s.STTModel),
+		{"transcription", "STT", "STT_MODEL", ai.TheRecognizer, s.stt(), some(s.STTModel),
 			"none: pocketsphinx alone listens, to English. Set PARLEY_OPENAI_STT_MODEL, such as gpt-transcribe"},
-		{"realtime model", "REALTIME", ai.TheModel, s.realtime(), s.realtimeModels(), ""},
-		{"GPT-Live model", "REALTIME", ai.TheModel, s.realtime(), s.liveAndThinker(), ""},
+		{"realtime model", "REALTIME", "REALTIME_MODEL", ai.TheModel, s.realtime(), s.realtimeModels(), ""},
+		{"GPT-Live model", "REALTIME", "LIVE_MODEL", ai.TheModel, s.realtime(), s.liveModels(), ""},
+		{"GPT-Live thinker", "REALTIME", "LIVE_THINKER", ai.TheModel, s.realtime(), some(thinker), ""},
 	} {
 		switch {
 		case len(a.models) > 0:
-			list = append(list, d.models(ctx, a.what, a.part, a.name+"_", a.at, a.models,
+			list = append(list, d.models(ctx, a.what, a.part, a.name+"_", a.model, a.at, a.models,
 				fmt.Sprintf("%s has no server: set PARLEY_OPENAI_%s_BASE_URL or PARLEY_OPENAI_API_KEY",
 					strings.Join(a.models, ", "), a.name)))
 		case a.at.there() && a.without != "":
@@ -67,9 +72,9 @@ type answer struct {
 	stack  *stack // who answers, nil where that is not known
 }
 
-// models reports whether a server responds and has the models of an ability, whose settings have name in theirs. If the
-// ability has no server and could have one, it says why.
-func (d *doctor) models(ctx context.Context, what string, part ai.Part, name string, at server, models []string,
+// models reports whether a server responds and has the models of an ability, whose settings begin with name; model is the setting that
+// names them. If the ability has no server and could have one, it says why.
+func (d *doctor) models(ctx context.Context, what string, part ai.Part, name, model string, at server, models []string,
 	without string) parley.Finding {
 	found := func(state, format string, a ...any) parley.Finding {
 		return parley.Finding{State: state, What: what, Text: fmt.Sprintf(format, a...), Part: string(part)}
@@ -86,10 +91,7 @@ func (d *doctor) models(ctx context.Context, what string, part ai.Part, name str
 		d.asked[at] = a
 	}
 	setting := "PARLEY_OPENAI_" + name
-	model := setting + "MODEL"
-	if name == "" {
-		model = setting + "CHAT_MODEL"
-	}
+	model = "PARLEY_OPENAI_" + model
 	switch {
 	case a.key && at.key == "":
 		return found("FAIL", "%s asks for a key: set %sAPI_KEY", at.base, setting)
@@ -115,8 +117,8 @@ func (d *doctor) models(ctx context.Context, what string, part ai.Part, name str
 	for _, m := range models {
 		said := ai.Retirement{Model: m, Day: a.ends[m]}
 		if said.Day != "" && d.known.Of(m) == nil && said.Near(time.Now()) {
-			return found("note", "%s answers, with %s; %s: set %sMODEL to another", at.base, strings.Join(models, ", "),
-				said.Said(at.base, m, time.Now()), setting)
+			return found("note", "%s answers, with %s; %s: set %s to another", at.base, strings.Join(models, ", "),
+				said.Said(at.base, m, time.Now()), model)
 		}
 	}
 	if a.stack != nil && name != "REALTIME_" {

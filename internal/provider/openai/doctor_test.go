@@ -44,10 +44,15 @@ func TestDoctor(t *testing.T) {
 		"another embedder": {func(s *Settings) { s.EmbeddingModel = "other" },
 			[]string{"ok|language model|", "ok|speech model|", "ok|transcription|", "FAIL|embedding model|404"}},
 		"a GPT-Live model": {func(s *Settings) { s.LiveModel, s.LiveThinker = []string{aitest.SpeechModel}, aitest.ModelName },
-			[]string{"ok|language model|", "ok|speech model|", "ok|transcription|", "ok|GPT-Live model|" + aitest.SpeechModel + ", " + aitest.ModelName,
-				"ok|embedding model|"}},
+			[]string{"ok|language model|", "ok|speech model|", "ok|transcription|", "ok|GPT-Live model|" + aitest.SpeechModel,
+				"ok|GPT-Live thinker|" + aitest.ModelName, "ok|embedding model|"}},
 		"a GPT-Live model without its thinker": {func(s *Settings) { s.LiveModel, s.LiveThinker = []string{aitest.SpeechModel}, "thinker-9" },
-			[]string{"ok|language model|", "ok|speech model|", "ok|transcription|", "note|GPT-Live model|does not list thinker-9", "ok|embedding model|"}},
+			[]string{"ok|language model|", "ok|speech model|", "ok|transcription|", "ok|GPT-Live model|",
+				"note|GPT-Live thinker|does not list thinker-9 (PARLEY_OPENAI_LIVE_THINKER)", "ok|embedding model|"}},
+		"a GPT-Live model whose server asks for a key": {func(s *Settings) {
+			s.LiveModel, s.RealtimeBaseURL, s.RealtimeAPIKey = []string{aitest.SpeechModel}, srv.URL+"/", "wr0ng"
+		}, []string{"ok|language model|", "ok|speech model|", "ok|transcription|", "FAIL|GPT-Live model|PARLEY_OPENAI_REALTIME_API_KEY",
+			"FAIL|GPT-Live thinker|PARLEY_OPENAI_REALTIME_API_KEY", "ok|embedding model|"}},
 		"no vendor": {func(s *Settings) { *s = Settings{} },
 			[]string{"note|language model|built-in", "note|embedding model|PARLEY_OPENAI_EMBEDDING_MODEL"}},
 		"an embedder alone": {func(s *Settings) { *s = Settings{EmbeddingModel: "e"} },

@@ -120,7 +120,7 @@ func (a answer) has(model string) bool {
 func (s *stack) missing(base, model string, listed []string, setting string) (state, text string) {
 	switch {
 	case s == nil:
-		return parley.DoctorNote, fmt.Sprintf("%s does not list %s; it lists %s", base, model, short(listed))
+		return parley.DoctorNote, fmt.Sprintf("%s does not list %s (%s); it lists %s", base, model, setting, short(listed))
 	case s.fetch == "":
 		return parley.DoctorNote, fmt.Sprintf("%s does not list %s: %s answers with %s under any name", base, model, s.name, short(listed))
 	}

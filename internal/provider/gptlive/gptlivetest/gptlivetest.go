@@ -30,9 +30,10 @@ var Voices = []string{"marin", "cedar", "alloy", "ash", "ballad", "coral", "echo
 // Server stands in for OpenAI. Behaviours are what the model says next, and the functions that its thinker calls meanwhile; without
 // one it says nothing.
 type Server struct {
-	URL   string // with /v1
-	Voice *aitest.Synthesizer
-	Lasts int // seconds of a session; 0 is two hours, and less than that is not told
+	URL    string // with /v1
+	Voice  *aitest.Synthesizer
+	Lasts  int  // seconds of a session; 0 is two hours, and less than that is not told
+	Sparse bool // the model's silence is left out
 
 	ctx    context.Context
 	cancel context.CancelFunc

@@ -49,6 +49,7 @@ type session struct {
 	at      int             // the item of that
 	queued  int             // what it says next, once it has said that
 	paused  int             // frames of silence before that
+	task    string          // the thinker's delegation
 	open    map[string]bool // function calls without an output
 	waiting bool            // the thinker waits for these
 }
@@ -316,9 +317,9 @@ func (c *session) speak() {
 		})
 	}
 	if len(b.Calls) > 0 {
-		id := c.name("delegation")
+		c.task = c.name("delegation")
 		c.emit("session.delegation.created", map[string]any{"offset_ms": c.outMS,
-			"delegation": map[string]any{"id": id, "type": "delegation", "target": "responses"}})
+			"delegation": map[string]any{"id": c.task, "type": "delegation", "target": "responses"}})
 		var items []map[string]any
 		for _, call := range b.Calls {
 			if !slices.Contains(c.tools, call.Name) {
@@ -342,7 +343,7 @@ func (c *session) speak() {
 func (c *session) thinks(items []map[string]any, well bool) {
 	tell := func(kind string, fields map[string]any) {
 		fields["type"] = kind
-		c.emit("response.event", map[string]any{"delegation_id": nil, "event": fields})
+		c.emit("response.event", map[string]any{"delegation_id": c.task, "event": fields})
 	}
 	response := map[string]any{"id": c.name("resp"), "model": Thinker, "output": []any{}}
 	tell("response.created", map[string]any{"response": response})
@@ -388,13 +389,17 @@ func (c *session) sounds() {
 		}
 	}
 	pcm := make([]int16, c.rate*frameMS/1000)
-	c.out = c.out[copy(pcm, c.out):]
+	said := copy(pcm, c.out)
+	c.out = c.out[said:]
 	for c.chars += 2; len(c.text) > 0 && (c.chars > 0 || len(c.out) == 0); c.text = c.text[1:] {
 		c.emit("session.output_transcript.delta", map[string]any{"delta": c.text[0], "start_ms": c.outMS, "end_ms": c.outMS + frameMS})
 		c.items[c.at].Text += c.text[0]
 		c.chars -= len(c.text[0])
 	}
-	c.outMS += frameMS
+	from := c.outMS
+	if c.outMS += frameMS; said == 0 && c.s.Sparse {
+		return
+	}
 	var raw []byte
 	if c.coded {
 		raw = audio.EncodeULaw(nil, pcm)
@@ -403,5 +408,5 @@ func (c *session) sounds() {
 			raw = append(raw, byte(v), byte(uint16(v)>>8))
 		}
 	}
-	c.emit("session.output_audio.delta", map[string]any{"delta": base64.StdEncoding.EncodeToString(raw)})
+	c.emit("session.output_audio.delta", map[string]any{"delta": base64.StdEncoding.EncodeToString(raw), "start_ms": from, "end_ms": c.outMS})
 }
