@@ -11,10 +11,10 @@ import (
 // listening or a noise. The limits are logits, and were chosen with the voices that the rules are made with.
 
 const (
-	humFirst   = -3.                    // with less, a sound doesn't silence a reply
-	humOn      = -1.5                   // with less, a silenced reply goes on while the sound does,
-	humTime    = 280 * time.Millisecond // after so much of it: many a sentence begins like a hum, and an echo is over by then
-	wordAgain  = 0.                     // until that has more
+	humFirst   = -3.                    // with less, a sound is a hum: the reply doesn't even step back
+	wordFirst  = 2.                     // with more, it silences a reply at once,
+	wordSoon   = 140 * time.Millisecond // and after so much of it with more than
+	wordLikely = 1.                     // this, by which the text of a short one is waited for, too
 	humSaid    = -2.5                   // with less it counts as listening, if its text is a word or two,
 	humBrief   = -1.                    // as it does with this if it is shorter than two words that mean something,
 	humSure    = -4.                    // and with less than this even if it lasts
@@ -25,15 +25,15 @@ const (
 	wordsTime  = 560 * time.Millisecond // so long are two words at least ("never mind" takes 700)
 )
 
-// Silences reports whether what is certainly speech silences a reply: not if its sound is only a hum. Of words that are 0
-// nothing is known.
-func Silences(words float32) bool { return words >= humFirst }
-
-// silences reports whether a reply falls silent when this utterance is certainly speech: it does so once, and once more
-// if it went on in a pause, or under what seemed to be a hum.
-func (s *segment) silences() bool {
-	return !s.sure || s.eased && !s.again && (s.words == 0 || s.words > wordAgain)
+// Silences reports whether what is certainly speech, and has gone on for so long without a break, silences a reply: if its
+// sound likely has words. Many a word of listening begins like one that means something, so that the first of a sound must
+// be surer. Of words that are 0 nothing is known.
+func Silences(words float32, lasted time.Duration) bool {
+	return words == 0 || words >= wordFirst || words >= wordLikely && lasted >= wordSoon
 }
+
+// StepsBack reports whether a reply gets fainter for what is certainly speech: if it is more than a hum.
+func StepsBack(words float32) bool { return words >= humFirst }
 
 // weigh takes what the sound tells so far. It counts from the next frame on: by then those who silence replies know.
 func (m *Machine) weigh(words, sound float32) {

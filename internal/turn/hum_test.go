@@ -5,11 +5,25 @@ import (
 	"time"
 )
 
-// A hum doesn't silence a reply; what has words does, and so does a sound of which nothing is known.
+// What likely has words silences a reply, sooner where that is surer, and so does a sound of which nothing is known. For
+// anything less it only steps back, and for a hum it doesn't.
 func TestSilences(t *testing.T) {
-	for words, want := range map[float32]bool{0: true, 3: true, -2.5: true, -3.5: false} {
-		if got := Silences(words); got != want {
-			t.Errorf("words %v: %v", words, got)
+	for _, c := range []struct {
+		words       float32
+		lasted      time.Duration
+		still, back bool
+	}{
+		{words: 0, lasted: 60 * ms, still: true, back: true},
+		{words: 2, lasted: 60 * ms, still: true, back: true},
+		{words: 1.9, lasted: 120 * ms, back: true},
+		{words: 1.9, lasted: 140 * ms, still: true, back: true},
+		{words: 1, lasted: 140 * ms, still: true, back: true},
+		{words: 0.9, lasted: time.Second, back: true},
+		{words: -3, lasted: time.Second, back: true},
+		{words: -3.1, lasted: time.Second},
+	} {
+		if still, back := Silences(c.words, c.lasted), StepsBack(c.words); still != c.still || back != c.back {
+			t.Errorf("words %v after %v: silent %v, steps back %v", c.words, c.lasted, still, back)
 		}
 	}
 }
@@ -29,18 +43,22 @@ func TestHum(t *testing.T) {
 		least  int // words that interrupt
 		sounds bool
 	}{
-		"a hum, at first":                 {sound: []part{{-2.5, 11}}, text: "yahya", held: true},
+		"a hum, at first":                 {sound: []part{{-2.5, 11}}, text: "yahya"},
 		"a hum":                           {sound: []part{{-2.5, 14}}, text: "mm-hm"},
 		"a hum, and then words":           {sound: []part{{-2.5, 14}, {1, 10}}, text: "a table for two", held: true, cut: true},
 		"a hum heard as two words":        {sound: []part{{-3, 20}}, text: "and him"},
-		"what may be a hum":               {sound: []part{{-1.2, 20}}, text: "yet you", held: true},
-		"two words that may be a hum":     {sound: []part{{-1.2, 28}}, text: "never mind", held: true, cut: true},
+		"what may be a hum":               {sound: []part{{-1.2, 20}}, text: "yet you"},
+		"hardly words":                    {sound: []part{{0.9, 20}}, text: "yet you", cut: true},
+		"hardly words, at first":          {sound: []part{{0.9, 10}, {1, 1}}, held: true},
+		"likely words, too soon":          {sound: []part{{1.9, 6}}},
+		"likely words":                    {sound: []part{{1.9, 7}}, held: true},
+		"two words that may be a hum":     {sound: []part{{-1.2, 28}}, text: "never mind", cut: true},
 		"a hum heard as three":            {sound: []part{{-3, 20}}, text: "and him too", cut: true},
 		"a long hum heard as two words":   {sound: []part{{-5, 36}}, text: "and him"},
 		"two long words like a hum":       {sound: []part{{-3, 36}}, text: "pay later", cut: true},
 		"heard soon, a hum as two words":  {sound: []part{{-3, 20}}, soon: "and", text: "and him"},
-		"heard soon, stop like a hum":     {sound: []part{{-3, 16}}, soon: "stop", text: "stop", held: true, cut: true},
-		"wait, what may be a hum":         {sound: []part{{-1.2, 20}}, text: "wait what", held: true, cut: true},
+		"heard soon, stop like a hum":     {sound: []part{{-3, 16}}, soon: "stop", text: "stop", cut: true},
+		"wait, what may be a hum":         {sound: []part{{-1.2, 20}}, text: "wait what", cut: true},
 		"stop, like a hum":                {sound: []part{{-3, 16}}, text: "stop", cut: true},
 		"words heard as nothing":          {sound: []part{{5, 20}}, held: true, cut: true},
 		"words that are likely":           {sound: []part{{3, 20}}, held: true, cut: true},
@@ -60,7 +78,8 @@ func TestHum(t *testing.T) {
 			for range p.frames {
 				w.at += 20 * time.Millisecond
 				w.voiced++
-				w.send(Event{Kind: Voice, Speech: true, Voiced: true, Words: p.words, Sure: w.voiced >= 3})
+				w.send(Event{Kind: Voice, Speech: true, Voiced: true, Words: p.words,
+					Sure: w.voiced >= 3 && Silences(p.words, time.Duration(w.voiced)*frameTime)})
 				if c.soon != "" && w.voiced == 5 {
 					w.send(Event{Kind: Text, N: 0, Text: c.soon})
 				}

@@ -25,8 +25,8 @@ func (m *Machine) voice(e Event) {
 	} else {
 		m.openUp()
 	}
-	if s := &m.turn[m.latest()]; e.Sure && s.silences() {
-		s.sure, s.again = true, s.eased
+	if e.Sure {
+		m.turn[m.latest()].sure = true
 		if r := m.reply; r != nil && m.holds(r) {
 			m.hold(r)
 		}

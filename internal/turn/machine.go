@@ -82,8 +82,6 @@ type segment struct {
 	words   float32       // how likely its sound over a reply has words that mean something, as a logit; 0: nothing is known
 	sound   float32       // the same, at any time
 	cadence float32       // how much its voice sounded like the end of a turn, in log-odds; 0: nothing is known
-	eased   bool          // the reply went on in a pause of it
-	again   bool          // and fell silent again
 	closed  time.Duration // when the ear was told that it is over
 	told    time.Duration // when its text changed, or it began
 	final   bool          // the text won't change any more
@@ -152,7 +150,6 @@ const (
 	// ends an utterance: its text is recognized while the end of the turn is awaited
 	segmentSilence = 200 * time.Millisecond
 	usualConfirm   = 300 * time.Millisecond // of an assistant that doesn't say how easily it is interrupted
-	lullTime       = 120 * time.Millisecond // so much silence after a few words at most lets a reply go on
 	sureTime       = 900 * time.Millisecond // so much speech is no cough and no "mm-hm"
 	briefTime      = 700 * time.Millisecond // who says less than that says it in few words
 	soundTime      = 500 * time.Millisecond // a sound of that length is taken for speech before its text is known
@@ -279,7 +276,7 @@ func (m *Machine) Step(e Event) []Action {
 
 // watch sets what to watch for from here on: speech that silences the reply at once, and tones.
 func (m *Machine) watch() {
-	if armed := m.reply != nil && (!m.open || m.turn[m.latest()].silences()) && m.holds(m.reply); armed != m.armed {
+	if armed := m.reply != nil && m.holds(m.reply); armed != m.armed {
 		m.armed = armed
 		if armed {
 			m.act(Action{Kind: Arm})

@@ -303,25 +303,29 @@ func TestHalt(t *testing.T) {
 	}
 }
 
-// TestLull: a reply goes on in the pause after a short sound, whose text is not known, and after words of listening. It
-// stays silent after longer sounds, and where the text says more. Who speaks on silences it once more, and for good: it
-// is not chopped.
-func TestLull(t *testing.T) {
+// TestStaysSilent: a reply that has fallen silent stays silent while the sound lasts, whatever it is like, and in its pauses. When
+// it is over the reply goes on, unless the sound is long or likely has words, or its text so far is more than listening: then
+// it waits for the text. Who speaks on after that silences it once more.
+func TestStaysSilent(t *testing.T) {
 	for _, c := range []struct {
 		partial string
 		sound   string
 		held    bool
 	}{
-		{"", "vvvvvvvvvvvvvvvvvvvv.....", true},
-		{"", "vvvvvvvvvvvvvvvvvvvv......", false},
-		{"", "vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv.......", true},
-		{"yeah okay", "vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv......", false},
-		{"stop", "vvvvvvvvvvvvvvvvvvvv.......", true},
-		{"what", "vvvvvvvvvvvvvvvvvvvv.......", true},
-		{"", "vvvvvvvvvvvvvvvvvvvv......vv", false},
-		{"", "vvvvvvvvvvvvvvvvvvvv......vvv", true},
-		{"", "vvvvvvvvvv......vvv.......", true},
-		{"okay", "vvvvvvvvvv......vvv.......", true},
+		{"", "vvvvvvvvvvvvvvvvvvvv.........", true},
+		{"", "vvvvvvvvvvvvvvvvvvvv..........", false},
+		{"", "vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv..........", true},
+		{"yeah okay", "vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv.........", true},
+		{"yeah okay", "vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv..........", false},
+		{"stop", "vvvvvvvvvvvvvvvvvvvv..........", true},
+		{"what", "vvvvvvvvvvvvvvvvvvvv..........", true},
+		{"", "wwwwwwww..........", true},
+		{"okay", "wwwwwwwwwwwwwwwwwwww..........", true},
+		{"", "wwwwwuuuuuuuuuuuuuuu.........", true},
+		{"", "wwwwwuuuuuuuuuuuuuuu..........", false},
+		{"", "vvvvvvvvvvvvvvvvvvvv..........vv", false},
+		{"", "vvvvvvvvvvvvvvvvvvvv..........vvv", true},
+		{"", "vvvvvvvvvv......vvv.........", true},
 	} {
 		w := newWorld(t, manners(0))
 		w.op('S')
@@ -337,7 +341,9 @@ func TestLull(t *testing.T) {
 		for range 12 {
 			w.op('.')
 		}
-		w.send(Event{Kind: Text, N: 0, Text: "stop it please", Final: true})
+		for n := range 2 {
+			w.send(Event{Kind: Text, N: n, Text: "stop it please", Final: true})
+		}
 		if !w.dead[1] {
 			t.Errorf("%s, %q: \"stop it please\" doesn't cut it off", c.sound, c.partial)
 		}
@@ -505,7 +511,7 @@ func (w *world) op(op byte) {
 		w.voiced++
 		words := map[byte]float32{'u': -9, 'w': 9}[op]
 		w.send(Event{Kind: Voice, Speech: true, Voiced: true, Words: words,
-			Sure: w.voiced >= 3 && Silences(words)})
+			Sure: w.voiced >= 3 && Silences(words, time.Duration(w.voiced)*frameTime)})
 	case '.':
 		w.at += 20 * time.Millisecond
 		w.voiced = 0

@@ -17,7 +17,6 @@ type outcome uint8
 const (
 	undecided    outcome = iota // nothing changes yet
 	goesOn                      // the reply is heard, and may still be cut off by what was said
-	goesOnUnder                 // likewise: the utterance, which is not over, seems to be listening. If it goes on it silences the reply again
 	mustDecide                  // the utterance has lasted for too long, and is ended, so that it can be decided on
 	cutOff                      // the reply is cut off, and what was said is a new turn
 	rejoined                    // nothing of the reply was heard, and it is given up: what was said goes on with the turn that it answers
@@ -27,7 +26,7 @@ const (
 )
 
 func (o outcome) String() string {
-	return [...]string{"undecided", "goes on", "goes on under it", "must be decided", "cut off", "rejoined", "dismissed", "later",
+	return [...]string{"undecided", "goes on", "must be decided", "cut off", "rejoined", "dismissed", "later",
 		"later, as an answer"}[o]
 }
 
@@ -60,12 +59,8 @@ type overlap struct {
 	pending int           // texts that may still change
 	waited  time.Duration // for them, since the newest utterance ended
 
-	// The utterance that is not over.
-	speaking bool
+	speaking bool          // the newest utterance is not over
 	since    time.Duration // it began
-	pause    time.Duration // in it, so far
-	sound    float32       // how likely it has words, as a logit
-	eased    bool          // the reply went on under it before
 }
 
 // outcome decides what becomes of the reply.
@@ -84,34 +79,29 @@ func (o *overlap) outcome() outcome {
 	case o.cuttable && (sounds || !o.text && o.unclear || told && o.enough()):
 		return cutOff
 	case o.speaking:
-		return o.meanwhile(small)
+		return o.meanwhile()
 	}
 	return o.afterwards(small)
 }
 
-// meanwhile decides on speech that is not over and interrupts nothing so far.
-func (o *overlap) meanwhile(small bool) outcome {
-	switch quiet := small || !o.text; {
+// meanwhile decides on speech that is not over and interrupts nothing so far. A reply that has fallen silent for it stays
+// silent as long as it lasts, whatever it seems to be: who hears the reply again while they speak is not listened to.
+func (o *overlap) meanwhile() outcome {
+	switch {
 	case !o.silenced:
 		return undecided
 	case o.since >= judgeTime:
 		return mustDecide
 	case o.deaf && (o.pending == 1 || o.waited >= holdTime):
 		return goesOn // it was: a noise that goes on; or nobody knows yet
-	case o.eased || o.unheard:
-		return undecided
-	case quiet && o.sound < humOn && o.longest >= humTime,
-		quiet && o.pause >= lullTime && (small || o.longest < briefTime):
-		return goesOnUnder // most who say so little only listen; who goes on speaking silences it again
 	}
 	return undecided
 }
 
 // afterwards decides on speech that is over and has interrupted nothing.
 func (o *overlap) afterwards(small bool) outcome {
-	decided := o.text && small || !o.text && o.pickup
 	switch {
-	case o.pending > 0 && !decided && o.waited < holdTime && (o.longest >= o.confirm || o.unheard):
+	case o.pending > 0 && o.waited < holdTime && o.mayCut(small):
 		return undecided
 	case o.pending > 0:
 		return goesOn // a text that comes late may still cut it off
@@ -121,6 +111,23 @@ func (o *overlap) afterwards(small bool) outcome {
 		return dismissed
 	}
 	return later
+}
+
+// mayCut reports whether the text of speech that is over may still cut the reply off, so that the reply waits for it. Where
+// the sound likely has words it may, whatever the text is so far: "ah" becomes "stop". Else, most who say so little, or
+// what is so far a word of listening, only listen.
+func (o *overlap) mayCut(small bool) bool {
+	switch {
+	case o.unheard:
+		return !(o.text && small)
+	case !o.text && o.pickup:
+		return false
+	case o.words >= wordLikely:
+		return true
+	case o.text:
+		return !small && o.longest >= o.confirm
+	}
+	return o.longest >= briefTime
 }
 
 // small reports whether what was said takes no turn: the customer listens, hums, or has made a noise.
@@ -184,9 +191,6 @@ func (m *Machine) overlap() {
 	switch decided := o.outcome(); decided {
 	case goesOn:
 		m.resume(r)
-	case goesOnUnder:
-		m.turn[m.latest()].eased = true
-		m.resume(r)
 	case mustDecide:
 		m.shut()
 		r.deaf = true
@@ -238,8 +242,7 @@ func (m *Machine) facts(r *reply) (o overlap) {
 	o.waited = m.now - closed
 	o.sounded = m.manner.Sound && !m.open && o.pending > 0 && m.now-m.last >= m.manner.Endpoint
 	if m.open {
-		s := &m.turn[m.latest()]
-		o.speaking, o.since, o.pause, o.sound, o.eased = true, m.now-s.from, m.now-s.last, s.words, s.eased
+		o.speaking, o.since = true, m.now-m.turn[m.latest()].from
 	}
 	return o
 }

@@ -108,7 +108,7 @@ var overlaps = []overlapped{
 		want: dismissed, with: picksUp},
 	{about: "somebody picks up: nobody waits for the text", greets: true, awaited: true, lasts: 400 * ms, want: goesOn, with: picksUp},
 	{about: "somebody picks up and says much", greets: true, awaited: true, lasts: 920 * ms, want: undecided, with: picksUp},
-	{about: "somebody is called and says something later", greets: true, awaited: true, lasts: 400 * ms, want: undecided,
+	{about: "somebody is called and says something later", greets: true, awaited: true, lasts: 700 * ms, want: undecided,
 		whole: Manner{Outbound: true}},
 
 	// Thanks and goodbyes don't cut a goodbye off.
@@ -141,12 +141,21 @@ var overlaps = []overlapped{
 	{about: "the recognizer failed", lasts: 400 * ms, want: later, left: 1, with: func(_ *Machine, s *segment) { s.lost = true }},
 	{about: "a noise", lasts: 400 * ms, want: later},
 	{about: "a key", lasts: 20 * ms, want: later, left: 1, says: "[keypad: 1]", with: func(_ *Machine, s *segment) { s.keypad = true }},
-	{about: "a text is awaited", awaited: true, lasts: 400 * ms, pause: 1180 * ms, want: undecided},
-	{about: "a text was awaited for long enough", awaited: true, lasts: 400 * ms, pause: 1200 * ms, want: goesOn},
-	{about: "the text of a short sound is awaited", awaited: true, lasts: 280 * ms, want: goesOn},
+	{about: "a text is awaited", awaited: true, lasts: 700 * ms, pause: 1180 * ms, want: undecided},
+	{about: "a text was awaited for long enough", awaited: true, lasts: 700 * ms, pause: 1200 * ms, want: goesOn},
+	{about: "the text of a short sound is awaited", awaited: true, lasts: 680 * ms, want: goesOn},
+	{about: "the text of a short sound is awaited, which may have words", awaited: true, lasts: 680 * ms, sound: 0.9, want: goesOn},
+	{about: "the text of a short sound is awaited, which likely has words", awaited: true, lasts: 100 * ms, sound: 1, want: undecided},
+	{about: "it was awaited for long enough", awaited: true, lasts: 100 * ms, sound: 1, pause: 1200 * ms, want: goesOn},
+	{about: "the text of an echo that has words is awaited", awaited: true, lasts: 100 * ms, sound: 5, want: goesOn,
+		with: func(_ *Machine, s *segment) { s.sure = false }},
+	{about: "the text seems to be a word", awaited: true, says: "what", lasts: 300 * ms, want: undecided},
+	{about: "the text seems to be a very short word", awaited: true, says: "what", lasts: 280 * ms, want: goesOn},
 	{about: "before anything is heard, the text of a short sound is awaited", unheard: true, awaited: true, lasts: 100 * ms,
 		want: undecided},
 	{about: "the text seems to be a word of listening", awaited: true, says: "okay", lasts: 400 * ms, want: goesOn},
+	{about: "the text seems to be a word of listening, by a sound that likely has words", awaited: true, says: "okay", lasts: 400 * ms,
+		sound: 1, want: undecided},
 
 	// By its sound, where the model hears for itself.
 	{about: "a long sound", awaited: true, lasts: 900 * ms, pause: 600 * ms, whole: Manner{Sound: true}, want: cutOff},
@@ -165,17 +174,10 @@ var overlaps = []overlapped{
 	{about: "it has not fallen silent", heard: true, lasts: 400 * ms, pause: 160 * ms, speaking: true, want: undecided},
 	{about: "speech", lasts: 600 * ms, speaking: true, want: undecided},
 	{about: "a pause that is too short for one", lasts: 400 * ms, pause: 100 * ms, speaking: true, want: undecided},
-	{about: "a pause after a short sound", lasts: 400 * ms, pause: 120 * ms, speaking: true, want: goesOnUnder},
-	{about: "another pause after that", lasts: 400 * ms, pause: 120 * ms, speaking: true, want: undecided,
-		with: func(_ *Machine, s *segment) { s.eased = true }},
-	{about: "a pause after a long sound", lasts: 700 * ms, pause: 120 * ms, speaking: true, want: undecided},
-	{about: "a pause after long words of listening", says: "yeah okay", lasts: 1200 * ms, pause: 120 * ms, speaking: true, want: goesOnUnder},
-	{about: "a pause after a word", says: "what", lasts: 400 * ms, pause: 120 * ms, speaking: true, want: undecided},
-	{about: "a hum", lasts: 280 * ms, sound: -1.6, speaking: true, want: goesOnUnder},
-	{about: "a hum of listening", says: "mm-hm", lasts: 280 * ms, sound: -1.6, speaking: true, want: goesOnUnder},
-	{about: "the beginning of a hum", lasts: 260 * ms, sound: -1.6, speaking: true, want: undecided},
-	{about: "hardly a hum", lasts: 280 * ms, sound: -1.4, speaking: true, want: undecided},
-	{about: "words that hum", says: "what is", lasts: 560 * ms, sound: -1.6, speaking: true, want: undecided},
+	{about: "a pause after a short sound", lasts: 400 * ms, pause: 180 * ms, speaking: true, want: undecided},
+	{about: "a pause after words of listening", says: "yeah okay", lasts: 600 * ms, pause: 180 * ms, speaking: true, want: undecided},
+	{about: "a hum", lasts: 600 * ms, sound: -9, speaking: true, want: undecided},
+	{about: "a hum of listening", says: "mm-hm", lasts: 600 * ms, sound: -9, speaking: true, want: undecided},
 
 	// Not for ever.
 	{about: "almost three seconds of sound", lasts: 3000 * ms, speaking: true, want: undecided},
@@ -241,7 +243,6 @@ func fate(m *Machine, before []segment) outcome {
 	has := func(kind ActionKind) bool {
 		return slices.ContainsFunc(m.out, func(a Action) bool { return a.Kind == kind })
 	}
-	was := func(s segment) bool { return slices.Contains(before, s) }
 	switch {
 	case m.reply == nil && m.out[len(m.out)-1].Join:
 		return rejoined
@@ -249,8 +250,6 @@ func fate(m *Machine, before []segment) outcome {
 		return cutOff
 	case has(CloseEar):
 		return mustDecide
-	case slices.ContainsFunc(m.turn, func(s segment) bool { return s.eased && !was(s) }):
-		return goesOnUnder
 	case len(m.turn) < len(before):
 		return dismissed
 	case slices.ContainsFunc(m.turn, func(s segment) bool { return s.queued }):

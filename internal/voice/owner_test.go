@@ -2,6 +2,7 @@ package voice_test
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
@@ -83,6 +84,67 @@ func TestSoundWaitsForNobody(t *testing.T) {
 			if heard := int(ear.frames.Load()); lost != (late > time.Second) || !lost && heard < said {
 				t.Errorf("held up for %v: the ear heard %d frames of %d: %v", late, heard, said, r.Err)
 			}
+		})
+	}
+}
+
+// A reply steps back for speech that may have words, and is as loud as before when that is over. Likely words silence it after
+// 140 ms, surer ones after 60. A hum changes nothing, nor does anything over an assistant that can't be interrupted.
+func TestReplyStepsBack(t *testing.T) {
+	const from, to = 70, 90 // the frames in which the customer speaks: by then an echo would be known
+	for name, c := range map[string]struct {
+		words       int16
+		firm        bool
+		back, still int // the first packet that is fainter, or silent
+		again       int // and the first that is not, of 110
+	}{
+		"a hum":            {words: -4},
+		"it may be words":  {words: -2, back: 74, again: 99},
+		"likely words":     {words: 1, back: 74, still: 78},
+		"surer words":      {words: 2, still: 74},
+		"not to be cut":    {words: 2, firm: true},
+		"nothing is known": {words: 0, still: 74, again: 100},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			hiss, noise := make([][]int16, 200), rand.New(rand.NewPCG(1, 1))
+			for i := range hiss {
+				hiss[i] = make([]int16, 160)
+				for j := range hiss[i] {
+					hiss[i][j] = int16(noise.IntN(10000) - 5000)
+				}
+			}
+			s := voice.Session{Persona: persona(&aitest.Fake{}, ai.Streamed(spokenBy(hiss)), deaf{})}
+			s.Persona.Assistant.AllowInterruptions = !c.firm
+			s.Detect = func(audio.Rate) voice.Detector { return &voicetest.Detector{} }
+			s.Persona.Initial = "Hello."
+			if err := s.Prepare(t.Context(), audio.Narrow); err != nil {
+				t.Fatal(err)
+			}
+			s.Run(t.Context(), &driven{rate: audio.Narrow, run: func(_ context.Context, p audio.Peer) error {
+				in, out := make([]int16, 160), make([]int16, 160)
+				for i := range 110 {
+					time.Sleep(audio.FrameTime)
+					if clear(in); i >= from && i < to {
+						for j := range in {
+							in[j] = int16(1000 + noise.IntN(4000))
+						}
+						in[3] = c.words
+					}
+					p.Hear(in)
+					p.Tick(nil, out)
+					want := -21. // dBFS
+					switch over := c.again > 0 && i >= c.again; {
+					case c.still > 0 && i >= c.still && !over:
+						want = -96
+					case c.back > 0 && i >= c.back && !over:
+						want = -33
+					}
+					if got := max(audio.Level(out[80:]), -96); i > 1 && math.Abs(got-want) > 2 {
+						t.Errorf("%s: packet %d has %.0f dBFS, want %.0f", name, i, got, want)
+					}
+				}
+				return parley.CustomerHangup
+			}})
 		})
 	}
 }

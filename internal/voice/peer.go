@@ -22,6 +22,7 @@ type peer struct {
 	made     int                   // frames
 	lost     int                   // frames that found no room, as the owner was late
 	voiced   int                   // frames of speech without a break
+	quiet    int                   // frames since speech
 
 	heard  [audio.MaxFrame]int16 // the present frame, without its echo
 	spoken float64               // how loud the far end has been spoken to lately, as energy per sample
@@ -147,7 +148,9 @@ func (p *peer) Hear(pcm audio.Frame) {
 			f.speech, f.voiced, f.words, f.sound = false, false, 0, 0
 		}
 	}
-	f.sure = f.voiced && p.voiced >= sureFrames && !doubt && p.detector.Sure() && turn.Silences(f.words)
+	certain := f.voiced && p.voiced >= sureFrames && !doubt && p.detector.Sure()
+	f.sure = certain && turn.Silences(f.words, time.Duration(p.voiced)*audio.FrameTime)
+	p.give(certain && turn.StepsBack(f.words), f.voiced)
 	f.pcm = append(f.pcm[:0], pcm...)
 	if noisy {
 		if p.denoiser == nil {
@@ -160,6 +163,19 @@ func (p *peer) Hear(pcm audio.Frame) {
 	}
 	p.r.frames <- f // there is room: there are no more frames than places
 }
+
+// give has the reply step back for what is certainly speech, until it is over. It is silenced, or not, by what that is.
+func (p *peer) give(way, voiced bool) {
+	if p.quiet++; voiced {
+		p.quiet = 0
+	}
+	if way || p.quiet == quietFrames {
+		p.r.out.giveWay(way)
+	}
+}
+
+// quietFrames without speech, 200 ms, end it.
+const quietFrames = 10
 
 // blank is an unused frame; nil when all are in use.
 func (p *peer) blank() *frame {

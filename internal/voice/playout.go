@@ -173,10 +173,12 @@ type playout struct {
 
 	mu     sync.Mutex
 	parts  []*part
-	armed  bool // speech that begins silences it
-	paused bool // by the owner
-	reflex bool // by speech that the owner has not judged yet
-	fade   bool // the next frame goes over into silence, or out of it
+	armed  bool    // speech that begins silences it
+	paused bool    // by the owner
+	reflex bool    // by speech that the owner has not judged yet
+	fade   bool    // the next frame goes over into silence, or out of it
+	gives  bool    // somebody speaks: what is armed is fainter
+	less   float64 // so much was taken off the latest frame
 	notes  []note
 	full   chan<- struct{} // a vendor waits for room; nil: nobody does
 }
@@ -228,15 +230,7 @@ func (o *playout) pull(dst audio.Frame, now time.Duration) bool {
 		o.shift()
 	}
 	clear(dst[n:])
-	if o.fade {
-		o.fade = false
-		if silent {
-			audio.Fade(dst[:len(dst)/2], 1, 0)
-			clear(dst[len(dst)/2:])
-		} else {
-			audio.Fade(dst[:len(dst)/2], 0, 1)
-		}
-	}
+	o.blend(dst, silent)
 	if o.full != nil && o.buffered() < o.ahead()/2 {
 		select {
 		case o.full <- struct{}{}:
@@ -245,6 +239,30 @@ func (o *playout) pull(dst audio.Frame, now time.Duration) bool {
 		o.full = nil
 	}
 	return n > 0
+}
+
+// aside is how much of a reply is taken off while it is not clear whether who speaks over it has words: 12 dB.
+const aside = 0.75
+
+// blend has a frame begin as loud as the one before it ended, and end as loud as it is to be.
+func (o *playout) blend(dst audio.Frame, silent bool) {
+	was, less := 1-o.less, 0.0
+	if o.armed && o.gives {
+		less = aside
+	}
+	if o.less = less; o.fade && !silent {
+		was = 0
+	}
+	begin, rest := dst[:len(dst)/2], dst[len(dst)/2:]
+	switch {
+	case o.fade && silent:
+		audio.Fade(begin, was, 0)
+		clear(rest)
+	case was < 1 || less > 0:
+		audio.Fade(begin, was, 1-less)
+		audio.Fade(rest, 1-less, 1-less)
+	}
+	o.fade = false
 }
 
 // told appends what was pulled since the last call.
@@ -289,6 +307,13 @@ func (o *playout) flinch() {
 	}
 }
 
+// giveWay sets whether somebody speaks, so that an armed playout is fainter.
+func (o *playout) giveWay(gives bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.gives = gives
+}
+
 // judged leaves it to the owner again whether the playout is silent.
 func (o *playout) judged() {
 	o.mu.Lock()
@@ -319,7 +344,7 @@ func (o *playout) clear() {
 		p.drop()
 	}
 	clear(o.parts)
-	o.parts, o.paused, o.reflex, o.fade = o.parts[:0], false, false, false
+	o.parts, o.paused, o.reflex, o.fade, o.less = o.parts[:0], false, false, false, 0
 }
 
 // put adds audio to a part as far as there is room. It returns how much it took, and whether that was the first. wanted

@@ -9,7 +9,7 @@
 //   - The leg's goroutine has the audio path (peer.go): it detects speech, cleans frames and passes them to the owner
 //     through a channel with room for all of them, and it pulls the next audio from the playout. It never waits for the
 //     owner. What can't wait for a decision is settled in advance: if the machine has armed the playout, 60 ms of
-//     speech silence it with the very next packet, and the owner, who judges that speech a moment later, may let it go
+//     speech silence it, or make it fainter, with the very next packet. The owner judges that speech a moment later, and may let it go
 //     on.
 //   - The playout (playout.go) has the audio that has arrived, under a lock of its own that is held only while audio is
 //     copied: the vendors' goroutines add to it, the leg takes from it, the owner decides what is in it and reads how
