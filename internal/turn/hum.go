@@ -18,7 +18,7 @@ const (
 	humSaid    = -2.5                   // with less it counts as listening, if its text is a word or two,
 	humBrief   = -1.                    // as it does with this if it is shorter than two words that mean something,
 	humSure    = -4.                    // and with less than this even if it lasts
-	wordSaid   = 2.5                    // with more, little words and short ones count as words, as does what the recognizer has missed,
+	wordSaid   = 2.5                    // with more, little words and short ones count, and what is not understood is asked for,
 	wordSure   = 4.                     // and with more than this, "oh" and "mm"
 	wordLeast  = 200 * time.Millisecond // but nothing that is shorter than this
 	letterTime = 25 * time.Millisecond  // a letter takes twice as long

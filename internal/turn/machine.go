@@ -155,7 +155,8 @@ const (
 	soundTime      = 500 * time.Millisecond // a sound of that length is taken for speech before its text is known
 	wordTime       = 400 * time.Millisecond // about as long as a word
 	judgeTime      = 3 * time.Second        // so long may something that holds a reply go on undecided
-	holdTime       = time.Second            // so long is a text waited for before a held reply goes on
+	holdTime       = time.Second            // so long is a text waited for before a held reply goes on,
+	holdWords      = 2 * time.Second        // and so long where the sound likely has words
 	patienceTime   = 3 * time.Second        // so long is a final text waited for after the newest partial one
 	lostTime       = 8 * time.Second        // and so long in all
 	longest        = 30 * time.Second       // of an utterance

@@ -52,7 +52,6 @@ type overlap struct {
 	words   float32       // how likely its sound has words, as a logit: of the utterance that is likeliest to
 	longest time.Duration // of the utterances
 	certain bool          // one of them was certainly speech
-	unclear bool          // one surely had words, and nothing of it was understood
 	wavered bool          // the recognizer took one for a backchannel, and has changed its mind
 	pickup  bool          // the customer has just picked up, and this may be the word that people say then
 	sounded bool          // the model hears for itself, and they have been quiet for as long as ends a turn
@@ -76,7 +75,7 @@ func (o *overlap) outcome() outcome {
 	switch {
 	case o.unheard && (told || sounds):
 		return rejoined
-	case o.cuttable && (sounds || !o.text && o.unclear || told && o.enough()):
+	case o.cuttable && (sounds || told && o.enough()):
 		return cutOff
 	case o.speaking:
 		return o.meanwhile()
@@ -101,7 +100,7 @@ func (o *overlap) meanwhile() outcome {
 // afterwards decides on speech that is over and has interrupted nothing.
 func (o *overlap) afterwards(small bool) outcome {
 	switch {
-	case o.pending > 0 && o.waited < holdTime && o.mayCut(small):
+	case o.pending > 0 && o.mayCut(small) && (o.waited < holdTime || o.waited < holdWords && o.words >= wordLikely):
 		return undecided
 	case o.pending > 0:
 		return goesOn // a text that comes late may still cut it off
@@ -224,7 +223,7 @@ func (m *Machine) facts(r *reply) (o overlap) {
 		if !s.final {
 			o.pending++
 		}
-		o.certain, o.unclear = o.certain || s.sure, o.unclear || s.unclear
+		o.certain = o.certain || s.sure
 		o.wavered = o.wavered || s.nod != "" && !strings.HasPrefix(s.text, s.nod)
 		if !s.keypad && (!heard || s.words > o.words) {
 			o.words, heard = s.words, true

@@ -134,7 +134,7 @@ var overlaps = []overlapped{
 		lasts: 600 * ms, want: cutOff},
 
 	// Without a text.
-	{about: "nothing was understood of what surely had words", lasts: 400 * ms, want: cutOff,
+	{about: "nothing was understood of what surely had words", lasts: 400 * ms, want: later, left: 1,
 		with: func(_ *Machine, s *segment) { s.unclear = true }},
 	{about: "nothing was understood, and the reply can't be cut off", firm: true, lasts: 400 * ms, want: later, left: 1,
 		with: func(_ *Machine, s *segment) { s.unclear = true }},
@@ -146,7 +146,8 @@ var overlaps = []overlapped{
 	{about: "the text of a short sound is awaited", awaited: true, lasts: 680 * ms, want: goesOn},
 	{about: "the text of a short sound is awaited, which may have words", awaited: true, lasts: 680 * ms, sound: 0.9, want: goesOn},
 	{about: "the text of a short sound is awaited, which likely has words", awaited: true, lasts: 100 * ms, sound: 1, want: undecided},
-	{about: "it was awaited for long enough", awaited: true, lasts: 100 * ms, sound: 1, pause: 1200 * ms, want: goesOn},
+	{about: "it has been awaited for long", awaited: true, lasts: 100 * ms, sound: 1, pause: 2180 * ms, want: undecided},
+	{about: "it was awaited for long enough", awaited: true, lasts: 100 * ms, sound: 1, pause: 2200 * ms, want: goesOn},
 	{about: "the text of an echo that has words is awaited", awaited: true, lasts: 100 * ms, sound: 5, want: goesOn,
 		with: func(_ *Machine, s *segment) { s.sure = false }},
 	{about: "the text seems to be a word", awaited: true, says: "what", lasts: 300 * ms, want: undecided},
