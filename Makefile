@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help go build run test race rest plain e2e check static bench baddays stacks release
+.PHONY: help go build run test race rest plain e2e check static bench baddays stacks simulate release
 
 # One way of building for all but the race detector, which needs C: what one part has compiled, the next one finds.
 export GOFLAGS += -trimpath
@@ -118,6 +118,9 @@ bench: build ## Measure; GROUP=api measures that group alone
 
 baddays: build ## Kill the program, take its disk, database, model (docs/operating.md): ARGS="-day kill -kills 1000 -seed 2"
 	go run ./scripts/baddays $(ARGS)
+
+simulate: go ## Simulate 50 nodes with 10,000 calls, and write the table of docs/lab/nodes.md; ARGS=-costs measures the statements first
+	go test ./internal/cluster -vet=off -count=1 -timeout 2h -v -run '^Test(Costs|Table)$$' -table ../../docs/lab/nodes.md $(ARGS)
 
 release: ## Build archives and packages for all systems into dist/ (ten minutes or more); ONLY=linux-amd64 builds for that one alone
 	@cd scripts/release && go build -o ../../bin/release .

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -84,8 +85,9 @@ func (d *Center) renew(ctx context.Context) (now parley.Time, err error) {
 // lostAtOnce is how many lost calls are looked for at a time.
 const lostAtOnce = 100
 
-// closeLost closes the calls that have not been heard of since a time of the database's clock, for at most a Beat. A
-// call that can't be closed does not hold up the others.
+// closeLost closes the calls that have not been heard of since a time of the database's clock, for at most a Beat. All
+// processes that live do so at the same time, each in an order of its own: in the same order they would wait for each other at
+// every call, and many would close no more than one could. A call that can't be closed does not hold up the others.
 func (d *Center) closeLost(ctx context.Context, since parley.Time) error {
 	var failed error
 	for began := time.Now(); time.Since(began) < d.Beat; {
@@ -94,6 +96,7 @@ func (d *Center) closeLost(ctx context.Context, since parley.Time) error {
 			return err
 		}
 		failed = nil
+		rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 		for _, id := range ids {
 			err := d.closeLostCall(ctx, id, since, d.Unanswered)
 			if err != nil {
@@ -115,11 +118,13 @@ func (d *Center) closeLost(ctx context.Context, since parley.Time) error {
 // second and minute.
 func (d *Center) closeLostCall(ctx context.Context, id int64, since parley.Time, told []Unanswered) error {
 	var closed *parley.Call
-	err := d.write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+	err := d.write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		closed = nil
+		lost, err := tx.LockLost(ctx, id, since)
+		if err != nil || !lost {
+			return err
+		}
 		closed, err = d.close(ctx, tx, id, "", parley.NodeLost, told, func(row *parley.Call) bool {
-			if row.SeenAt >= since {
-				return false // it lives after all
-			}
 			at := parley.Time(row.UpdatedAt)
 			if row.Answered() {
 				at = max(at, parley.Time(row.AnsweredAt)+1)

@@ -110,7 +110,7 @@ func (n *Node) Does(role string) bool { return n == nil || slices.Contains(n.Rol
 
 // Follow has this process go by the database's clock.
 func (n *Node) Follow(ctx context.Context) error {
-	if n.DB.SQLite() {
+	if n.DB.Alone() {
 		return nil
 	}
 	asked := time.Now()
@@ -175,7 +175,7 @@ func (n *Node) Pick(role string) (id string, err error) {
 // Holds says whether this process is to be registered with a trunk. One that can't reach the database holds nothing: others have
 // taken it over.
 func (n *Node) Holds(trunk int64) bool {
-	if n == nil || n.DB.SQLite() {
+	if n == nil || n.DB.Alone() {
 		return true
 	}
 	n.mu.Lock()
@@ -204,7 +204,7 @@ func (n *Node) Leave() {
 
 // Run lives until ctx ends, and says goodbye.
 func (n *Node) Run(ctx context.Context, w Work) error {
-	if n.DB.SQLite() {
+	if n.DB.Alone() {
 		<-ctx.Done()
 		return nil
 	}

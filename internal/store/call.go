@@ -138,7 +138,10 @@ func (tx *Tx) CreateCall(ctx context.Context, userID int64, c *parley.Call) erro
 // clock is the database's time in a query, by which processes judge one another: their own clocks may be apart. The
 // processes on an SQLite are on one machine, and have one.
 func (q Query) clock() any {
-	if q.sqlite {
+	switch {
+	case q.link != nil:
+		return q.link.Clock()
+	case q.sqlite:
 		return parley.Now()
 	}
 	return bun.Safe("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
@@ -292,6 +295,14 @@ func (q Query) LostCalls(ctx context.Context, since parley.Time, limit int) (ids
 	err = q.q.NewRaw("SELECT id FROM calls WHERE ended_at = 0 AND seen_at < ? ORDER BY id LIMIT ?", since,
 		limit).Scan(ctx, &ids)
 	return ids, err
+}
+
+// LockLost keeps a call from others until the transaction ends, if nothing was heard of it since a time of the database's clock. False: it lives
+// or is over, or another process is closing it just now, for which nobody waits.
+func (tx *Tx) LockLost(ctx context.Context, id int64, since parley.Time) (bool, error) {
+	var ids []int64
+	err := tx.q.NewRaw("SELECT id FROM calls WHERE id = ? AND ended_at = 0 AND seen_at < ?"+tx.skipLocked(), id, since).Scan(ctx, &ids)
+	return len(ids) > 0, err
 }
 
 // ReportsDue are the users who have calls whose report is due. The index is read one step per user who has some, not per

@@ -177,6 +177,22 @@ func TestCallLeases(t *testing.T) {
 			!slices.Equal(lost, []int64{second.ID, others.ID}) {
 			t.Errorf("lost %v: %v", lost, err)
 		}
+		locked := func(id int64) (lost bool) {
+			write(t, db, func(ctx context.Context, tx *store.Tx) (err error) { lost, err = tx.LockLost(ctx, id, later); return err })
+			return lost
+		}
+		if locked(mine.ID) || !locked(second.ID) {
+			t.Error("a call that lives is lost, or one that is lost is not")
+		}
+		if !db.SQLite() { // there one transaction writes at a time
+			write(t, db, func(ctx context.Context, tx *store.Tx) error {
+				mine, err := tx.LockLost(ctx, second.ID, later)
+				if theirs := locked(second.ID); !mine || theirs { // a node that waited here would wait for ever
+					t.Errorf("a call is closed by this node: %v, and by another: %v", mine, theirs)
+				}
+				return err
+			})
+		}
 		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.HangupCall(ctx, u.ID, mine.ID) })
 		if list, err := db.CallsToNotice(t.Context(), "a"); err != nil || !slices.Equal(list, []store.CallToNotice{{ID: mine.ID, Hangup: true}}) {
 			t.Errorf("to hang up: %v, %v", list, err)

@@ -44,6 +44,7 @@ type Query struct {
 
 	news  chan struct{} // has a token when deliveries were committed
 	rules Rules
+	link  Link // of a simulated process; nil otherwise
 }
 
 // DB is an open database. Its methods may be called from any goroutine.

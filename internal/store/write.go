@@ -46,7 +46,10 @@ func (tx *Tx) AfterCommit(fn func()) { tx.after = append(tx.after, fn) }
 func (db *DB) Write(ctx context.Context, fn func(context.Context, *Tx) error) error {
 	fn = counting(audited(marked(ctx, weighing(fn))))
 	ctx = context.WithValue(ctx, writingKey{}, true)
-	if db.queue != nil {
+	switch {
+	case db.link != nil:
+		return db.link.Write(ctx, func(ctx context.Context) error { return db.writeSQLite(ctx, fn) })
+	case db.queue != nil:
 		return db.writeSQLite(ctx, fn)
 	}
 	if err := ctx.Err(); err != nil {

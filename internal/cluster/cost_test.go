@@ -1,0 +1,151 @@
+package cluster
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"parley/internal/parley"
+	"parley/internal/store"
+	"parley/internal/store/storetest"
+)
+
+var measure = flag.Bool("costs", false, "measure what statements cost on PostgreSQL, and write testdata/costs.tsv")
+
+// watch measures how long statements take, by the store's method.
+type watch struct {
+	mu   sync.Mutex
+	took map[string][]time.Duration
+}
+
+// BeforeQuery implements bun.QueryHook.
+func (*watch) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context { return ctx }
+
+// AfterQuery implements bun.QueryHook.
+func (w *watch) AfterQuery(_ context.Context, e *bun.QueryEvent) {
+	took, m := time.Since(e.StartTime), method(e.Query)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.took[m] = append(w.took[m], took)
+}
+
+// TestCosts measures, with -costs, what the statements of one of 50 nodes cost on PostgreSQL, with few and with many live calls: how long an
+// answer takes on this machine, less what a SELECT 1 takes; what reading the answer costs the program is among it.
+func TestCosts(t *testing.T) {
+	if !*measure {
+		t.Skip("costs are measured with -costs (make simulate)")
+	}
+	few, many := costsOf(t, fewLive), costsOf(t, manyLive)
+	var out strings.Builder
+	fmt.Fprintf(&out, "# Microseconds of PostgreSQL for a statement of each method of the store, with %d and with %d live calls: make simulate ARGS=-costs.\n# %s\n",
+		fewLive, manyLive, facts())
+	for _, m := range slices.Sorted(maps.Keys(many)) {
+		if few[m] == 0 {
+			few[m] = many[m]
+		}
+		fmt.Fprintf(&out, "%s\t%d\t%d\n", m, few[m].Microseconds(), many[m].Microseconds())
+	}
+	if err := os.WriteFile("testdata/costs.tsv", []byte(out.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// facts are when and on what something was measured.
+func facts() string {
+	commit, _ := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
+	return fmt.Sprintf("%s, %d cores that other work shares, %s", time.Now().UTC().Format("2 January 2006"), processors(), "the program as of "+strings.TrimSpace(string(commit)))
+}
+
+// each is how many calls a campaign may have at once (parley.Campaign).
+const each = 10
+
+func costsOf(t *testing.T, live int) map[string]time.Duration {
+	o := storetest.Options(t, "postgres")
+	seen := &watch{took: map[string][]time.Duration{}}
+	o.Watch = seen
+	w := fill(t, o, size{accounts: live / campaigns / each, parallel: each, leads: 40, trunks: 500})
+	w.talk = 4 * time.Second
+	storetest.Exec(t, o, `INSERT INTO nodes (id, name, roles, version, live, leaving, started_at, seen_at)
+		SELECT 'node' || n, 'host', 'api,calls', 'v1', 200, FALSE, 1, (extract(epoch FROM now()) * 1000000)::bigint + 3600000000 FROM generate_series(1, 49) AS n`)
+	var live1 []int64 // of one node
+	for user := range int64(live / campaigns / each) {
+		list, err := w.db.Campaigns(t.Context(), user+1)
+		w.must(err)
+		w.write(func(ctx context.Context, tx *store.Tx) error {
+			for _, c := range list {
+				for i := range each - 1 { // there is room for one that the node begins
+					phone := fmt.Sprintf("+1416%03d%04d", 200+c.ID, i)
+					row := &parley.Call{AssistantID: c.AssistantID, CampaignID: &c.ID, Type: parley.CallOutbound, Status: parley.CallInProgress,
+						CustomerPhone: &phone, AnsweredAt: 1, Node: fmt.Sprintf("node%d", 1+int(c.ID)%49), MaxDuration: 600}
+					for range 20 {
+						row.Turns = append(row.Turns, parley.CallTurn{Speaker: "customer", Text: "I would like to know when somebody can come and look at it."})
+					}
+					if err := tx.CreateCall(ctx, user+1, row); err != nil {
+						return err
+					}
+					if row.Node == "node1" || len(live1) < 200 {
+						live1 = append(live1, row.ID)
+					}
+				}
+			}
+			return nil
+		})
+	}
+	storetest.Exec(t, o, "UPDATE calls SET seen_at = seen_at + 3600000000")
+	storetest.Exec(t, o, "VACUUM ANALYZE")
+	seen.mu.Lock()
+	clear(seen.took)
+	seen.mu.Unlock()
+	w.room = 10 // calls at a time: how long statements wait for each other is the model's to say
+	p := w.process(nil, w.db)
+	time.Sleep(30 * time.Second) // it is not waited for anything: its statements are measured
+	w.kill(p)
+	repeat := func(fn func(context.Context, *store.Tx) error) {
+		for range 40 {
+			w.write(fn)
+		}
+	}
+	live1 = live1[:200]
+	storetest.Exec(t, o, "UPDATE calls SET node = 'node1' WHERE id IN ("+strings.Trim(strings.ReplaceAll(fmt.Sprint(live1), " ", ","), "[]")+")")
+	c, err := w.db.RecordedCall(t.Context(), live1[0])
+	w.must(err)
+	repeat(func(ctx context.Context, tx *store.Tx) error { _, err := tx.KeepCall(ctx, c); return err })
+	seen.mu.Lock()
+	delete(seen.took, "RenewCalls")
+	seen.mu.Unlock()
+	storetest.Exec(t, o, "VACUUM calls")
+	repeat(func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.RenewCalls(ctx, "node1", live1, parley.Now().Add(time.Hour))
+		return err
+	})
+	for range 100 {
+		w.must(w.db.Ping(t.Context()))
+	}
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	floor := usually(seen.took["Ping"])
+	of := map[string]time.Duration{}
+	for m, took := range seen.took {
+		if d := usually(took); m != "" && m != "Ping" && len(took) >= 3 {
+			of[m] = max(20*time.Microsecond, d-floor)
+		}
+	}
+	t.Logf("%d live calls: SELECT 1 takes %v; %v", live, floor, of)
+	return of
+}
+
+// usually is what a quarter of the statements stay below: the others were held up by what else ran.
+func usually(list []time.Duration) time.Duration {
+	slices.Sort(list)
+	return list[len(list)/4]
+}
