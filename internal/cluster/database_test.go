@@ -30,8 +30,8 @@ type hardware struct {
 
 var usual = hardware{cores: 8, trip: 500 * time.Microsecond, commit: time.Millisecond, slower: 1}
 
-// database is a PostgreSQL of the model: cores that serve statements in the order in which they come, rows that a transaction locks until its
-// end, and connections that can be cut.
+// database is a PostgreSQL of the model: cores that serve statements in the order in which they come, rows that a transaction locks until
+// its end, and connections that can be cut.
 type database struct {
 	costs costs
 
@@ -215,7 +215,8 @@ func caller() string {
 		f, more := frames.Next()
 		rest, ok := strings.CutPrefix(f.Function, "parley/internal/store.")
 		switch {
-		case ok && (strings.Contains(rest, "Write") || strings.Contains(rest, "writeSQLite")), !ok && name != "" && strings.HasPrefix(f.Function, "parley/"):
+		case ok && (strings.Contains(rest, "Write") || strings.Contains(rest, "writeSQLite")),
+			!ok && name != "" && strings.HasPrefix(f.Function, "parley/"):
 			return name
 		case ok:
 			rest, _, _ = strings.Cut(rest, ".func")

@@ -76,7 +76,8 @@ func (w *world) watch(what string, during time.Duration, do func()) look {
 	l.double = double
 	seen := w.database.take()
 	s := during.Seconds()
-	l.begun, l.statements, l.busy, l.wait, l.lock, l.by = float64(begun)/s, float64(seen.statements)/s, seen.busy.Seconds()/s, seen.wait, seen.lock, seen.by
+	l.begun, l.statements, l.busy = float64(begun)/s, float64(seen.statements)/s, seen.busy.Seconds()/s
+	l.wait, l.lock, l.by = seen.wait, seen.lock, seen.by
 	return l
 }
 
@@ -90,13 +91,13 @@ func (w *world) unclosed(nodes []string) (n int) {
 func (w *world) registrations(nodes []*process) (one, several int) {
 	times := map[int64]int{}
 	for _, p := range nodes {
-		p.mu2.Lock()
+		p.own.Lock()
 		for id := range p.held {
 			if p.Holds(id) {
 				times[id]++
 			}
 		}
-		p.mu2.Unlock()
+		p.own.Unlock()
 	}
 	for _, n := range times {
 		if n == 1 {
@@ -122,14 +123,18 @@ func (l *link) longest(what string, since time.Time) (gap time.Duration) {
 }
 
 // header is of the table of looks.
-const header = `| what happens | nodes, calls | calls begun a second (refused) | to begin one, p50 and p99 | statements a second | cores of the database busy | longest wait for a core, for a row | longest between two signs of life: of a node (2 s), of its calls (5 s) | a dead node's calls are closed after | each trunk has a registration again after | against the rules |
-|---|---|---|---|---|---|---|---|---|---|---|
-`
+var header = "| " + strings.Join(columns, " | ") + " |\n" + strings.Repeat("|---", len(columns)) + "|\n"
+
+var columns = []string{"what happens", "nodes, calls", "calls begun a second (refused)", "to begin one, p50 and p99", "statements a second",
+	"cores of the database busy", "longest wait for a core, for a row",
+	"longest between two signs of life: of a node (2 s), of its calls (5 s)", "a dead node's calls are closed after",
+	"each trunk has a registration again after", "against the rules"}
 
 // String is a row of the table.
 func (l look) String() string {
-	return fmt.Sprintf("| %s, %v | %d, %d to %d | %.0f (%d) | %s, %s | %.0f | %.1f | %s, %s | %s, %s | %s | %s | %s |\n", l.what, l.during, l.nodes, l.live[0], l.live[1],
-		l.begun, l.failed, short(l.p50), short(l.p99), l.statements, l.busy, short(l.wait), short(l.lock), short(l.beat), short(l.renew), after(l.closed, l.dead), after(l.held, true), l.faults)
+	return fmt.Sprintf("| %s, %v | %d, %d to %d | %.0f (%d) | %s, %s | %.0f | %.1f | %s, %s | %s, %s | %s | %s | %s |\n",
+		l.what, l.during, l.nodes, l.live[0], l.live[1], l.begun, l.failed, short(l.p50), short(l.p99), l.statements, l.busy,
+		short(l.wait), short(l.lock), short(l.beat), short(l.renew), after(l.closed, l.dead), after(l.held, true), l.faults)
 }
 
 // String names what was seen against the rules.
@@ -138,7 +143,8 @@ func (f faults) String() string {
 	for _, of := range []struct {
 		n    int
 		what string
-	}{{f.wrong, "calls of a live node closed by others"}, {f.twice, "numbers called while they were on the line"}, {f.endeds, "calls ended twice"},
+	}{{f.wrong, "calls of a live node closed by others"}, {f.twice, "numbers called while they were on the line"},
+		{f.endeds, "calls ended twice"},
 		{f.many, "times a campaign above its limit"}, {f.double, "seconds of a trunk with two registrations"}} {
 		if of.n > 0 {
 			list = append(list, fmt.Sprint(of.n, " ", of.what))

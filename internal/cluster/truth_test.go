@@ -14,7 +14,6 @@ type truth struct {
 	mu     sync.Mutex
 	trunks []int64
 	gone   map[*process]bool
-	leave  map[*process]bool
 
 	at       map[string]*process // who has a number on the line
 	on       map[int]int         // by campaign: calls on the line
@@ -25,8 +24,7 @@ type truth struct {
 
 	delays []time.Duration // of calls that were begun, until Start returned
 	calls  int             // that were begun
-	failed int             // that could not be begun, and why
-	why    map[string]int
+	failed int             // that could not be begun
 }
 
 // faults are what must never happen.
@@ -41,8 +39,7 @@ type faults struct {
 func (f *faults) none() bool { return *f == faults{} }
 
 func (t *truth) init() {
-	t.gone, t.leave, t.at, t.ended, t.why, t.on = map[*process]bool{}, map[*process]bool{}, map[string]*process{}, map[int64]int{}, map[string]int{},
-		map[int]int{}
+	t.gone, t.at, t.ended, t.on = map[*process]bool{}, map[string]*process{}, map[int64]int{}, map[int]int{}
 }
 
 func (t *truth) killed(p *process) {
@@ -56,16 +53,10 @@ func (t *truth) killed(p *process) {
 	}
 }
 
-func (t *truth) leaves(p *process) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.leave[p] = true
-}
-
 func (t *truth) away(p *process) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.gone[p] || t.leave[p]
+	return t.gone[p]
 }
 
 func (t *truth) dialled(p *process, to string) {
@@ -120,7 +111,6 @@ func (t *truth) started(took time.Duration, err error) {
 	defer t.mu.Unlock()
 	if err != nil {
 		t.failed++
-		t.why[err.Error()]++
 		return
 	}
 	t.calls++
@@ -143,6 +133,5 @@ func (t *truth) take() (f faults, calls, failed int, p50, p99 time.Duration) {
 	}
 	f, calls, failed = t.faults, t.calls, t.failed
 	t.faults, t.calls, t.failed, t.delays = faults{}, 0, 0, nil
-	clear(t.why)
 	return f, calls, failed, p50, p99
 }

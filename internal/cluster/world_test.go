@@ -78,7 +78,7 @@ type process struct {
 	done  chan struct{}
 	dead  bool
 
-	mu2  sync.Mutex
+	own  sync.Mutex
 	held map[int64]bool // the trunks that it is registered with
 }
 
@@ -125,11 +125,14 @@ func fill(t testing.TB, o store.Options, s size) *world {
 		w.account(i)
 	}
 	for i := range s.trunks {
-		storetest.Exec(t, o, `INSERT INTO numbers (user_id, phone_number, country_code, type, created_at) VALUES (1, '+4930`+number(10_000+i)+`', 'DE', 'sip', 1)`)
+		storetest.Exec(t, o, `INSERT INTO numbers (user_id, phone_number, country_code, type, created_at)
+			VALUES (1, '+4930`+number(10_000+i)+`', 'DE', 'sip', 1)`)
 	}
-	storetest.Exec(t, o, `INSERT INTO trunks (user_id, phone_number_id, name, sip_address, sip_username, transport, srtp, register, inbound_authorization_type,
-		allowed_inbound_ips, created_at, updated_at) SELECT 1, id, '', '', '', 'udp', '', TRUE, '', '[]', 1, 1 FROM numbers WHERE type = 'sip'`)
-	storetest.Exec(t, o, "UPDATE campaigns SET max_calls_in_parallel = "+number(s.parallel)) // more than the API allows: fewer campaigns are simulated sooner
+	storetest.Exec(t, o, `INSERT INTO trunks (user_id, phone_number_id, name, sip_address, sip_username, transport, srtp, register,
+		inbound_authorization_type, allowed_inbound_ips, created_at, updated_at) 
+		SELECT 1, id, '', '', '', 'udp', '', TRUE, '', '[]', 1, 1 FROM numbers WHERE type = 'sip'`)
+	// more than the API allows: fewer campaigns are simulated sooner
+	storetest.Exec(t, o, "UPDATE campaigns SET max_calls_in_parallel = "+number(s.parallel))
 	holders, err := db.TrunkHolders(t.Context())
 	w.must(err)
 	for _, h := range holders {
@@ -179,8 +182,9 @@ func (w *world) account(i int) {
 		PaidUntil: parley.Now().Add(1000 * time.Hour)}
 	w.write(func(ctx context.Context, tx *store.Tx) error { return tx.CreateNumber(ctx, u.ID, n) })
 	cat := w.studio.Catalog
-	a, err := w.studio.Create(ctx, u.ID, map[string]any{"name": "Anna", "type": "outbound", "mode": "pipeline", "status": "active", "timezone": "UTC",
-		"voice_id": num(int64(cat.Voices("pipeline", 1)[0].ID)), "language_id": num(1), "llm_model_id": num(int64(cat.ModelsOf(parley.LLM)[0].ID)),
+	a, err := w.studio.Create(ctx, u.ID, map[string]any{"name": "Anna", "type": "outbound", "mode": "pipeline", "status": "active",
+		"timezone": "UTC", "voice_id": num(int64(cat.Voices("pipeline", 1)[0].ID)), "language_id": num(1),
+		"llm_model_id":  num(int64(cat.ModelsOf(parley.LLM)[0].ID)),
 		"system_prompt": "Be kind.", "initial_message": "Hello.", "phone_number_id": num(int64(n.ID))})
 	w.must(err)
 	roster := campaign.New(campaign.Config{DB: w.db, Prices: w.prices, Blobs: w.blobs})
@@ -230,8 +234,9 @@ func (w *world) process(l *link, db *store.DB) *process {
 	w.must(err)
 	studio := &assistant.Studio{DB: db, Catalog: w.studio.Catalog, Providers: w.studio.Providers, Tools: w.studio.Tools}
 	roster := campaign.New(campaign.Config{DB: db, Node: p.ID, Prices: w.prices, Blobs: w.blobs})
-	p.calls = call.New(call.Config{DB: db, Node: p.ID, Assistants: studio, Speech: &speech{}, Prices: w.prices, Hub: event.NewHub(), Blobs: w.blobs,
-		Dir: w.TempDir(), BaseURL: "https://voice.example.com", Secret: storetest.Secret, Taken: true, Destinations: where,
+	p.calls = call.New(call.Config{DB: db, Node: p.ID, Assistants: studio, Speech: &speech{}, Prices: w.prices, Hub: event.NewHub(),
+		Blobs: w.blobs,
+		Dir:   w.TempDir(), BaseURL: "https://voice.example.com", Secret: storetest.Secret, Taken: true, Destinations: where,
 		Dial: func(ctx context.Context, r call.Route, ringing func()) (audio.Leg, error) {
 			return w.ring(ctx, p, r, ringing)
 		},
@@ -244,7 +249,8 @@ func (w *world) process(l *link, db *store.DB) *process {
 		Start: func(ctx context.Context, o call.Order) (*parley.Call, error) { return w.start(ctx, p, o) }}
 	var loops sync.WaitGroup
 	loops.Go(func() {
-		_ = p.Run(ctx, node.Work{Live: func() int { return p.calls.Stats().Live }, Registered: p.registered, Changed: func() { p.register(w.truth.trunks) }})
+		_ = p.Run(ctx, node.Work{Live: func() int { return p.calls.Stats().Live }, Registered: p.registered,
+			Changed: func() { p.register(w.truth.trunks) }})
 	})
 	loops.Go(func() { _ = p.calls.Run(ctx) })
 	loops.Go(func() { _ = runner.Run(ctx) })
@@ -256,8 +262,8 @@ func (w *world) process(l *link, db *store.DB) *process {
 }
 
 func (p *process) registered(id int64) bool {
-	p.mu2.Lock()
-	defer p.mu2.Unlock()
+	p.own.Lock()
+	defer p.own.Unlock()
 	return p.held[id]
 }
 
@@ -269,8 +275,8 @@ func (p *process) register(trunks []int64) {
 			held[id] = true
 		}
 	}
-	p.mu2.Lock()
-	defer p.mu2.Unlock()
+	p.own.Lock()
+	defer p.own.Unlock()
 	p.held = held
 }
 
@@ -287,19 +293,7 @@ func (w *world) kill(p *process) {
 	<-p.done
 }
 
-// roll stops a node as SIGTERM does, once its calls have been ended by those who hold them, and starts another.
-func (w *world) roll(p *process) *process {
-	w.truth.leaves(p)
-	p.Leave()
-	soon, cancel := context.WithTimeout(context.Background(), w.talk)
-	defer cancel()
-	p.calls.Stop(soon)
-	p.stop()
-	<-p.done
-	return w.begin()
-}
-
-// alive are the nodes that were not killed and have not left.
+// alive are the nodes that were not killed.
 func (w *world) alive() []*process {
 	w.mu.Lock()
 	defer w.mu.Unlock()

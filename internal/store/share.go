@@ -16,8 +16,8 @@ type Link interface {
 	Clock() parley.Time // the database's
 }
 
-// Share returns an open SQLite database as one of several processes has it, with a link of its own. Simulations of many nodes on one
-// machine's simulated time use it in place of PostgreSQL, whose connections can't wait there. Close the database itself, not what Share returns.
+// Share returns an open SQLite database as one of several processes has it, with a link of its own. Simulations of many nodes on simulated
+// time use it in place of PostgreSQL, whose connections can't wait there. Close the database itself, not what Share returns.
 func (db *DB) Share(l Link) *DB {
 	q := db.Query
 	q.q, q.link = db.read.WithQueryHook(l), l
