@@ -36,7 +36,7 @@ calm = modernc.org/sqlite/lib modernc.org/libc modernc.org/memory bytes compress
 	unicode unicode/utf8 parley/internal/audio parley/internal/audio/... parley/internal/detector parley/internal/turn
 # Weeks of fake time, beat by beat, and much sound: the race detector would take minutes for each. What they run is raced in the tests
 # beside them.
-weeks = TestWeekOfThousands|TestWeeksOfCalls|TestSlowRecording|TestRecordingAcrossRestart|TestOverlaps|TestVoicemail
+weeks = TestNodesKilled|TestWeekOfThousands|TestWeeksOfCalls|TestSlowRecording|TestRecordingAcrossRestart|TestOverlaps|TestVoicemail
 
 # End-to-end tests that wait for a browser, not for speech: several at once, but not beside calls, whose time is real. Chromium sets its own
 # priority, so nice would not help.
@@ -87,7 +87,7 @@ rest:
 		[ $$e2e -eq 0 ] && [ $$beside -eq 0 ]
 
 plain:
-	@failed=0; $(gotest) './internal/call ./internal/voice ./internal/campaign' -- -vet=off -timeout $(TIMEOUT) -run '^($(weeks))$$' || failed=1; \
+	@failed=0; $(gotest) './internal/call ./internal/voice ./internal/campaign ./internal/cluster' -- -vet=off -timeout $(TIMEOUT) -run '^($(weeks))$$' || failed=1; \
 		$(gotest) '$(faces) $(pure)' -- -vet=off -timeout 30m || failed=1; \
 		(cd scripts/release && go vet . && go test -vet=off .) || failed=1; \
 		[ $$failed = 0 ] || { echo "make plain: FAILED"; exit 1; }
