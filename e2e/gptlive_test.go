@@ -18,6 +18,7 @@ func TestGPTLiveTalk(t *testing.T) {
 		"PARLEY_OPENAI_LIVE_MODEL="+gptlivetest.Model, "PARLEY_OPENAI_LIVE_THINKER="+gptlivetest.Thinker)
 	v.Voice = g.Voice // the voice is recognized by it
 	h := holds(t, l, v, g, "multimodal", time.Second)
+	h.yields = true
 	h.table()
 	silent(t, h.c, time.Second)
 
@@ -29,8 +30,9 @@ func TestGPTLiveTalk(t *testing.T) {
 	g.Drop(1011)
 	eventually(t, "another session", func() bool { return len(g.Conversations()) == 2 })
 	row, cut := h.ends()
-	want := "AI: " + welcome + " Customer: I would like a table. AI: Let me see. Your table is ready. Anything else? Customer: What do you have? AI: " +
-		cut + " Customer: Stop, only bread please. AI: Bread it is. Customer: And when do you open? AI: We open at nine."
+	want := "AI: " + welcome + " Customer: I would like a table. AI: Let me see. Your table is ready. Anything else? " +
+		"Customer: What do you have? " +
+		"AI: " + cut + " Customer: Stop, only bread please. AI: Bread it is. Customer: And when do you open? AI: We open at nine."
 	if got := strings.ReplaceAll(strings.Join(strings.Fields(row.Transcript), " "), " AI: Anything", " Anything"); got != want {
 		t.Errorf("transcript:\n%s\nwant:\n%s", row.Transcript, want)
 	}

@@ -22,6 +22,7 @@ type held struct {
 	c      *phone.Call
 	pause  time.Duration // of silence that follows a reply
 	warned []string      // when the assistant was saved
+	yields bool          // the model falls silent by itself, and the record doesn't say that it was interrupted
 }
 
 // realtimeServer is a vendor's test server.
@@ -92,7 +93,7 @@ func (h *held) ends() (row talk, cut string) {
 	row = h.l.over(h.T)
 	row.expect(h.T, parley.CallCompleted, parley.CustomerHangup)
 	for _, turn := range row.Turns {
-		if strings.HasPrefix(long, turn.Text) {
+		if turn.Text != "" && strings.HasPrefix(long, turn.Text) && turn.Interrupted != h.yields {
 			cut = turn.Text
 		}
 	}

@@ -178,7 +178,10 @@ func TestCallLeases(t *testing.T) {
 			t.Errorf("lost %v: %v", lost, err)
 		}
 		locked := func(id int64) (lost bool) {
-			write(t, db, func(ctx context.Context, tx *store.Tx) (err error) { lost, err = tx.LockLost(ctx, id, later); return err })
+			write(t, db, func(ctx context.Context, tx *store.Tx) (err error) {
+				lost, err = tx.LockLost(ctx, id, later)
+				return err
+			})
 			return lost
 		}
 		if locked(mine.ID) || !locked(second.ID) {

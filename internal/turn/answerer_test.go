@@ -128,7 +128,7 @@ func (f *farEnd) frame(voiced bool) {
 		e.At = f.at
 		f.do(f.m.Step(e))
 	}
-	step(Event{Kind: Voice, Speech: voiced, Voiced: voiced, Sure: voiced})
+	step(Event{Kind: Voice, Speech: voiced, Voiced: voiced, Sure: voiced, Silences: voiced})
 	step(Event{Kind: Tick})
 	for len(f.known) > 0 && f.known[0].at <= f.at {
 		w := f.known[0]

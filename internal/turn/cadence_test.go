@@ -9,7 +9,7 @@ import (
 func pausing(question, text string, cadence float32, smart bool, judged float64) time.Duration {
 	x := asked("en", question, smart)
 	for i := range 50 {
-		x.step(Event{Kind: Voice, Speech: true, Voiced: true, Sure: i > 2})
+		x.step(Event{Kind: Voice, Speech: true, Voiced: true, Sure: i > 2, Silences: i > 2})
 		x.last = x.at
 		x.at += frameTime
 	}
@@ -62,7 +62,7 @@ func TestCadenceOfTheLast(t *testing.T) {
 	x := asked("en", "How can I help?", true)
 	for range 2 {
 		for i := range 50 {
-			x.step(Event{Kind: Voice, Speech: true, Voiced: true, Sure: i > 2})
+			x.step(Event{Kind: Voice, Speech: true, Voiced: true, Sure: i > 2, Silences: i > 2})
 			x.at += frameTime
 		}
 		x.step(Event{Kind: Voice, Speech: true, Cadence: -1})

@@ -16,7 +16,7 @@ func decided(t *testing.T, initial string) *world {
 func (w *world) voices(speech, silence time.Duration) {
 	for ; speech > 0; speech -= frameTime {
 		w.at += frameTime
-		w.send(Event{Kind: Voice, Speech: true, Voiced: true, Sure: true})
+		w.send(Event{Kind: Voice, Speech: true, Voiced: true, Sure: true, Silences: true})
 	}
 	for ; silence > 0; silence -= frameTime {
 		w.at += frameTime

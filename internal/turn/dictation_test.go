@@ -52,7 +52,7 @@ func (c *teller) tell(n int, group string) (said int) {
 		return n
 	}
 	for i := range 25 {
-		c.step(Event{Kind: Voice, Speech: true, Voiced: true, Sure: i > 2})
+		c.step(Event{Kind: Voice, Speech: true, Voiced: true, Sure: i > 2, Silences: i > 2})
 		c.last = c.at
 		c.at += frameTime
 	}

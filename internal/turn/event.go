@@ -12,7 +12,8 @@ type Event struct {
 	At   time.Duration // since the answer
 
 	Speech, Voiced bool    // of a frame, by the detector
-	Sure           bool    // and those before it were voiced too: no click
+	Sure           bool    // and those before it were voiced too: no click, nor a hum
+	Silences       bool    // and it likely has words, so that a reply falls silent for it
 	Words          float32 // over a reply, how likely the sound has words that mean something, as a logit; 0: nothing is known
 	Sound          float32 // the same, at any time: for what a text is worth
 	Cadence        float32 // of a frame of a pause: how much the voice before it sounded like the end, in log-odds; 0: unknown

@@ -12,7 +12,7 @@ import (
 
 const (
 	humFirst   = -3.                    // with less, a sound is a hum: the reply doesn't even step back
-	wordFirst  = 2.                     // with more, it silences a reply at once,
+	wordFirst  = 2.                     // with so much it very likely has words, and silences a reply at once,
 	wordSoon   = 140 * time.Millisecond // and after so much of it with more than
 	wordLikely = 1.                     // this, by which the text of a short one is waited for, too
 	humSaid    = -2.5                   // with less it counts as listening, if its text is a word or two,

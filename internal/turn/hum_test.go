@@ -80,7 +80,7 @@ func TestHum(t *testing.T) {
 				w.at += 20 * time.Millisecond
 				w.voiced++
 				w.send(Event{Kind: Voice, Speech: true, Voiced: true, Words: p.words,
-					Sure: w.voiced >= 3 && Silences(p.words, time.Duration(w.voiced)*frameTime)})
+					Sure: w.voiced >= 3, Silences: w.voiced >= 3 && Silences(p.words, time.Duration(w.voiced)*frameTime)})
 				if c.soon != "" && w.voiced == 5 {
 					w.send(Event{Kind: Text, N: 0, Text: c.soon})
 				}

@@ -27,7 +27,7 @@ func (m *Machine) voice(e Event) {
 	}
 	if e.Sure {
 		m.turn[m.latest()].sure = true
-		if r := m.reply; r != nil && m.holds(r) {
+		if r := m.reply; r != nil && (e.Silences || r.tentative()) && m.holds(r) {
 			m.hold(r)
 		}
 	}

@@ -3,8 +3,8 @@
 //
 // There is at most one reply at a time. What the customer says is kept in segments, each an utterance of the ear; those
 // not yet answered form the turn. A turn that has ended is taken: a reply to it begins. Anything said before that reply
-// is audible goes back into the turn, together with what was taken. Anything said while it is audible pauses the
-// playout at once, and then either cuts the reply off or lets it go on.
+// is audible goes back into the turn, together with what was taken. What is said while it is audible, and likely has
+// words, pauses the playout at once (in doubt it gets fainter), and then either cuts the reply off or lets it go on.
 //
 // event.go has the events and actions, manner.go turns an assistant's fields into behaviour, listen.go has the
 // customer's side, overlap.go decides what interrupts a reply, found.go handles ears that find turns, speak.go has the
@@ -78,7 +78,7 @@ type segment struct {
 	nod     string        // what it was taken for meanwhile: words of listening
 	from    time.Duration // first voiced frame
 	last    time.Duration // last voiced frame, or key
-	sure    bool          // it is no click
+	sure    bool          // it is no click, nor a hum
 	words   float32       // how likely its sound over a reply has words that mean something, as a logit; 0: nothing is known
 	sound   float32       // the same, at any time
 	cadence float32       // how much its voice sounded like the end of a turn, in log-odds; 0: nothing is known

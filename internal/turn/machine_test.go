@@ -505,13 +505,13 @@ func (w *world) op(op byte) {
 	case 'v':
 		w.at += 20 * time.Millisecond
 		w.voiced++
-		w.send(Event{Kind: Voice, Speech: true, Voiced: true, Sure: w.voiced >= 3})
+		w.send(Event{Kind: Voice, Speech: true, Voiced: true, Sure: w.voiced >= 3, Silences: w.voiced >= 3})
 	case 'u', 'w': // the same, by its sound a hum, or words
 		w.at += 20 * time.Millisecond
 		w.voiced++
 		words := map[byte]float32{'u': -9, 'w': 9}[op]
 		w.send(Event{Kind: Voice, Speech: true, Voiced: true, Words: words,
-			Sure: w.voiced >= 3 && Silences(words, time.Duration(w.voiced)*frameTime)})
+			Sure: w.voiced >= 3, Silences: w.voiced >= 3 && Silences(words, time.Duration(w.voiced)*frameTime)})
 	case '.':
 		w.at += 20 * time.Millisecond
 		w.voiced = 0

@@ -35,7 +35,7 @@ func TestPhantom(t *testing.T) {
 	} {
 		a := asked("en", c.question, false)
 		for i := range c.frames {
-			a.step(Event{Kind: Voice, Speech: true, Voiced: true, Sure: i > 2, Sound: c.words})
+			a.step(Event{Kind: Voice, Speech: true, Voiced: true, Sure: i > 2, Silences: i > 2, Sound: c.words})
 			a.last = a.at
 			a.at += frameTime
 		}

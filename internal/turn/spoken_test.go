@@ -157,7 +157,7 @@ func (c *code) hold(t *testing.T, form bool) (got telling) {
 			a.step(Event{Kind: Text, N: texts[0].n, Text: texts[0].text, Final: true})
 			texts = texts[1:]
 		}
-		a.step(Event{Kind: Voice, Speech: speech, Voiced: voiced, Sure: v.Sure()})
+		a.step(Event{Kind: Voice, Speech: speech, Voiced: voiced, Sure: v.Sure(), Silences: v.Sure()})
 		a.step(Event{Kind: Tick})
 		if n := len(a.turns); n > turns {
 			turns, got.delay = n, a.at-begun-ends[len(ends)-1]

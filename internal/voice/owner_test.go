@@ -1,6 +1,7 @@
 package voice_test
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -91,22 +92,27 @@ func TestSoundWaitsForNobody(t *testing.T) {
 // A reply steps back for speech that may have words, and is as loud as before when that is over. Likely words silence it after
 // 140 ms, surer ones after 60. A hum changes nothing, nor does anything over an assistant that can't be interrupted.
 func TestReplyStepsBack(t *testing.T) {
-	const from, to = 70, 90 // the frames in which the customer speaks: by then an echo would be known
+	const from = 70 // the frame in which the customer begins to speak: by then an echo would be known
 	for name, c := range map[string]struct {
 		words       int16
 		firm        bool
-		back, still int // the first packet that is fainter, or silent
-		again       int // and the first that is not, of 110
+		back, still int  // the first packet that is fainter, or silent
+		again       int  // and the first that is not, of all
+		to          int  // the frame in which the customer stops, 90 where there is none
+		unsent      bool // and the telephone sends nothing more
 	}{
 		"a hum":            {words: -4},
 		"it may be words":  {words: -2, back: 74, again: 99},
+		"it sends no more": {words: -2, back: 74, again: 99, unsent: true},
+		"a television":     {words: -2, back: 74, again: 223, to: 250},
 		"likely words":     {words: 1, back: 74, still: 78},
 		"surer words":      {words: 2, still: 74},
 		"not to be cut":    {words: 2, firm: true},
 		"nothing is known": {words: 0, still: 74, again: 100},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			hiss, noise := make([][]int16, 200), rand.New(rand.NewPCG(1, 1))
+			to := cmp.Or(c.to, 90)
+			hiss, noise := make([][]int16, 300), rand.New(rand.NewPCG(1, 1))
 			for i := range hiss {
 				hiss[i] = make([]int16, 160)
 				for j := range hiss[i] {
@@ -122,7 +128,7 @@ func TestReplyStepsBack(t *testing.T) {
 			}
 			s.Run(t.Context(), &driven{rate: audio.Narrow, run: func(_ context.Context, p audio.Peer) error {
 				in, out := make([]int16, 160), make([]int16, 160)
-				for i := range 110 {
+				for i := range to + 20 {
 					time.Sleep(audio.FrameTime)
 					if clear(in); i >= from && i < to {
 						for j := range in {
@@ -130,7 +136,9 @@ func TestReplyStepsBack(t *testing.T) {
 						}
 						in[3] = c.words
 					}
-					p.Hear(in)
+					if i < to || !c.unsent {
+						p.Hear(in)
+					}
 					p.Tick(nil, out)
 					want := -21. // dBFS
 					switch over := c.again > 0 && i >= c.again; {

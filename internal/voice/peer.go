@@ -23,6 +23,8 @@ type peer struct {
 	lost     int                   // frames that found no room, as the owner was late
 	voiced   int                   // frames of speech without a break
 	quiet    int                   // frames since speech
+	given    int                   // frames that the reply has given way for, up to mostGiven
+	gives    bool                  // it does
 
 	heard  [audio.MaxFrame]int16 // the present frame, without its echo
 	spoken float64               // how loud the far end has been spoken to lately, as energy per sample
@@ -55,6 +57,7 @@ type frame struct {
 	speech, voiced bool
 	far            bool    // it is somebody's in the background
 	sure           bool    // nor was it a click or a cough
+	silences       bool    // and it likely has words
 	words          float32 // of its sound, over a reply
 	sound          float32 // the same, at any time
 	cadence        float32 // of the voice before it
@@ -149,8 +152,9 @@ func (p *peer) Hear(pcm audio.Frame) {
 		}
 	}
 	certain := f.voiced && p.voiced >= sureFrames && !doubt && p.detector.Sure()
-	f.sure = certain && turn.Silences(f.words, time.Duration(p.voiced)*audio.FrameTime)
-	p.give(certain && turn.StepsBack(f.words), f.voiced)
+	f.sure = certain && turn.StepsBack(f.words)
+	f.silences = f.sure && turn.Silences(f.words, time.Duration(p.voiced)*audio.FrameTime)
+	p.give(f.sure, f.voiced)
 	f.pcm = append(f.pcm[:0], pcm...)
 	if noisy {
 		if p.denoiser == nil {
@@ -158,24 +162,42 @@ func (p *peer) Hear(pcm audio.Frame) {
 		}
 		p.denoiser.Clean(f.pcm)
 	}
-	if f.sure {
+	if f.silences {
 		p.r.out.flinch()
 	}
 	p.r.frames <- f // there is room: there are no more frames than places
 }
 
-// give has the reply step back for what is certainly speech, until it is over. It is silenced, or not, by what that is.
+// give has the reply step back for what is certainly speech. It is silenced, or not, by what that is.
 func (p *peer) give(way, voiced bool) {
-	if p.quiet++; voiced {
+	if voiced {
 		p.quiet = 0
 	}
-	if way || p.quiet == quietFrames {
-		p.r.out.giveWay(way)
+	if way && !p.gives && p.given < mostGiven {
+		p.gives = true
+		p.r.out.giveWay(true)
 	}
 }
 
-// quietFrames without speech, 200 ms, end it.
-const quietFrames = 10
+// giveTime has a reply come back when who spoke over it is quiet, or sends nothing any more, and when it has given way for too long.
+func (p *peer) giveTime() {
+	if p.gives {
+		p.given++
+	}
+	quiet := p.quiet >= quietFrames
+	if p.gives && (quiet || p.given >= mostGiven) {
+		p.gives = false
+		p.r.out.giveWay(false)
+	}
+	if p.quiet++; quiet {
+		p.given = 0
+	}
+}
+
+const (
+	quietFrames = 10  // without speech, 200 ms, end what was said
+	mostGiven   = 150 // frames, 3 s: over a television the assistant talks as loud as ever
+)
 
 // blank is an unused frame; nil when all are in use.
 func (p *peer) blank() *frame {
@@ -237,6 +259,7 @@ func (p *peer) Tick(in, out audio.Frame) bool {
 	defer p.r.escaped()
 	r := p.r
 	p.enter()
+	p.giveTime()
 	r.clock.tick()
 	sound := r.out.pull(out, r.clock.now())
 	if w := p.word.Load(); w != nil {

@@ -238,7 +238,7 @@ func (d *realtime) run(q *asking) {
 				}
 			}
 			switch {
-			case a.over || t.ctx.Err() != nil:
+			case a.over || a.thought || t.ctx.Err() != nil:
 			case ended || err != nil:
 				d.thought(a, "", ai.Usage{}, err)
 			default:

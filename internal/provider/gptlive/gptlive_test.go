@@ -64,14 +64,17 @@ func TestEndless(t *testing.T) {
 	}
 }
 
-// until reads a session's events up to one of a kind.
-func until(t *testing.T, l ai.RealtimeSession, kind ai.RealtimeKind) (e ai.RealtimeEvent) {
+// until reads a session's events up to one of a kind, and returns how many speeches have begun before it.
+func until(t *testing.T, l ai.RealtimeSession, kind ai.RealtimeKind) (begun int) {
 	t.Helper()
 	for {
 		select {
-		case e = <-l.Events():
-			if e.Kind == kind {
-				return e
+		case e := <-l.Events():
+			switch e.Kind {
+			case kind:
+				return begun
+			case ai.RealtimeBegan:
+				begun++
 			}
 		case <-time.After(20 * time.Second):
 			t.Fatalf("no event of kind %v came", kind)
@@ -129,12 +132,13 @@ func TestStandsBy(t *testing.T) {
 		}
 	}
 	l.Respond(1, "", false)
-	if e := <-l.Events(); e.Kind == ai.RealtimeBegan {
-		t.Errorf("%+v", e)
+	if begun := until(t, l, ai.RealtimeSound); begun != 0 {
+		t.Errorf("it has begun %d times", begun)
 	}
 }
 
-// The calls of two delegations that overlap stay apart, and usage of a response that failed counts.
+// The calls of two delegations that overlap stay apart, usage of a response that failed counts, and a result that comes while the other
+// one runs is thought about afterwards.
 func TestDelegations(t *testing.T) {
 	s := &session{bell: make(chan struct{}, 1), open: map[string]*speech{}, pending: map[string][]ai.ToolCall{}, tally: new(ai.Tally)}
 	event := func(task, kind, call string) {
@@ -148,15 +152,22 @@ func TestDelegations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, e := range [][3]string{{"a", "response.created", ""}, {"b", "response.created", ""}, {"a", "response.output_item.done", "1"},
-		{"b", "response.output_item.done", "2"}, {"b", "response.failed", ""}, {"a", "response.completed", ""}} {
+	for _, e := range [][3]string{{"a", "response.created", ""}, {"b", "response.created", ""}, {"c", "response.created", ""},
+		{"a", "response.output_item.done", "1"}, {"b", "response.output_item.done", "2"}, {"b", "response.failed", ""},
+		{"a", "response.completed", ""}} {
 		event(e[0], e[1], e[2])
 	}
-	if len(s.open) != 1 || s.open["1"] == nil || s.running != 0 {
+	if len(s.open) != 1 || s.open["1"] == nil || s.running != 1 {
 		t.Errorf("calls %v, %d responses", s.open, s.running)
 	}
 	if used := s.tally.Uses(); len(used) != 1 || used[0].In != 40 {
 		t.Errorf("%+v", used)
+	}
+	if s.Result("1", "3 EUR"); s.resumed {
+		t.Error("the thinker is asked to go on while it thinks")
+	}
+	if event("c", "response.completed", ""); !s.resumed {
+		t.Error("the thinker isn't asked to go on")
 	}
 }
 

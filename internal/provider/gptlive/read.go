@@ -80,12 +80,12 @@ func (s *session) take(e *event) error {
 		}
 		return err
 	case "session.output_transcript.delta":
-		switch s.resumes(); {
+		switch s.resumes(e.StartMS); {
+		case s.past != nil && e.StartMS < s.pastMS: // it comes after its sound
+			s.words(s.past, e)
 		case s.speech != nil:
 			s.speech.quietMS = 0
 			s.words(s.speech, e)
-		case s.past != nil && e.StartMS < s.pastMS: // it comes after its sound
-			s.words(s.past, e)
 		default:
 			s.ahead = append(s.ahead, e)
 		}
@@ -126,9 +126,9 @@ func (s *session) lacks(ms int) {
 	}
 	if s.speech.quietMS += ms; s.speech.quietMS >= quiet {
 		s.over()
-		return
+	} else if ms >= rounding {
+		s.say(s.speech, ai.RealtimeEvent{Kind: ai.RealtimeSound, PCM: make([]int16, ms*int(s.rate)/1000)})
 	}
-	s.say(s.speech, ai.RealtimeEvent{Kind: ai.RealtimeSound, PCM: make([]int16, ms*int(s.rate)/1000)})
 }
 
 // sound takes the next of the model's sound, most of which is silence.
@@ -141,10 +141,11 @@ func (s *session) sound(pcm []int16) {
 	s.outMS, s.came = s.outMS+ms, time.Now()
 	loud := sum > faint*len(pcm)
 	if loud {
-		s.resumes()
+		s.resumes(s.outMS)
 		s.loudMS = s.outMS
 	}
 	if s.speech == nil && loud {
+		s.complete()
 		s.speech = s.begin()
 		s.speech.fromMS = s.outMS - ms
 		for _, e := range s.ahead {
@@ -174,13 +175,14 @@ func (s *session) words(p *speech, e *event) {
 	s.say(p, ai.RealtimeEvent{Kind: ai.RealtimeText, Text: e.Delta, At: time.Duration(at) * time.Millisecond})
 }
 
-// resumes ends the speech that is under way if the model has been silent in it since the customer said something: what it says now is
-// the answer.
-func (s *session) resumes() {
+// resumes ends the speech that is under way if the model has been silent in it since the customer said something: what it says at
+// this place of the timeline is the answer.
+func (s *session) resumes(atMS int) {
 	if s.speech == nil || !s.answers {
 		return
 	}
-	if left := int(time.Since(s.came).Milliseconds()); max(s.speech.quietMS, left) >= breath { // silence may be left out
+	left := atMS-s.outMS >= breath && time.Since(s.came) >= breath*time.Millisecond // silence is left out, and text isn't only ahead
+	if left || s.speech.quietMS >= breath {
 		s.over()
 	}
 }
@@ -248,6 +250,7 @@ func (s *session) finished(task string, well bool) {
 	s.running--
 	calls := s.pending[task]
 	if delete(s.pending, task); !well || len(calls) == 0 {
+		s.goOn()
 		return
 	}
 	said := s.answers
@@ -320,6 +323,7 @@ func (s *session) passes(now time.Time) {
 	if (s.running > 0 || s.resumed) && now.Sub(s.thought) >= lost {
 		s.running, s.resumed = 0, false
 		clear(s.pending)
+		s.goOn()
 	}
 	if len(s.slots) == 0 {
 		return
@@ -329,7 +333,8 @@ func (s *session) passes(now time.Time) {
 	case !o.asked:
 		s.ask(o)
 	default:
-		s.tell(ai.RealtimeEvent{Kind: ai.RealtimeDone, N: o.n, Err: ai.TheModel.Of(&ai.Error{Kind: ai.Stalled, Err: errors.New("the model said nothing")})})
+		s.tell(ai.RealtimeEvent{Kind: ai.RealtimeDone, N: o.n,
+			Err: ai.TheModel.Of(&ai.Error{Kind: ai.Stalled, Err: errors.New("the model said nothing")})})
 		s.slots = s.slots[1:]
 	}
 }

@@ -60,6 +60,7 @@ type session struct {
 	thought time.Time                // when it was last heard of
 	pending map[string][]ai.ToolCall // calls of responses that are not complete, by the delegation's ID
 	open    map[string]*speech       // calls whose results are waited for
+	owed    bool                     // the thinker was told results since it was last asked to go on
 }
 
 // utterance is what the customer says between two Ends.
@@ -98,6 +99,7 @@ const (
 	breath   = 200                     // ms of silence that end one if the customer has said something over it
 	mute     = 1200 * time.Millisecond // without sound end one: silence may be left out
 	trails   = 300 * time.Millisecond  // so long after its sound a speech's text may come
+	rounding = 20                      // ms of the timeline that are no silence left out
 	faint    = 40                      // mean amplitude up to which sound is silence
 	settles  = 800 * time.Millisecond  // after which the text of an utterance is final,
 	deaf     = 4 * time.Second         // or that there is none
@@ -192,6 +194,7 @@ func (s *session) Respond(n int, instruction string, _ bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.unbound) > 0 {
+		s.withdraw() // what was asked for need not be asked for again
 		s.bind(s.unbound[0], n)
 		s.unbound = s.unbound[1:]
 		if instruction != "" { // it is late for this
@@ -199,7 +202,8 @@ func (s *session) Respond(n int, instruction string, _ bool) {
 		}
 		return
 	}
-	o := slot{n: n, own: instruction == "", fromMS: s.outMS, due: time.Now().Add(hesitate), prompt: strings.TrimSpace(instruction + "\n" + speakNow)}
+	o := slot{n: n, own: instruction == "", fromMS: s.outMS, due: time.Now().Add(hesitate),
+		prompt: strings.TrimSpace(instruction + "\n" + speakNow)}
 	if instruction != "" || !s.answers && !s.busy() {
 		s.ask(&o)
 	}
@@ -235,7 +239,6 @@ func (s *session) say(p *speech, e ai.RealtimeEvent) {
 // begin is a speech that begins. The lock is held.
 func (s *session) begin() *speech {
 	p := &speech{began: time.Now()}
-	s.complete()
 	s.answers = false
 	if len(s.slots) > 0 {
 		s.bind(p, s.slots[0].n)
@@ -263,8 +266,14 @@ func (s *session) result(callID, result string) {
 	delete(s.open, callID)
 	s.box.Send(map[string]any{"type": "response.item.create", "item": map[string]any{"type": "function_call_output",
 		"call_id": callID, "output": result}})
-	if len(s.open) == 0 && s.running == 0 {
-		s.resumed, s.thought = true, time.Now()
+	s.owed = true
+	s.goOn()
+}
+
+// goOn asks the thinker to go on once it has all results, and none of its responses is under way. The lock is held.
+func (s *session) goOn() {
+	if s.owed && len(s.open) == 0 && s.running == 0 {
+		s.owed, s.resumed, s.thought = false, true, time.Now()
 		s.box.Send(map[string]any{"type": "response.create"})
 	}
 }
