@@ -34,8 +34,8 @@ shared = TestBridge.*|TestPair|TestTape.*
 # may use generic types of sync or sync/atomic: the linker would take its unwatched copy for everybody, and safe code would look like a race.
 calm = modernc.org/sqlite/lib modernc.org/libc modernc.org/memory bytes compress/flate math regexp regexp/syntax strconv strings \
 	unicode unicode/utf8 parley/internal/audio parley/internal/audio/... parley/internal/detector parley/internal/turn
-# Weeks of fake time, beat by beat, and much sound: the race detector would take minutes for each. What they run is raced in the tests
-# beside them.
+# Weeks of fake time, beat by beat, many nodes, and much sound: the race detector would take minutes for each. What they run is raced in
+# the tests beside them; what the nodes of TestNodesKilled run (10 s without the race detector), in the tests of call, campaign and node.
 weeks = TestNodesKilled|TestWeekOfThousands|TestWeeksOfCalls|TestSlowRecording|TestRecordingAcrossRestart|TestOverlaps|TestVoicemail
 
 # End-to-end tests that wait for a browser, not for speech: several at once, but not beside calls, whose time is real. Chromium sets its own
@@ -48,7 +48,7 @@ commit = $(shell git rev-parse HEAD 2>/dev/null)
 date = $(shell git show -s --format=%cI HEAD 2>/dev/null)
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # What needs Go says which one, where there is none or an old one.
 go:

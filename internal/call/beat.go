@@ -98,6 +98,9 @@ func (d *Center) closeLost(ctx context.Context, since parley.Time) error {
 		failed = nil
 		rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 		for _, id := range ids {
+			if time.Since(began) >= d.Beat { // our own calls' sign of life is due
+				return failed
+			}
 			err := d.closeLostCall(ctx, id, since, d.Unanswered)
 			if err != nil {
 				err = d.closeLostCall(ctx, id, since, nil)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-var table = flag.String("table", "", "simulate 50 nodes with 10,000 calls, and write the table into this file")
+var table = flag.String("table", "", "simulate up to 50 nodes with 10,000 calls, and write the table into this file")
 
 // populate starts a world's nodes, not all in the same moment, and waits until its campaigns have as many calls as they may.
 func (w *world) populate() {
@@ -21,6 +21,7 @@ func (w *world) populate() {
 	}
 	for deadline := time.Now().Add(time.Minute); w.truth.lines() < w.size.calls()*98/100 && time.Now().Before(deadline); {
 		time.Sleep(time.Second)
+		w.database.load(w.truth.lines())
 	}
 	time.Sleep(16 * time.Second) // they judge others once they have been heard for as long
 }
@@ -37,6 +38,7 @@ func (w *world) killSome(n int) func() {
 // interrupt cuts the way of some nodes to the database for a while.
 func (w *world) interrupt(n int, how cut, during time.Duration) func() {
 	return func() {
+		w.truth.disturb()
 		nodes := w.alive()[:n]
 		for _, p := range nodes {
 			p.set(how)
@@ -68,24 +70,31 @@ func (w *world) move(by time.Duration) func() {
 }
 
 // Half of the nodes of an installation whose database is far away die, and later the database is away for longer than a node may be
-// silent. The calls of the dead are closed in 30 seconds, their trunks have another registration, and no call of a live node is touched.
+// silent. The calls of the dead are closed in 30 seconds, and meanwhile the others' are heard of in time. Each trunk has a registration
+// again, and no call of a live node is touched.
 func TestNodesKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := usual
 		h.trip = 12 * time.Millisecond
-		w := open(t, size{nodes: 6, accounts: 3, parallel: 10, leads: 60, trunks: 30}, readCosts(t), h)
+		w := open(t, size{nodes: 6, accounts: 10, parallel: 3, leads: 20, trunks: 30}, readCosts(t), h)
 		w.populate()
-		died := w.watch("three nodes die", 40*time.Second, w.killSome(3))
+		died := w.watch("three nodes die", 31*time.Second, w.killSome(3))
+		if died.lost < 30 || died.trunks < 5 {
+			t.Errorf("the nodes that died had %d calls and %d trunks: that tries little", died.lost, died.trunks)
+		}
 		if died.closed < 0 || died.closed > 30*time.Second {
 			t.Errorf("the calls of dead nodes were closed after %v", died.closed)
+		}
+		if died.renew > 7500*time.Millisecond { // half of call.Config.Lost: who is later judges no other
+			t.Errorf("a live node's calls were not heard of for %v", died.renew)
 		}
 		if died.held < 0 || died.held > 15*time.Second {
 			t.Errorf("their trunks were registered again after %v", died.held)
 		}
-		away := w.watch("the database is away", 40*time.Second, w.interrupt(3, refused, 20*time.Second))
+		away := w.watch("the database is away", 35*time.Second, w.interrupt(3, refused, 20*time.Second))
 		for _, l := range []look{died, away} {
 			if !l.none() || l.begun == 0 {
-				t.Errorf("%s: %.1f calls begun a second; against the rules: %v", l.what, l.begun, l.faults)
+				t.Errorf("%s: %.1f calls begun a second; against the rules: %v %q", l.what, l.begun, l.faults, w.truth.said)
 			}
 		}
 		if n := w.truth.lines(); n < w.calls()*9/10 {
@@ -121,13 +130,14 @@ func TestTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	world := func(name string, fn func(*testing.T)) { t.Run(name, func(t *testing.T) { synctest.Test(t, fn) }) }
 	say := func(l look) look {
-		t.Log(realtime(), l, l.costliest())
+		t.Log(realtime(), l, l.lost, l.trunks, l.costliest())
 		rows.WriteString(l.String())
 		write()
 		return l
 	}
-	synctest.Test(t, func(t *testing.T) {
+	world("20 nodes", func(t *testing.T) {
 		w := open(t, size{nodes: 20, accounts: 5, parallel: 50, leads: 200, trunks: 200}, readCosts(t), usual)
 		w.populate()
 		say(w.watch("nothing", 10*time.Second, func() {}))
@@ -138,7 +148,13 @@ func TestTable(t *testing.T) {
 		say(w.watch("it jumps back, and a node dies", 90*time.Second, func() { w.move(-time.Minute)(); w.killSome(1)() }))
 		w.close()
 	})
-	synctest.Test(t, func(t *testing.T) {
+	world("10 nodes", func(t *testing.T) {
+		w := open(t, size{nodes: 10, accounts: 5, parallel: 60, leads: 200, trunks: 200}, readCosts(t), usual)
+		w.populate()
+		say(w.watch("5 of 10 nodes die at once", 40*time.Second, w.killSome(5)))
+		w.close()
+	})
+	world("50 nodes", func(t *testing.T) {
 		w := open(t, size{nodes: 50, accounts: 25, parallel: 100, leads: 200, trunks: 500}, readCosts(t), usual)
 		w.populate()
 		costly = say(w.watch("nothing", 10*time.Second, func() {})).costliest()

@@ -52,7 +52,7 @@ func TestCosts(t *testing.T) {
 	if !*measure {
 		t.Skip("costs are measured with -costs (make simulate)")
 	}
-	few, many := costsOf(t, fewLive), costsOf(t, manyLive)
+	few, many := costsOf(t, fewAccounts), costsOf(t, manyAccounts)
 	var out strings.Builder
 	fmt.Fprintf(&out, "# Microseconds of PostgreSQL for a statement of each method of the store, with %d and with %d live calls:\n"+
 		"# make simulate ARGS=-costs. %s\n", fewLive, manyLive, facts())
@@ -69,7 +69,7 @@ func TestCosts(t *testing.T) {
 
 // facts are when and on what something was measured.
 func facts() string {
-	commit, _ := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
+	commit, _ := exec.Command("git", "describe", "--always", "--dirty").Output()
 	return fmt.Sprintf("%s, %d cores that other work shares, the program as of %s", time.Now().UTC().Format("2 January 2006"), processors(),
 		strings.TrimSpace(string(commit)))
 }
@@ -77,17 +77,17 @@ func facts() string {
 // each is how many calls a campaign may have at once (parley.Campaign).
 const each = 10
 
-func costsOf(t *testing.T, live int) map[string]time.Duration {
+func costsOf(t *testing.T, accounts int) map[string]time.Duration {
 	o := storetest.Options(t, "postgres")
 	seen := &watch{took: map[string]map[string][]time.Duration{}}
 	o.Watch = seen
-	w := fill(t, o, size{accounts: live / campaigns / each, parallel: each, leads: 40, trunks: 500})
+	w := fill(t, o, size{accounts: accounts, parallel: each, leads: 40, trunks: 500})
 	w.talk = 4 * time.Second
 	storetest.Exec(t, o, `INSERT INTO nodes (id, name, roles, version, live, leaving, started_at, seen_at)
 		SELECT 'node' || n, 'host', 'api,calls', 'v1', 200, FALSE, 1,
 			(extract(epoch FROM now()) * 1000000)::bigint + 3600000000 FROM generate_series(1, 49) AS n`)
 	var live1 []int64 // of one node
-	for user := range int64(live / campaigns / each) {
+	for user := range int64(accounts) {
 		list, err := w.db.Campaigns(t.Context(), user+1)
 		w.must(err)
 		w.write(func(ctx context.Context, tx *store.Tx) error {
@@ -151,7 +151,7 @@ func costsOf(t *testing.T, live int) map[string]time.Duration {
 			of[m] = max(20*time.Microsecond, d-floor)
 		}
 	}
-	t.Logf("%d live calls: SELECT 1 takes %v; %v", live, floor, of)
+	t.Logf("%d accounts: SELECT 1 takes %v; %v", accounts, floor, of)
 	return of
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
+
+	"parley/internal/parley"
 )
 
 // look is what was seen in a world for a while.
@@ -29,34 +31,46 @@ type look struct {
 	closed     time.Duration // until the calls of dead nodes were closed; -1: they were not
 	held       time.Duration // until each trunk was registered again; -1: not
 	dead       bool          // nodes died
+	lost       int           // live calls that they had
+	trunks     int           // that they were registered with
 	faults
 }
 
 // watch has a world live on for a while, after something was done to it, and says what was seen.
 func (w *world) watch(what string, during time.Duration, do func()) look {
 	w.Helper()
-	w.truth.take()
+	if f, _, _, _, _ := w.truth.take(); !f.none() {
+		w.Errorf("before %q, against the rules: %v %q", what, f, w.truth.said)
+	}
+	w.database.load(w.truth.lines())
 	w.database.take()
 	began := time.Now()
 	before := w.alive()
+	held := map[*process]int{}
+	for _, p := range before {
+		held[p] = p.trunks()
+	}
 	do()
 	alive := w.alive()
+	l := look{what: what, during: during, nodes: len(alive), closed: -1, held: -1, live: [2]int{1 << 30, 0}}
+	wrong := w.closedByOthers(alive)
 	var dead []string
 	for _, p := range before {
 		if !slices.Contains(alive, p) {
 			dead = append(dead, p.ID)
+			l.trunks += held[p]
 		}
 	}
-	l := look{dead: len(dead) > 0, what: what, during: during, nodes: len(alive), closed: -1, held: -1, live: [2]int{1 << 30, 0}}
+	if l.dead = len(dead) > 0; l.dead {
+		l.lost = w.unclosed(dead)
+	}
 	double := 0
 	for time.Since(began) < during {
 		time.Sleep(min(time.Second, during-time.Since(began)))
 		n := w.truth.lines()
 		l.live[0], l.live[1] = min(l.live[0], n), max(l.live[1], n)
-		w.database.mu.Lock()
-		w.database.live = n
-		w.database.mu.Unlock()
-		if l.closed < 0 && len(dead) > 0 && w.unclosed(dead) == 0 {
+		w.database.load(n)
+		if l.closed < 0 && l.dead && w.unclosed(dead) == 0 {
 			l.closed = time.Since(began)
 		}
 		registered, twice := w.registrations(alive)
@@ -73,7 +87,7 @@ func (w *world) watch(what string, during time.Duration, do func()) look {
 	}
 	var begun int
 	l.faults, begun, l.failed, l.p50, l.p99 = w.truth.take()
-	l.double = double
+	l.double, l.wrong = double, w.closedByOthers(alive)-wrong
 	seen := w.database.take()
 	s := during.Seconds()
 	l.begun, l.statements, l.busy = float64(begun)/s, float64(seen.statements)/s, seen.busy.Seconds()/s
@@ -87,8 +101,26 @@ func (w *world) unclosed(nodes []string) (n int) {
 	return n
 }
 
-// registrations are how many trunks exactly one of some nodes is registered with, and how many several are.
-func (w *world) registrations(nodes []*process) (one, several int) {
+// closedByOthers is how many calls of some nodes others have closed.
+func (w *world) closedByOthers(nodes []*process) (n int) {
+	var ids []string
+	for _, p := range nodes {
+		ids = append(ids, p.ID)
+	}
+	w.must(w.db.SQL().NewRaw("SELECT count(*) FROM calls WHERE ended_reason = ? AND node IN (?)", parley.NodeLost, bun.List(ids)).
+		Scan(w.Context(), &n))
+	return n
+}
+
+// trunks is how many trunks a node is registered with.
+func (p *process) trunks() int {
+	p.own.Lock()
+	defer p.own.Unlock()
+	return len(p.held)
+}
+
+// registrations are how many trunks at least one of some nodes is registered with, and how many several are.
+func (w *world) registrations(nodes []*process) (some, several int) {
 	times := map[int64]int{}
 	for _, p := range nodes {
 		p.own.Lock()
@@ -100,13 +132,11 @@ func (w *world) registrations(nodes []*process) (one, several int) {
 		p.own.Unlock()
 	}
 	for _, n := range times {
-		if n == 1 {
-			one++
-		} else {
+		if some++; n > 1 {
 			several++
 		}
 	}
-	return one, several
+	return some, several
 }
 
 // longest is the longest time between two of what a node has told the database, since a moment.
@@ -145,7 +175,8 @@ func (f faults) String() string {
 		what string
 	}{{f.wrong, "calls of a live node closed by others"}, {f.twice, "numbers called while they were on the line"},
 		{f.endeds, "calls ended twice"},
-		{f.many, "times a campaign above its limit"}, {f.double, "seconds of a trunk with two registrations"}} {
+		{f.many, "times a campaign above its limit"}, {f.double, "seconds of a trunk with two registrations"},
+		{f.errors, "errors logged"}} {
 		if of.n > 0 {
 			list = append(list, fmt.Sprint(of.n, " ", of.what))
 		}

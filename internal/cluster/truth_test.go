@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -25,18 +27,61 @@ type truth struct {
 	delays []time.Duration // of calls that were begun, until Start returned
 	calls  int             // that were begun
 	failed int             // that could not be begun
+
+	disturbed bool     // a node died or was cut off
+	said      []string // the first errors
 }
 
 // faults are what must never happen.
 type faults struct {
-	wrong  int // calls of live nodes that were closed by others
+	wrong  int // rows of calls of live nodes that others closed
 	twice  int // numbers that were called while they were on the line
 	endeds int // calls whose end was told twice
 	many   int // times that a campaign had more calls at once than it may
 	double int // trunks seen with two registrations, in seconds
+	errors int // that were logged, and not by nodes that could not reach the database
 }
 
 func (f *faults) none() bool { return *f == faults{} }
+
+// disturb notes that a node dies or is cut off.
+func (t *truth) disturb() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.disturbed = true
+}
+
+// failure counts an error, unless the nodes were disturbed and it says no more than that the database was out of reach.
+func (t *truth) failure(what string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil || t.disturbed && (errors.Is(err, errAway) || errors.Is(err, context.Canceled)) { // Canceled: see link.BeforeQuery
+		return
+	}
+	if t.errors++; len(t.said) < 10 {
+		t.said = append(t.said, what+": "+err.Error())
+	}
+}
+
+// errorLog counts what is logged at level Error.
+type errorLog struct{ *truth }
+
+func (errorLog) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
+
+func (e errorLog) Handle(_ context.Context, r slog.Record) error {
+	err := errors.New("without an error")
+	r.Attrs(func(a slog.Attr) bool {
+		if of, ok := a.Value.Any().(error); ok {
+			err = of
+		}
+		return true
+	})
+	e.failure(r.Message, err)
+	return nil
+}
+
+func (e errorLog) WithAttrs([]slog.Attr) slog.Handler { return e }
+func (e errorLog) WithGroup(string) slog.Handler      { return e }
 
 func (t *truth) init() {
 	t.gone, t.at, t.ended, t.on = map[*process]bool{}, map[string]*process{}, map[int64]int{}, map[int]int{}
@@ -84,7 +129,7 @@ func (t *truth) free(to string) {
 // campaign is which campaign a telephone number belongs to.
 func (t *truth) campaign(to string) int { return lead(to) / t.leads }
 
-func (t *truth) hungUp(p *process, to string, cause error) {
+func (t *truth) hungUp(p *process, to string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.gone[p] {
@@ -93,12 +138,9 @@ func (t *truth) hungUp(p *process, to string, cause error) {
 	if t.at[to] == p {
 		t.free(to)
 	}
-	if errors.Is(cause, parley.NodeLost) {
-		t.wrong++
-	}
 }
 
-func (t *truth) over(p *process, c *parley.Call) {
+func (t *truth) over(c *parley.Call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended[c.ID]++; t.ended[c.ID] == 2 {

@@ -33,7 +33,7 @@ import (
 	"parley/internal/voice"
 )
 
-func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
+func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) } // open has the errors counted
 
 // size is how much a world holds.
 type size struct {
@@ -108,6 +108,8 @@ func open(t testing.TB, s size, c costs, h hardware) *world {
 	o.Watch = recorder{}
 	w := fill(t, o, s)
 	w.database = newDatabase(c, h)
+	slog.SetDefault(slog.New(errorLog{&w.truth}))
+	t.Cleanup(func() { slog.SetDefault(slog.New(slog.DiscardHandler)) })
 	return w
 }
 
@@ -125,14 +127,14 @@ func fill(t testing.TB, o store.Options, s size) *world {
 		w.account(i)
 	}
 	for i := range s.trunks {
-		storetest.Exec(t, o, `INSERT INTO numbers (user_id, phone_number, country_code, type, created_at)
-			VALUES (1, '+4930`+number(10_000+i)+`', 'DE', 'sip', 1)`)
+		storetest.Exec(t, o, fmt.Sprintf(`INSERT INTO numbers (user_id, phone_number, country_code, type, created_at)
+			VALUES (1, '+4930%d', 'DE', 'sip', 1)`, 10_000+i))
 	}
 	storetest.Exec(t, o, `INSERT INTO trunks (user_id, phone_number_id, name, sip_address, sip_username, transport, srtp, register,
-		inbound_authorization_type, allowed_inbound_ips, created_at, updated_at) 
+		inbound_authorization_type, allowed_inbound_ips, created_at, updated_at)
 		SELECT 1, id, '', '', '', 'udp', '', TRUE, '', '[]', 1, 1 FROM numbers WHERE type = 'sip'`)
 	// more than the API allows: fewer campaigns are simulated sooner
-	storetest.Exec(t, o, "UPDATE campaigns SET max_calls_in_parallel = "+number(s.parallel))
+	storetest.Exec(t, o, "UPDATE campaigns SET max_calls_in_parallel = "+fmt.Sprint(s.parallel))
 	holders, err := db.TrunkHolders(t.Context())
 	w.must(err)
 	for _, h := range holders {
@@ -244,16 +246,16 @@ func (w *world) process(l *link, db *store.DB) *process {
 			return w.converse(ctx, p, at.(*leg))
 		},
 		Unanswered: []call.Unanswered{roster.Unanswered}, Finished: []call.Finished{roster.Finished}, Describe: []call.Describe{roster.Describe},
-		Ended: []func(*parley.Call){func(c *parley.Call) { w.truth.over(p, c); roster.Wake(c.UserID) }}})
+		Ended: []func(*parley.Call){func(c *parley.Call) { w.truth.over(c); roster.Wake(c.UserID) }}})
 	runner := &campaign.Runner{Roster: roster, Room: func() int { return w.room - p.calls.Stats().Live },
 		Start: func(ctx context.Context, o call.Order) (*parley.Call, error) { return w.start(ctx, p, o) }}
 	var loops sync.WaitGroup
 	loops.Go(func() {
-		_ = p.Run(ctx, node.Work{Live: func() int { return p.calls.Stats().Live }, Registered: p.registered,
-			Changed: func() { p.register(w.truth.trunks) }})
+		w.truth.failure("be a node", p.Run(ctx, node.Work{Live: func() int { return p.calls.Stats().Live }, Registered: p.registered,
+			Changed: func() { p.register(w.truth.trunks) }}))
 	})
-	loops.Go(func() { _ = p.calls.Run(ctx) })
-	loops.Go(func() { _ = runner.Run(ctx) })
+	loops.Go(func() { w.truth.failure("look after calls", p.calls.Run(ctx)) })
+	loops.Go(func() { w.truth.failure("run campaigns", runner.Run(ctx)) })
 	go func() { loops.Wait(); close(p.done) }()
 	w.mu.Lock()
 	w.nodes = append(w.nodes, p)
@@ -284,6 +286,7 @@ func (p *process) register(trunks []int64) {
 func (w *world) kill(p *process) {
 	w.truth.killed(p)
 	if p.link != nil {
+		w.truth.disturb()
 		p.set(refused)
 	}
 	p.stop()
@@ -347,11 +350,11 @@ func (w *world) ring(ctx context.Context, p *process, r call.Route, ringing func
 	select {
 	case <-time.After(wait):
 	case <-ctx.Done():
-		w.truth.hungUp(p, r.To, context.Cause(ctx))
+		w.truth.hungUp(p, r.To)
 		return nil, context.Cause(ctx)
 	}
 	if !takes {
-		w.truth.hungUp(p, r.To, parley.NoAnswer)
+		w.truth.hungUp(p, r.To)
 		return nil, parley.NoAnswer
 	}
 	return &leg{to: r.To, lasts: time.Duration((0.2 + 1.6*chance(r.To, "talks")) * float64(w.talk))}, nil
@@ -373,10 +376,10 @@ func (w *world) converse(ctx context.Context, p *process, l *leg) (r voice.Resul
 			}
 		case <-ctx.Done():
 			r.Reason, _ = context.Cause(ctx).(parley.EndedReason)
-			w.truth.hungUp(p, l.to, context.Cause(ctx))
+			w.truth.hungUp(p, l.to)
 			return r
 		}
 	}
-	w.truth.hungUp(p, l.to, r.Reason)
+	w.truth.hungUp(p, l.to)
 	return r
 }

@@ -297,8 +297,8 @@ func (q Query) LostCalls(ctx context.Context, since parley.Time, limit int) (ids
 	return ids, err
 }
 
-// LockLost keeps a call from others until the transaction ends, if nothing was heard of it since a time of the database's clock. False: it lives
-// or is over, or another process is closing it just now, for which nobody waits.
+// LockLost keeps a call from others until the transaction ends, if nothing was heard of it since a time of the database's clock.
+// False: it lives or is over, or another process is closing it just now, for which nobody waits.
 func (tx *Tx) LockLost(ctx context.Context, id int64, since parley.Time) (bool, error) {
 	var ids []int64
 	err := tx.q.NewRaw("SELECT id FROM calls WHERE id = ? AND ended_at = 0 AND seen_at < ?"+tx.skipLocked(), id, since).Scan(ctx, &ids)

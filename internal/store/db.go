@@ -58,7 +58,7 @@ type DB struct {
 	done  chan struct{}
 
 	closing chan struct{} // closed when Close begins
-	once    sync.Once
+	once    *sync.Once    // of closing it; Share's have the same
 
 	writable writable
 
@@ -163,7 +163,7 @@ func newDB(read, write *bun.DB, postgres *patience, o Options) (*DB, error) {
 	}
 	if db.sqlite {
 		db.write = write.WithQueryHook(asked{&db.asked})
-		db.queue, db.done, db.closing = newLine(), make(chan struct{}), make(chan struct{})
+		db.queue, db.done, db.closing, db.once = newLine(), make(chan struct{}), make(chan struct{}), new(sync.Once)
 		go db.commitTogether()
 	}
 	return db, nil

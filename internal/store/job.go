@@ -85,13 +85,11 @@ func (db *DB) Work(ctx, soft context.Context, j Jobs) error {
 // that has used up its attempts is left to the queue, which discards it.
 func (tx *Tx) FreeJobs(ctx context.Context, silent time.Duration) error {
 	scheduled, later := "'scheduled'", "datetime('now', '+' || (15 * attempt * attempt) || ' seconds')"
-	begun, args, last := "TRUE", []any(nil), "json_extract(attempted_by, '$[#-1]')"
+	begun, args := "TRUE", []any(nil)
 	if !tx.sqlite {
 		scheduled, later = "'scheduled'::river_job_state", "now() + make_interval(secs => 15 * attempt * attempt)"
-		last = "attempted_by[cardinality(attempted_by)]"
-	}
-	if !tx.Alone() {
-		begun, args = last+" IN (SELECT id FROM nodes WHERE seen_at < (SELECT ?) - ?)", []any{tx.clock(), silent.Microseconds()}
+		begun, args = "attempted_by[cardinality(attempted_by)] IN (SELECT id FROM nodes WHERE seen_at < (SELECT ?) - ?)",
+			[]any{tx.clock(), silent.Microseconds()}
 	}
 	_, err := tx.q.NewRaw(`UPDATE river_job SET state = CASE WHEN attempt > 1 THEN `+scheduled+` ELSE 'available' END,
 		scheduled_at = CASE WHEN attempt > 1 THEN `+later+` ELSE scheduled_at END

@@ -17,12 +17,16 @@ type Link interface {
 }
 
 // Share returns an open SQLite database as one of several processes has it, with a link of its own. Simulations of many nodes on simulated
-// time use it in place of PostgreSQL, whose connections can't wait there. Close the database itself, not what Share returns.
+// time use it in place of PostgreSQL, whose connections can't wait there. Jobs are not shared: FreeJobs takes whoever works them for alone.
+// Close closes the database for all. Share panics on PostgreSQL.
 func (db *DB) Share(l Link) *DB {
+	if !db.sqlite {
+		panic("store: Share is for SQLite")
+	}
 	q := db.Query
 	q.q, q.link = db.read.WithQueryHook(l), l
-	return &DB{Query: q, read: db.read, write: db.write, jobs: db.jobs, queue: db.queue, done: db.done, closing: db.closing, path: db.path,
-		version: db.version}
+	return &DB{Query: q, read: db.read, write: db.write, jobs: db.jobs, queue: db.queue, done: db.done, closing: db.closing, once: db.once,
+		path: db.path, version: db.version}
 }
 
 // Alone says whether one process has the database to itself.
