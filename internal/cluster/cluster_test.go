@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -26,10 +27,12 @@ func (w *world) populate() {
 	time.Sleep(16 * time.Second) // they judge others once they have been heard for as long
 }
 
-// killSome has some nodes fall silent for ever.
+// killSome has those nodes fall silent for ever that have the most calls.
 func (w *world) killSome(n int) func() {
 	return func() {
-		for _, p := range w.alive()[:n] {
+		nodes := w.alive()
+		slices.SortStableFunc(nodes, func(a, b *process) int { return b.calls.Stats().Live - a.calls.Stats().Live })
+		for _, p := range nodes[:n] {
 			w.kill(p)
 		}
 	}

@@ -164,7 +164,7 @@ var columns = []string{"what happens", "nodes, calls", "calls begun a second (re
 func (l look) String() string {
 	return fmt.Sprintf("| %s, %v | %d, %d to %d | %.0f (%d) | %s, %s | %.0f | %.1f | %s, %s | %s, %s | %s | %s | %s |\n",
 		l.what, l.during, l.nodes, l.live[0], l.live[1], l.begun, l.failed, short(l.p50), short(l.p99), l.statements, l.busy,
-		short(l.wait), short(l.lock), short(l.beat), short(l.renew), after(l.closed, l.dead), after(l.held, true), l.faults)
+		short(l.wait), short(l.lock), short(l.beat), short(l.renew), after(l.closed, l.lost > 0), after(l.held, true), l.faults)
 }
 
 // String names what was seen against the rules.
