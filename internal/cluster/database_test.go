@@ -321,6 +321,9 @@ func (l *link) reach(ctx context.Context) error {
 	select {
 	case l.pool <- struct{}{}:
 	case <-ctx.Done():
+		if l.state() != whole { // those that have the connections wait for the database
+			return fmt.Errorf("%w: %w", errAway, ctx.Err())
+		}
 		return ctx.Err()
 	}
 	switch l.state() {

@@ -88,6 +88,9 @@ func (w *world) watch(what string, during time.Duration, do func()) look {
 	var begun int
 	l.faults, begun, l.failed, l.p50, l.p99 = w.truth.take()
 	l.double, l.wrong = double, w.closedByOthers(alive)-wrong
+	if l.errors > 0 {
+		w.Logf("%s: the first errors logged: %q", what, w.truth.said)
+	}
 	seen := w.database.take()
 	s := during.Seconds()
 	l.begun, l.statements, l.busy = float64(begun)/s, float64(seen.statements)/s, seen.busy.Seconds()/s
