@@ -35,7 +35,7 @@ shared = TestBridge.*|TestPair|TestTape.*
 calm = modernc.org/sqlite/lib modernc.org/libc modernc.org/memory bytes compress/flate math regexp regexp/syntax strconv strings \
 	unicode unicode/utf8 parley/internal/audio parley/internal/audio/... parley/internal/detector parley/internal/turn
 # Weeks of fake time, beat by beat, many nodes, and much sound: the race detector would take minutes for each. What they run is raced in
-# the tests beside them; what the nodes of TestNodesKilled run (6 to 10 s without the race detector), in the tests of call, campaign and node.
+# the tests beside them; what the nodes of TestNodesKilled run (6 to 10 s without the race detector), in those of call, campaign and node.
 weeks = TestNodesKilled|TestWeekOfThousands|TestWeeksOfCalls|TestSlowRecording|TestRecordingAcrossRestart|TestOverlaps|TestVoicemail
 
 # End-to-end tests that wait for a browser, not for speech: several at once, but not beside calls, whose time is real. Chromium sets its own

@@ -62,7 +62,6 @@ type world struct {
 	blobs  *blob.Dir
 	talk   time.Duration // how long a call lasts on average
 	room   int           // for calls, of a node
-	serial int           // of the next node
 
 	mu    sync.Mutex
 	nodes []*process // those that were ever started
@@ -76,7 +75,6 @@ type process struct {
 	calls *call.Center
 	stop  context.CancelFunc
 	done  chan struct{}
-	dead  bool
 
 	own  sync.Mutex
 	held map[int64]bool // the trunks that it is registered with
