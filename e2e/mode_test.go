@@ -204,8 +204,8 @@ func (s *scene) tools() {
 	}
 }
 
-// interrupts ignores a listener's "mm-hm" and a cough, after which the reply goes on, and then yields to a real
-// interruption.
+// interrupts ignores a listener's "mm-hm" and a cough, for which the reply falls silent or only gets fainter, and after which it goes
+// on, and then yields to a real interruption.
 func (s *scene) interrupts() {
 	s.Helper()
 	s.thinks(aitest.Behaviour{Text: long}, aitest.Behaviour{Text: "Bread it is."})
@@ -213,14 +213,13 @@ func (s *scene) interrupts() {
 	began := hears(s.T, s.c, said.To())
 	sound := speech(s.T, asking)
 	for i, noise := range [][]int16{sound[:3200], sound[:1600]} {
-		eventually(s.T, "more of the reply", func() bool { return time.Since(began) > 600*time.Millisecond })
+		s.next("more of the reply", began.Add(600*time.Millisecond), true)
 		s.v.ScriptTranscripts(aitest.Behaviour{Text: []string{"Mm-hm.", " "}[i]})
 		u := s.c.Say(noise)
 		<-u.Done()
-		quiet := s.next("silence", u.From(), false)
-		began = s.next("the rest of the reply", quiet, true)
+		began = s.next("the rest of the reply", u.To(), true)
 	}
-	eventually(s.T, "more of the reply", func() bool { return time.Since(began) > 600*time.Millisecond })
+	s.next("more of the reply", began.Add(600*time.Millisecond), true)
 	into := s.asks("Stop, only bread please.")
 	s.whole("Bread it is.")
 	if took := s.next("silence", into.From(), false).Sub(into.From()); took > 400*time.Millisecond {
