@@ -26,7 +26,7 @@ const (
 )
 
 // Silences reports whether what is certainly speech, and has gone on for so long without a break, silences a reply: if its
-// sound likely has words. Many a word of listening begins like one that means something, so that the first of a sound must
+// sound likely has words. Many a backchannel begins like a word that means something, so that the first of a sound must
 // be surer. Of words that are 0 nothing is known.
 func Silences(words float32, lasted time.Duration) bool {
 	return words == 0 || words >= wordFirst || words >= wordLikely && lasted >= wordSoon

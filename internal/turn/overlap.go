@@ -114,7 +114,7 @@ func (o *overlap) afterwards(small bool) outcome {
 
 // mayCut reports whether the text of speech that is over may still cut the reply off, so that the reply waits for it. Where
 // the sound likely has words it may, whatever the text is so far: "ah" becomes "stop". Else, most who say so little, or
-// what is so far a word of listening, only listen.
+// what is so far a backchannel, only listen.
 func (o *overlap) mayCut(small bool) bool {
 	switch {
 	case o.unheard:

@@ -58,7 +58,8 @@ func (r *run) take(f func()) {
 // hear takes a frame from the far end.
 func (r *run) hear(f *frame) {
 	defer r.guard()
-	r.stepAt(f.at, turn.Event{Kind: turn.Voice, Speech: f.speech, Voiced: f.voiced, Sure: f.sure, Silences: f.silences, Words: f.words, Sound: f.sound,
+	r.stepAt(f.at, turn.Event{Kind: turn.Voice, Speech: f.speech, Voiced: f.voiced, Sure: f.sure, Silences: f.silences,
+		Words: f.words, Sound: f.sound,
 		Cadence: f.cadence})
 	if f.silences {
 		r.out.judged()

@@ -23,7 +23,7 @@ type peer struct {
 	lost     int                   // frames that found no room, as the owner was late
 	voiced   int                   // frames of speech without a break
 	quiet    int                   // frames since speech
-	given    int                   // frames that the reply has given way for, up to mostGiven
+	given    int                   // frames that the reply has given way for, up to maxGiven
 	gives    bool                  // it does
 
 	heard  [audio.MaxFrame]int16 // the present frame, without its echo
@@ -173,7 +173,7 @@ func (p *peer) give(way, voiced bool) {
 	if voiced {
 		p.quiet = 0
 	}
-	if way && !p.gives && p.given < mostGiven {
+	if way && !p.gives && p.given < maxGiven {
 		p.gives = true
 		p.r.out.giveWay(true)
 	}
@@ -185,7 +185,7 @@ func (p *peer) giveTime() {
 		p.given++
 	}
 	quiet := p.quiet >= quietFrames
-	if p.gives && (quiet || p.given >= mostGiven) {
+	if p.gives && (quiet || p.given >= maxGiven) {
 		p.gives = false
 		p.r.out.giveWay(false)
 	}
@@ -196,7 +196,7 @@ func (p *peer) giveTime() {
 
 const (
 	quietFrames = 10  // without speech, 200 ms, end what was said
-	mostGiven   = 150 // frames, 3 s: over a television the assistant talks as loud as ever
+	maxGiven    = 150 // frames, 3 s: over a television the assistant talks as loud as ever
 )
 
 // blank is an unused frame; nil when all are in use.
