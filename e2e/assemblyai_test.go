@@ -15,7 +15,7 @@ import (
 // A call that AssemblyAI transcribes: the caller is answered, interrupts a reply, and the call goes on when
 // AssemblyAI's session has reached its time limit.
 func TestAssemblyAITalk(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	a := assemblyaitest.New(t)
 	l, v := speaking(t, "PARLEY_ASSEMBLYAI_API_KEY="+assemblyaitest.Key, "PARLEY_ASSEMBLYAI_BASE_URL="+a.URL)
 	var ears []struct {

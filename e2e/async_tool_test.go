@@ -17,7 +17,7 @@ func TestAsyncTool(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"pipeline", "multimodal"} {
 		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
+			share(t, call)
 			ready, late := make(chan struct{}), make(chan struct{})
 			shop := serveLocal(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/never" {
@@ -80,7 +80,7 @@ func TestAsyncTool(t *testing.T) {
 
 // A tool's own sentences bridge the wait for it, and what the assistant is to find out of a call may be nested: both as the vendor gets them.
 func TestOwnWordsAndSchema(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l, v := inMode(t, "pipeline", map[string]any{"post_call_schema": []any{}}, rich(t, 9))
 	answer := make(chan struct{})
 	shop := serveLocal(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

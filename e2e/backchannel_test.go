@@ -13,7 +13,7 @@ import (
 // In a pause of a long story the assistant says a word of listening, and answers at the end. The word stands in neither
 // the transcript nor what the model reads.
 func TestTalkBackchannel(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l, v := bakeryLine(t, map[string]any{"backchannels": true, "endpoint_type": "ai"})
 	c := l.greeted(t, l.phone)
 	story := []string{"So last year I was at your", "bakery with all of my", "family and we wanted a", "very big cake for my",

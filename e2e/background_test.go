@@ -16,7 +16,7 @@ func TestTalkBackground(t *testing.T) {
 	t.Parallel()
 	for name, on := range map[string]bool{"kept out": true, "heard": false} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			share(t, call)
 			l, v := bakeryLine(t, map[string]any{"background_speech_cancellation": on})
 			c := l.greeted(t, l.phone)
 			v.hears("What do you have?", "And what does it cost?")

@@ -16,7 +16,7 @@ func TestBadDays(t *testing.T) {
 	}
 	for _, day := range []string{"kill", "model"} {
 		t.Run(day, func(t *testing.T) {
-			t.Parallel()
+			share(t, call)
 			cmd := exec.CommandContext(t.Context(), runner, "-binary", binary, "-day", day, "-kills", "3", "-for", "1s")
 			cmd.Dir = ".."
 			out, err := cmd.CombinedOutput()

@@ -174,18 +174,29 @@ func (p *page) see(selector, words string) {
 		quote(words)))
 }
 
-// until waits for a JavaScript expression to become true, also across navigations.
+// until waits for a JavaScript expression to become true, also across navigations. The page itself looks again: asked from here as often,
+// it would take as much of the processor as all else that a test does.
 func (p *page) until(expression string) {
 	p.t.Helper()
-	ask := chromedp.Evaluate[bool]("Boolean(" + expression + ")")
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
+	ask := chromedp.Evaluate[bool](`new Promise(done => {
+		const end = Date.now() + 1000, look = () => {
+			try {
+				if (`+expression+`) return done(true)
+			} catch {} // what it asks for isn't there yet
+			if (Date.now() > end) done(false)
+			else setTimeout(look, 20)
+		}
+		look()
+	})`, chromedp.EvalAwaitPromise)
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		ctx, cancel := context.WithTimeout(p.ctx, patience)
 		yes, err := chromedp.Run(ctx, ask)
 		cancel()
-		if yes && err == nil { // an error means that the page went away during the evaluation
+		if yes && err == nil {
 			return
+		}
+		if err != nil { // the page went away during the evaluation
+			time.Sleep(10 * time.Millisecond)
 		}
 	}
 	p.t.Fatalf("not so: %s\nat %.2000s", expression, eval[string](p, "location.href + '\\n' + document.body.innerText"))
@@ -260,6 +271,18 @@ func (p *page) shot(name string, whole bool) {
 // accessible fails the test if axe-core has serious or critical findings on the page in its current state.
 func (p *page) accessible(what string) {
 	p.t.Helper()
+	p.examine(what, "{resultTypes: ['violations']}")
+}
+
+// legible is accessible for what depends on colours alone: of a page in its other theme nothing else is new.
+func (p *page) legible(what string) {
+	p.t.Helper()
+	p.examine(what, "{resultTypes: ['violations'], runOnly: ['color-contrast', 'link-in-text-block']}")
+}
+
+// examine fails the test if axe-core has serious or critical findings with some options.
+func (p *page) examine(what, options string) {
+	p.t.Helper()
 	type result struct {
 		Violations []struct {
 			ID     string `json:"id"`
@@ -271,8 +294,10 @@ func (p *page) accessible(what string) {
 			} `json:"nodes"`
 		} `json:"violations"`
 	}
-	out := get(p, chromedp.Evaluate[result](axe+"\n;axe.run(document, {resultTypes: ['violations']})",
-		chromedp.EvalAwaitPromise))
+	if !eval[bool](p, "'axe' in window") {
+		p.do(chromedp.Evaluate[chromedp.Void](axe))
+	}
+	out := get(p, chromedp.Evaluate[result]("axe.run(document, "+options+")", chromedp.EvalAwaitPromise))
 	for _, v := range out.Violations {
 		if v.Impact != "serious" && v.Impact != "critical" {
 			p.t.Logf("%s: axe: %s %s: %s (%d)", what, v.Impact, v.ID, v.Help, len(v.Nodes))

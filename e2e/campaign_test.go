@@ -94,6 +94,7 @@ func (p *program) campaignStats(t *testing.T, campaign int64) (s parley.Campaign
 // A campaign on a server without a trunk: one lead answers, one is busy, one does not answer, one has voicemail. The
 // exported list has the result of each.
 func TestCampaignSandbox(t *testing.T) {
+	share(t, call)
 	l := telephone(t)
 	number, _ := l.purchase(t)
 	l.outbound(t, number, map[string]any{"ringing_time": 2, "end_call_on_voicemail": 1,
@@ -249,6 +250,7 @@ func (l *line) joinLine(t *testing.T) *program {
 // and one process is killed in the middle. By the far end's own log, nobody is rung twice for one attempt, nobody is
 // lost, and nobody is called outside their hours.
 func TestCampaignNodes(t *testing.T) {
+	share(t, recognizer)
 	const secret, each = "the same on all nodes", 30
 	pg := storetest.Postgres(t)
 	prices := filepath.Join(t.TempDir(), "prices.yaml")

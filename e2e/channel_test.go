@@ -22,7 +22,7 @@ func (p *page) choose(selector, value string) {
 // Numbers, messages and webhooks in a browser: a number is bought and set up, messages are sent and answered, an event
 // arrives.
 func TestConsoleChannels(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	platform := graphtest.New(t)
 	platform.Set([]graphtest.Object{graphtest.Number("111", "+1 631-555-8151", "Acme", "CONNECTED", "GREEN",
 		"TIER_1K")},

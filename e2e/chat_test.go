@@ -51,7 +51,7 @@ func calls(name string) []ai.ToolCall {
 
 // A new user signs in, opens the assistant, chats with it, and sees the reply being written and what its tools did.
 func TestFirstChatInConsole(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s, model := thinking(t)
 	s.bakery(t)
 	p := browse(t)
@@ -177,7 +177,7 @@ func hear(t *testing.T, lines <-chan string, want string) {
 
 // A person watches the inbox, sees a visitor's conversation come in live, takes over, replies and hands back.
 func TestInbox(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s, model := thinking(t)
 	s.bakery(t)
 	p := browse(t)

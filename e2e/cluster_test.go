@@ -286,6 +286,7 @@ func (w *watcher) run(ctx context.Context, p *program) {
 // Three nodes behind Kamailio and HAProxy hold calls. One is killed: the far end loses its calls and no others, new ones are taken
 // at once, and the others close its rows. Another is restarted by draining: nobody loses anything.
 func TestCluster(t *testing.T) {
+	share(t, recognizer)
 	vendor := aitest.NewServer(t)
 	vendor.Transcribe = func(aitest.Utterance) string { return "" }
 	c := clustered(t, 3, "PARLEY_OPENAI_BASE_URL="+vendor.URL, "PARLEY_OPENAI_CHAT_MODEL="+aitest.ModelName,

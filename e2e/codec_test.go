@@ -11,6 +11,7 @@ import (
 // A call changes from wideband to narrowband and back: the customer is understood all along, and the recording goes on in
 // the rate that it began with.
 func TestPhoneChangesCodec(t *testing.T) {
+	share(t, recognizer)
 	need(t, "flite", "pocketsphinx_batch")
 	l := telephone(t)
 	l.change(t, map[string]any{"initial_message": "Hello, this is the bakery.", "record": true})

@@ -7,7 +7,7 @@ import (
 
 // A user changes their name and the address that they sign in with, and signs in with the new one.
 func TestConsoleAccount(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s := start(t)
 	p := browse(t)
 	p.signIn(s)

@@ -10,7 +10,7 @@ import (
 // An alert is made with three clicks from any page. Within a minute it is raised, its e-mail leads to its page, and
 // that to the list behind it.
 func TestConsoleAlerts(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	post := mailtest.Serve(t)
 	s := start(t, "PARLEY_SIP_LISTEN=off", "PARLEY_SMTP_URL=smtp://"+post.Address+"?tls=off", "PARLEY_SMTP_FROM=parley@example.com")
 	p := browse(t)

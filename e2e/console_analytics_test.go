@@ -13,7 +13,7 @@ import (
 // Somebody sees yesterday's cost per assistant in two clicks from the start page, opens the calls behind a figure,
 // and finds what was said.
 func TestConsoleAnalytics(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s, model := thinking(t, "PARLEY_SIP_LISTEN=off")
 	model.Usually(aitest.Behaviour{Text: "We bake cheesecakes on Fridays."})
 	s.caller(t)

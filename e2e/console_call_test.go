@@ -41,6 +41,7 @@ func (s *program) caller(t *testing.T) {
 
 // A user has an assistant call, reads along, hangs up, listens to the recording, and sees the result.
 func TestConsoleCalls(t *testing.T) {
+	share(t, recognizer)
 	need(t, "flite", "pocketsphinx_batch")
 	s, model := thinking(t, "PARLEY_SIP_LISTEN=off")
 	// the reply is long, so that nobody hangs up meanwhile

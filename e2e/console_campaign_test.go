@@ -15,7 +15,7 @@ import (
 // A user makes a campaign, previews a list before it is imported, starts the campaign, and sees the results of the
 // calls without a reload.
 func TestConsoleCampaign(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s := start(t, "PARLEY_SIP_LISTEN=off")
 	p := browse(t)
 	p.signIn(s)

@@ -8,7 +8,7 @@ import (
 
 // From an edit to a restored version: what is saved is not live yet; it is tested, published, compared and undone.
 func TestConsoleDraft(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s := start(t)
 	p := browse(t)
 	p.signIn(s)
@@ -92,7 +92,7 @@ func TestConsoleDraft(t *testing.T) {
 
 // A link lets somebody without an account talk to the draft, until it is revoked.
 func TestConsoleShare(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s := start(t)
 	p := browse(t)
 	p.signIn(s)

@@ -19,7 +19,7 @@ import (
 // The editor as a new user meets it: the prompt is there at once, each section is one click away, and a draft is saved
 // without one.
 func TestConsoleEditor(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s := start(t)
 	p := browse(t)
 	p.signIn(s)
@@ -121,7 +121,7 @@ func (p *page) recordsMessage() {
 
 // A tool is tried from its page: open it, type, one click.
 func TestConsoleToolTried(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"ready_at":"4 pm","number":%q}`, r.URL.Query().Get("number"))
 	}))
@@ -151,7 +151,7 @@ func TestConsoleToolTried(t *testing.T) {
 
 // A lead is added by hand in two clicks from the campaign's page, and changed in two.
 func TestConsoleLeadByHand(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s := start(t)
 	s.assistant(t, map[string]any{"type": "outbound", "variables": map[string]any{"customer_name": ""}})
 	var made struct{ Data struct{ ID int64 } }
@@ -185,7 +185,7 @@ func TestConsoleLeadByHand(t *testing.T) {
 
 // Fields that can't act are greyed out as soon as a model is chosen that decides by itself when it speaks.
 func TestConsoleDecidingModel(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	g := gptlivetest.New(t)
 	s := start(t, "PARLEY_OPENAI_REALTIME_BASE_URL="+g.URL, "PARLEY_OPENAI_REALTIME_API_KEY="+gptlivetest.Key,
 		"PARLEY_OPENAI_REALTIME_MODEL=gpt-realtime-test", "PARLEY_OPENAI_LIVE_MODEL="+gptlivetest.Model)

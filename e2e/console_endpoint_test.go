@@ -14,7 +14,7 @@ import (
 
 // An endpoint is saved in the console, measured, chosen in an assistant, and answers the test chat beside its editor.
 func TestConsoleEndpoint(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	url, _, _ := reference(t, "http://")
 	s, model := thinking(t, withEndpoints)
 	p := browse(t)
@@ -61,7 +61,7 @@ func TestConsoleEndpoint(t *testing.T) {
 
 // The test chat beside an assistant goes on while an asynchronous tool runs, and shows the further message when the tool has answered.
 func TestConsoleTestChatLive(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	ready := make(chan struct{})
 	shop := serveLocal(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		<-ready

@@ -9,7 +9,7 @@ import (
 // A new user gets from the assistant to a first test run in four clicks. A mistake is shown at its line, a worse
 // prompt is shown as worse before it is saved, and a chat becomes a test and is replayed.
 func TestConsoleExams(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s := start(t, "PARLEY_RATE_PUBLIC=off", "PARLEY_RATE_API=off")
 	status := s.call(t, "PUT", fmt.Sprintf("/user/assistant/%d", s.Assistant), map[string]any{"initial_message": "Hello, the bakery.",
 		"system_prompt": "You are the receptionist of a bakery.\nWe are open Monday to Saturday from 7 am to 6 pm."}, nil)

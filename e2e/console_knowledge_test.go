@@ -41,7 +41,7 @@ func (p *page) row(name, words string) {
 
 // Documents of every kind are uploaded, read, and used in answers; a document's error is shown beside it.
 func TestConsoleKnowledge(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	site := librarySite(t)
 	s := start(t, "PARLEY_EGRESS_ALLOW=127.0.0.0/8")
 	dir := t.TempDir()

@@ -46,7 +46,7 @@ func (p *page) front() {
 // A browser opens at most six connections to a server, for all tabs together. Ten tabs share one: all of them change at
 // once, whether they are seen or hidden, and when the one that has the connection is closed, another takes over.
 func TestConsoleManyTabs(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s, model := thinking(t)
 	conversation := s.converse(t)
 	p := browse(t)
@@ -108,7 +108,7 @@ func TestConsoleManyTabs(t *testing.T) {
 
 // Where a browser has no Web Locks, each tab has a connection of its own, and lets go of it while it is hidden.
 func TestConsoleTabsWithoutLocks(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s, _ := thinking(t)
 	conversation := s.converse(t)
 	p := browse(t)
@@ -125,7 +125,7 @@ func TestConsoleTabsWithoutLocks(t *testing.T) {
 // A browser that was asked to says when a conversation begins to need a person: by a sound, and by a notification. One
 // that was not asked says nothing.
 func TestConsoleAlarms(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s, _ := thinking(t)
 	conversation := s.converse(t)
 	p := browse(t)
@@ -174,7 +174,7 @@ func TestConsoleAlarms(t *testing.T) {
 // A message in the test chat appears at once, and as the server stored it before the model's first word. Taking over
 // ends the reply in the middle.
 func TestConsoleTestChatAtOnce(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s, model := thinking(t)
 	p := browse(t)
 	p.signIn(s)

@@ -8,7 +8,7 @@ import (
 // An owner invites an agent by a link. The agent joins in a browser of their own, reads the inbox, and can neither change
 // an assistant nor see what is the owner's; removed, they are signed out.
 func TestConsolePeople(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s := start(t)
 	p := browse(t)
 	p.signIn(s)

@@ -40,7 +40,7 @@ func (s *program) cake(t *testing.T) {
 
 // The pictures on the project's front page: an assistant with a test chat beside it, and a call.
 func TestConsolePictures(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	need(t, "flite")
 	s, model := thinking(t, "PARLEY_SIP_LISTEN=off", "PARLEY_OPENAI_STT_MODEL="+aitest.TranscriptionModel)
 	s.cake(t)

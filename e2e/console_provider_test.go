@@ -13,7 +13,7 @@ import (
 
 // From the first sign-in to a real model's answer takes one pasted key and at most four clicks.
 func TestConsoleFirstKey(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	claude := anthropictest.New(t)
 	claude.Usually(aitest.Behaviour{Text: "Good morning from a real model."})
 	s := start(t, "PARLEY_ANTHROPIC_MODEL="+anthropictest.Quick, "PARLEY_SIP_LISTEN=off")

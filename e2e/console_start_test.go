@@ -18,6 +18,7 @@ import (
 // A user signs in, is shown what to do next, speaks with the assistant through the browser's microphone, and finds the
 // call on the start page.
 func TestConsoleOverviewAndTestCall(t *testing.T) {
+	share(t, recognizer)
 	need(t, "flite", "sox", "pocketsphinx_batch")
 	s, model := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0", "PARLEY_EGRESS_ALLOW=127.0.0.0/8")
 	hours := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"opens":"<b>7</b>"}`) }))
@@ -103,7 +104,7 @@ func TestConsoleOverviewAndTestCall(t *testing.T) {
 // When the microphone is denied, the page says so and how to fix it. The same goes for a call that the balance doesn't
 // cover.
 func TestConsoleTestCallThatCantBe(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s, _ := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
 	one := s.URL + "/assistants/" + strconv.FormatInt(s.Assistant, 10)
 	p := browse(t, "deny-permission-prompts", "use-fake-device-for-media-stream")
@@ -116,7 +117,7 @@ func TestConsoleTestCallThatCantBe(t *testing.T) {
 
 // A voice can be previewed beside its name, and the widget's snippet can be copied.
 func TestConsoleVoicePreviewAndSnippet(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	need(t, "flite")
 	s, _ := thinking(t)
 	s.assistant(t, map[string]any{"status": "active"})
@@ -156,7 +157,7 @@ func TestConsoleVoicePreviewAndSnippet(t *testing.T) {
 
 // An assistant is exported to a file and imported elsewhere, and the page says what could not be carried over.
 func TestConsoleExportAndImport(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s, _ := thinking(t)
 	s.assistant(t, map[string]any{"name": "Front <i>desk</i>", "status": "active"})
 	p := browse(t)

@@ -79,7 +79,7 @@ func (p *program) balance(t *testing.T) float64 {
 
 // What a misbehaving model server can do, and what the customer gets.
 func TestModelServersMisbehave(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	p, model := thinking(t, "PARLEY_OPENAI_STALL=2s")
 	id := p.converse(t)
 	for _, c := range []struct {
@@ -126,6 +126,7 @@ func TestModelServersMisbehave(t *testing.T) {
 
 // An assistant calls the user's system and answers from the result.
 func TestToolsInConversation(t *testing.T) {
+	share(t, call)
 	shop := http.NewServeMux()
 	shop.HandleFunc("GET /orders/{n}", func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Key") != "s3cret" {
@@ -183,7 +184,7 @@ func TestToolsInConversation(t *testing.T) {
 
 // A program that is killed in the middle of a reply answers once after its restart, and charges once.
 func TestKilledInMidReply(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	p, model := thinking(t)
 	gate := make(chan struct{})
 	defer close(gate)
@@ -231,6 +232,7 @@ func TestKilledInMidReply(t *testing.T) {
 
 // A thousand streamed replies at once fit into bounded memory.
 func TestThousandStreams(t *testing.T) {
+	share(t, machine)
 	const streams, most = 1000, 400 << 20
 	p, model := thinking(t)
 	gate := make(chan struct{})

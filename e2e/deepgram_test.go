@@ -17,7 +17,7 @@ func TestDeepgramTalk(t *testing.T) {
 	t.Parallel()
 	for _, model := range []string{"nova-3", "flux-general-en"} {
 		t.Run(model, func(t *testing.T) {
-			t.Parallel()
+			share(t, call)
 			d := deepgramtest.NewServer(t)
 			l, v := bakeryLine(t, nil, "PARLEY_DEEPGRAM_API_KEY="+deepgramtest.Key, "PARLEY_DEEPGRAM_BASE_URL="+d.URL,
 				"PARLEY_DEEPGRAM_STT_MODEL="+model)
@@ -74,7 +74,7 @@ func TestDeepgramEarLost(t *testing.T) {
 	t.Parallel()
 	for model, path := range map[string]string{"nova-3": deepgramtest.ListenPath, "flux-general-en": deepgramtest.FluxPath} {
 		t.Run(model, func(t *testing.T) {
-			t.Parallel()
+			share(t, call)
 			d := deepgramtest.NewServer(t)
 			l, v := bakeryLine(t, nil, "PARLEY_DEEPGRAM_API_KEY="+deepgramtest.Key, "PARLEY_DEEPGRAM_BASE_URL="+d.URL,
 				"PARLEY_DEEPGRAM_STT_MODEL="+model)

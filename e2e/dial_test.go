@@ -139,7 +139,7 @@ func (l *line) sipp(t *testing.T, scenario string, port int, files map[string][]
 
 // How an assistant's call ends, depending on the far end: sipp, over a trunk.
 func TestDial(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l := telephone(t)
 	port := l.ports
 	before := l.balance(t)
@@ -206,7 +206,7 @@ func TestDial(t *testing.T) {
 
 // A person with a telephone answers an assistant's call and hangs up.
 func TestDialPerson(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l := telephone(t)
 	exchange, err := phone.ListenOn(netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", l.ports)))
 	if err != nil {
@@ -249,6 +249,7 @@ func TestDialPerson(t *testing.T) {
 
 // The far end of a server without a trunk: the sandbox's numbers, by the last four digits of the called number.
 func TestDialSandbox(t *testing.T) {
+	share(t, recognizer)
 	need(t, "flite", "pocketsphinx_batch")
 	l := telephone(t)
 	number, _ := l.purchase(t)
@@ -292,6 +293,7 @@ func TestDialSandbox(t *testing.T) {
 // A call screener and a menu take an assistant's calls, as real sound: the screener hears a name and is waited for, the
 // menu gets its key, and who then picks up is greeted.
 func TestDialMachines(t *testing.T) {
+	share(t, recognizer)
 	need(t, "flite", "pocketsphinx_batch")
 	l := telephone(t)
 	exchange, err := phone.ListenOn(netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", l.ports)))

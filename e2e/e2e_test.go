@@ -23,12 +23,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // binary is the program under test, built once.
@@ -37,17 +40,16 @@ var binary string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	// The parallel tests are those of the telephone, which mostly wait for speech and not for the processor, and those of the
-	// browser, which `make test` runs by themselves and fewer at once: a browser takes the processor from a call.
 	flag.Parse()
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if !chosen {
-		if err := flag.Set("test.parallel", "6"); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
+	if err := flag.Set("test.parallel", "100"); err != nil { // share bounds them
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
+	if free := freeCores(); free < 1 {
+		fmt.Fprintf(os.Stderr, "other work leaves %.1f cores: fewer tests run at once, and it takes longer\n", free)
+		shares = 2
+	}
+	seats = semaphore.NewWeighted(shares)
 	dir, err := os.MkdirTemp("", "parley-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -66,6 +68,50 @@ func run(m *testing.M) int {
 		return 1
 	}
 	return m.Run()
+}
+
+// What a test takes of a machine with two cores, in sixths.
+const (
+	call       = 1 // it waits for speech most of the time
+	browser    = 2
+	webCall    = 3 // a browser whose sound is real
+	recognizer = 3 // PocketSphinx
+	compiler   = 3
+	machine    = 6 // a test that has many calls at once, or measures
+)
+
+var (
+	shares int64 = machine // that tests have at once; fewer where others use the machine
+	seats  *semaphore.Weighted
+)
+
+// share has a test run beside others, as soon as its share of the machine is free, and until it ends.
+func share(t *testing.T, n int64) {
+	t.Helper()
+	t.Parallel()
+	n, waits := min(n, shares), time.Now()
+	if err := seats.Acquire(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { seats.Release(n) })
+	t.Logf("the test begins after %v", time.Since(waits).Round(time.Second)) // go test counts that, too
+}
+
+// freeCores measures for a second how many cores nobody uses. Work with a low priority counts for none.
+func freeCores() float64 {
+	busy := func() (ticks float64) {
+		stat, _ := os.ReadFile("/proc/stat")
+		for i, field := range strings.Fields(strings.SplitN(string(stat), "\n", 2)[0]) {
+			if n, err := strconv.ParseFloat(field, 64); err == nil && (i == 1 || i == 3 || i == 6 || i == 7) { // user, system, interrupts
+				ticks += n
+			}
+		}
+		return ticks
+	}
+	began, before := time.Now(), busy()
+	time.Sleep(time.Second)
+	const hz = 100 // USER_HZ, proc_stat(5)
+	return float64(runtime.NumCPU()) - (busy()-before)/hz/time.Since(began).Seconds()
 }
 
 // overHTTPS are the settings of a program that serves HTTPS on loopback, by a certificate that the tests' own requests trust.

@@ -17,7 +17,7 @@ import (
 // longer and longer here, so how much of a reply was heard can't be guessed: it is known only from the word times that
 // ElevenLabs sends. The transcript and the model's history have it right to the word.
 func TestElevenLabs(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	s := elevenlabstest.New(t)
 	s.Manner.Uneven = true
 	l, v := speaking(t, "PARLEY_ELEVENLABS_API_KEY="+elevenlabstest.Key, "PARLEY_ELEVENLABS_BASE_URL="+s.URL)

@@ -70,7 +70,7 @@ const withEndpoints = "PARLEY_ENDPOINTS=all"
 // A program of the account's own answers a chat, over one connection or a request for each reply, with the assistant's tools.
 // When it is gone, the assistant's own model answers in the same turn.
 func TestEndpointChat(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	for scheme := range references {
 		t.Run(scheme, func(t *testing.T) { endpointChat(t, scheme) })
 	}
@@ -118,7 +118,7 @@ func endpointChat(t *testing.T, scheme string) {
 
 // Endpoints by the protocol of a vendor think, speak and listen in a call, and are told which call it is.
 func TestEndpointParts(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l, v := speaking(t, withEndpoints)
 	far, err := url.Parse(v.URL)
 	if err != nil {
@@ -163,7 +163,7 @@ func TestEndpointParts(t *testing.T) {
 
 // The reference servers in Go answer a call over real RTP. What they say is heard, and they end the call.
 func TestEndpointCall(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	for scheme := range references {
 		t.Run(scheme, func(t *testing.T) { endpointCall(t, scheme) })
 	}

@@ -69,7 +69,7 @@ func inTime(t *testing.T, most time.Duration, what string, ok func() bool) {
 // A program that is killed while deliveries are in flight sends each of them after its restart, with the same id and
 // body.
 func TestEventsKilledInFlight(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	h := &hooks{bodies: map[string]map[string]bool{}, hold: make(chan struct{})}
 	url := serveLocal(t, h)
 	p := start(t, "PARLEY_EGRESS_ALLOW=127.0.0.0/8", "PARLEY_RATE_API=off")
@@ -120,7 +120,7 @@ func TestEventsKilledInFlight(t *testing.T) {
 
 // Silence that begins while the program is down is noticed when it is up again, and reported.
 func TestEventsSilenceSurvivesRestart(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	h := &hooks{bodies: map[string]map[string]bool{}, hold: make(chan struct{})}
 	close(h.hold)
 	url := serveLocal(t, h)

@@ -99,7 +99,7 @@ steps:
 // The server itself runs an assistant's tests, by telephone and in chat. It reports what got worse, replays a stored
 // call against another prompt, and charges nothing for any of it.
 func TestExam(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	need(t, "flite")
 	p := telephone(t)
 	var tool struct{ Data struct{ ID int64 } }

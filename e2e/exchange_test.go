@@ -69,7 +69,7 @@ func rich(t *testing.T, calls int) string {
 
 // A hundred short calls leave nothing behind: no goroutine, no port, no live row, nothing reserved.
 func TestPhoneMany(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	need(t, "sipp")
 	const calls = 100
 	l := telephone(t, rich(t, calls))
@@ -97,7 +97,7 @@ func TestPhoneMany(t *testing.T) {
 
 // A program that is killed during a live call closes it after its restart: one row, one charge, one end, one event.
 func TestPhoneKilled(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	var mu sync.Mutex
 	told := map[string]int{}
 	hook := serveLocal(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -156,7 +156,7 @@ func TestPhoneKilled(t *testing.T) {
 // A full server turns a call away with 503, or with 486 when it is the account that has no room left, and live calls
 // go on.
 func TestPhoneFull(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l := telephone(t, rich(t, 1))
 	c := l.ring(t, l.phone)
 	hears(t, c, c.Answered)
@@ -179,7 +179,7 @@ func TestPhoneFull(t *testing.T) {
 // While the sound of calls is sent late, new ones are turned away with 503, those of the API too, and live calls go on. Once
 // it is in time again, there is room again.
 func TestPhoneLate(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l := telephone(t, "PARLEY_MAX_LATE=1ns") // every frame is late
 	c := l.ring(t, l.phone)
 	hears(t, c, c.Answered)
@@ -213,7 +213,7 @@ func TestPhoneLate(t *testing.T) {
 
 // A call over a trunk is authenticated by the trunk's password, and reaches the assistant of its number.
 func TestPhoneTrunk(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l := telephone(t)
 	var made struct {
 		Data struct {
@@ -270,7 +270,7 @@ func TestPhoneTrunk(t *testing.T) {
 
 // Two nodes share one database; when one is killed, the other closes its calls.
 func TestPhoneNodes(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	one := telephone(t, "PARLEY_DATABASE="+storetest.Postgres(t), "PARLEY_SECRET_KEY=the same on all nodes")
 	at := testenv.Ports(t, 800)
 	// for the nodes that join
@@ -315,7 +315,7 @@ func TestPhoneNodes(t *testing.T) {
 
 // Thousands of strangers who call at once get no call through and disturb no live one.
 func TestPhoneFlood(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l := telephone(t)
 	c := l.ring(t, l.phone)
 	hears(t, c, c.Answered)

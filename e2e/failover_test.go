@@ -26,7 +26,7 @@ func (l *line) switched(t *testing.T, id int64) (list []parley.VendorSwitch) {
 
 // The speech vendor dies in the middle of a sentence: the next one speaks the rest, and the record says so.
 func TestTalkVoiceDies(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	need(t, "flite")
 	l, v := bakeryLine(t, nil, "PARLEY_FALLBACK_VOICES=flite")
 	c := l.greeted(t, l.phone)
@@ -57,6 +57,7 @@ func TestTalkVoiceDies(t *testing.T) {
 
 // The vendor used for everything goes down in the middle of a call: others hear, think and speak.
 func TestTalkVendorDies(t *testing.T) {
+	share(t, recognizer)
 	need(t, "flite", "pocketsphinx_batch")
 	l, v := bakeryLine(t, nil, "PARLEY_FALLBACK_VOICES=flite", "PARLEY_FALLBACK_TRANSCRIBERS=pocketsphinx",
 		"PARLEY_FALLBACK_MODELS=local/local")

@@ -9,6 +9,7 @@ import (
 
 // The commands of docs/first-five-minutes.md do what the page says they do.
 func TestFirstFiveMinutes(t *testing.T) {
+	share(t, call)
 	p := start(t)
 	page, err := os.ReadFile("../docs/first-five-minutes.md")
 	if err != nil {

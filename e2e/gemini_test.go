@@ -15,7 +15,7 @@ func TestGeminiTalk(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"multimodal", "dualplex"} {
 		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
+			share(t, call)
 			g := geminitest.New(t)
 			l, v := speaking(t, "PARLEY_GEMINI_API_KEY="+geminitest.Key, "PARLEY_GEMINI_BASE_URL="+g.URL,
 				"PARLEY_GEMINI_LIVE_MODEL="+geminitest.Live)

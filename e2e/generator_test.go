@@ -16,6 +16,7 @@ import (
 // Clients are generated from the API reference by popular generators, with their default settings, and compile in
 // strict mode. scripts/setup installs the generators, pinned, in .cache/generators.
 func TestGeneratedClients(t *testing.T) {
+	share(t, compiler)
 	tools, err := filepath.Abs("../.cache/generators")
 	if err != nil {
 		t.Fatal(err)

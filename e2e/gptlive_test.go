@@ -12,7 +12,7 @@ import (
 // A call that GPT-Live holds: it is greeted for, answers when it likes, has a tool called by its thinker, speaks unasked, falls silent
 // when it is interrupted, and loses its session.
 func TestGPTLiveTalk(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	g := gptlivetest.New(t)
 	l, v := speaking(t, "PARLEY_OPENAI_REALTIME_BASE_URL="+g.URL, "PARLEY_OPENAI_REALTIME_API_KEY="+gptlivetest.Key,
 		"PARLEY_OPENAI_LIVE_MODEL="+gptlivetest.Model, "PARLEY_OPENAI_LIVE_THINKER="+gptlivetest.Thinker)

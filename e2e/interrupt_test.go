@@ -19,7 +19,7 @@ import (
 // Many callers at once interrupt replies at random moments, in each mode. The transcript and the model's history have
 // as much of each reply as the far end heard, give or take a word.
 func TestInterruptions(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	const callers, times = 10, 4 // of each mode
 	l, v := speaking(t, "PARLEY_OPENAI_REALTIME_MODEL="+aitest.RealtimeModel,
 		"PARLEY_OPENAI_REALTIME_STT_MODEL="+aitest.TranscriptionModel, rich(t, 3*callers))

@@ -159,6 +159,7 @@ func word(t *testing.T, paragraphs ...string) []byte {
 // An assistant answers in a conversation from a PDF, a Word file, a text file and a website, both with its search tool
 // and with passages in its prompt.
 func TestAssistantAnswersFromDocuments(t *testing.T) {
+	share(t, call)
 	site := http.NewServeMux()
 	site.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -235,7 +236,7 @@ func said(r reply) string {
 
 // A program that is killed while it processes a document finishes it after its restart, with no passage stored twice.
 func TestKilledWhileProcessing(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	p := start(t, "PARLEY_SECRET_KEY="+secretKey)
 	base := p.knowledgebase(t, "function_call")
 	var book strings.Builder

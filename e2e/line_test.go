@@ -99,7 +99,7 @@ func (p *program) total(t *testing.T, path string) (n int) {
 // collected finishes all of it after its restart: every message is sent once, every number is rented once, and
 // everything is charged once.
 func TestLineKilled(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	const due, messages = 3000, 12
 	carrier := carriertest.NewServer(t)
 	prices := filepath.Join(t.TempDir(), "prices.yaml")
@@ -247,6 +247,7 @@ func TestLineKilled(t *testing.T) {
 
 // An incoming message through Twilio is answered by the number's assistant, and the answer's delivery status is known.
 func TestTwilioWebhooks(t *testing.T) {
+	share(t, call)
 	at := fmt.Sprintf("127.0.0.1:%d", testenv.Ports(t, 1))
 	public := "http://" + at
 	carrier := carriertest.NewServer(t)
@@ -314,7 +315,7 @@ func TestTwilioWebhooks(t *testing.T) {
 
 // The doctor checks the account at Twilio, and never prints its secret.
 func TestDoctorAsksTwilio(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	carrier := carriertest.NewServer(t)
 	doctor := func(env ...string) string {
 		t.Helper()
@@ -348,7 +349,7 @@ func TestDoctorAsksTwilio(t *testing.T) {
 
 // A test call over a trunk, to an extension, says its sentence in a voice of this server, and reports what it saw.
 func TestTrunkTestCall(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l := telephone(t)
 	desk := handset(t, phone.Options{})
 	var made struct{ Data struct{ ID int64 } }

@@ -128,6 +128,7 @@ func (p *program) listedServer(t *testing.T, name, url string) (id int64, tools 
 
 // Each tool of the servers of the protocol's makers works from a chat.
 func TestMCPServers(t *testing.T) {
+	share(t, compiler)
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		at := filepath.Join(dir, name)
@@ -229,7 +230,7 @@ func TestMCPInCall(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"pipeline", "multimodal"} {
 		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
+			share(t, call)
 			begun, off := make(chan bool, 1), make(chan bool, 1)
 			shop := sdk.NewServer(&sdk.Implementation{Name: "shop", Version: "1"}, nil)
 			type asked struct {

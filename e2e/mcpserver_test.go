@@ -49,6 +49,7 @@ func (p *program) modelClient(t *testing.T) *sdk.ClientSession {
 
 // An assistant is made from a web page, given a tool, tested by a simulated caller, published, and calls: in at most twelve calls of tools.
 func TestMCPServerStory(t *testing.T) {
+	share(t, recognizer)
 	need(t, "flite", "pocketsphinx_batch")
 	l := telephone(t, "PARLEY_EGRESS_ALLOW=127.0.0.0/8")
 	l.purchase(t)
@@ -117,6 +118,7 @@ func (p *program) withKey(t *testing.T) string {
 
 // The conformance runner of the protocol's makers finds nothing wrong with the server.
 func TestMCPServerConformance(t *testing.T) {
+	share(t, compiler)
 	node, scope := mcpServers(t)
 	shim, err := filepath.Abs("testdata/mcp/glob.mjs")
 	if err != nil {
@@ -145,6 +147,7 @@ func TestMCPServerConformance(t *testing.T) {
 
 // The inspector's command line lists and calls.
 func TestMCPServerInspector(t *testing.T) {
+	share(t, compiler)
 	node, scope := mcpServers(t)
 	p := start(t, "PARLEY_SIP_LISTEN=off")
 	inspect := func(args ...string) (out struct {

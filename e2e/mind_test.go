@@ -16,6 +16,7 @@ import (
 
 // With each vendor's model, an assistant looks up an order with a tool, and answers from the result.
 func TestMinds(t *testing.T) {
+	share(t, call)
 	claude, gemini := anthropictest.New(t), geminitest.New(t)
 	key := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(key, []byte(anthropictest.Key+"\n"), 0o600); err != nil {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,12 +29,17 @@ type apart struct {
 	address    int // the last byte of the browser's
 }
 
+// apartFree is held by the test whose network it is: it has one address.
+var apartFree sync.Mutex
+
 // newApart makes a namespace. The test is skipped where that is not allowed.
 func newApart(t *testing.T) *apart {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root may make a network namespace")
 	}
+	apartFree.Lock()
+	t.Cleanup(apartFree.Unlock)
 	a := &apart{t: t, name: fmt.Sprintf("parley-%d", os.Getpid()), wire: fmt.Sprintf("p%d", os.Getpid()), address: 2}
 	t.Cleanup(func() {
 		exec.Command("ip", "link", "del", a.wire).Run()
@@ -140,6 +146,7 @@ func (a *apart) calls(site string, quiet int) (p *page, connected time.Duration)
 
 // A visitor whose network lets no UDP through calls all the same: by TCP, or, where only HTTPS gets through, by TURN on that port.
 func TestWebCallWithoutUDP(t *testing.T) {
+	share(t, webCall)
 	a := newApart(t)
 	s, model := thinking(t, append(overHTTPS, "PARLEY_LISTEN="+apartNet+"1:0", "PARLEY_WEBRTC_LISTEN="+apartNet+"1:0")...)
 	s.assistant(t, map[string]any{"initial_message": "Hello there.", "widget_settings": map[string]any{"mode": "both"}})
@@ -171,6 +178,7 @@ func TestWebCallWithoutUDP(t *testing.T) {
 
 // A visitor whose address changes during a call is heard again, before the browser has noticed that the connection is gone.
 func TestWebCallChangesAddress(t *testing.T) {
+	share(t, webCall)
 	a := newApart(t)
 	s, model := thinking(t, append(overHTTPS, "PARLEY_LISTEN="+apartNet+"1:0", "PARLEY_WEBRTC_LISTEN="+apartNet+"1:0")...)
 	s.assistant(t, map[string]any{"initial_message": "Hello there.", "widget_settings": map[string]any{"mode": "both"}})

@@ -29,7 +29,7 @@ func (p *program) join(t *testing.T) *program {
 // Two processes on one PostgreSQL keep one conversation in order, and when one is killed in the middle of a reply the
 // other one gives the reply.
 func TestTwoNodes(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	one, model := thinking(t, "PARLEY_DATABASE="+storetest.Postgres(t), "PARLEY_SECRET_KEY=the same on all nodes")
 	two := one.join(t)
 	id := one.converse(t)

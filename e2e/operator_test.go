@@ -23,7 +23,7 @@ func (p *program) operate(t *testing.T, args ...string) (string, bool) {
 
 // The operator's commands work while the server runs on the same data, and take effect at once.
 func TestOperator(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	p := start(t)
 	must := func(args ...string) string {
 		t.Helper()
@@ -133,7 +133,7 @@ func TestOperator(t *testing.T) {
 
 // A trunk is checked while a server runs: the command reports one that answers, and fails for one that doesn't.
 func TestTrunkCheckCommand(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l := telephone(t)
 	far := handset(t, phone.Options{})
 	trunk := func(number, at string) string {

@@ -22,6 +22,7 @@ import (
 // A caller is greeted, asks with flite's voice, is understood by pocketsphinx, is answered from the prompt, and hangs
 // up; the row, the transcript, the recording, the price and the event have all of it. No network, no vendor.
 func TestPhoneLocal(t *testing.T) {
+	share(t, recognizer)
 	need(t, "flite", "pocketsphinx_batch")
 	told := make(chan string, 10)
 	hook := serveLocal(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { told <- read(r) }))
@@ -98,6 +99,7 @@ func read(r *http.Request) string {
 
 // The telephone of docs/telephony.md, as a newcomer sets it up.
 func TestPhoneBaresip(t *testing.T) {
+	share(t, recognizer)
 	need(t, "flite", "baresip", "pocketsphinx_batch")
 	l := telephone(t)
 	l.change(t, map[string]any{"initial_message": "Hello."})
@@ -160,7 +162,7 @@ func TestPhoneBaresip(t *testing.T) {
 // A caller from elsewhere that is no trunk gets no answer at all, so that
 // scanners find no telephone.
 func TestPhoneStranger(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l := telephone(t)
 	elsewhere, err := phone.ListenOn(netip.MustParseAddrPort("127.0.0.2:0"))
 	if err != nil {

@@ -36,6 +36,7 @@ func (p *program) shell(t *testing.T, text string) string {
 
 // The README's first call reminds somebody of an appointment.
 func TestReadmeCall(t *testing.T) {
+	share(t, recognizer)
 	need(t, "curl", "flite", "pocketsphinx_batch")
 	p := start(t, "PARLEY_SIP_LISTEN=off")
 	said := p.shell(t, commands(t, "make_call"))
@@ -51,7 +52,7 @@ func TestReadmeCall(t *testing.T) {
 
 // A model is chosen by an id that the look-up prints, and stays chosen.
 func TestReadmeModel(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	need(t, "curl")
 	p, _ := thinking(t, "PARLEY_SIP_LISTEN=off")
 	text := commands(t, "llm_model_id\\\"")

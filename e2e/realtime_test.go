@@ -48,7 +48,7 @@ func modeFields(t *testing.T, l *line, mode string, fields map[string]any) map[s
 // When the vendor's speech model has the realtime model's voice, the speech model speaks the greeting, and it is heard
 // at once.
 func TestRealtimeGreets(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l, v := inMode(t, "multimodal", nil)
 	c := l.greeted(t, l.phone)
 	v.hears("I would like a table.")
@@ -70,7 +70,7 @@ func TestRealtimeGreets(t *testing.T) {
 // When no speech model has its voice, the realtime model reads its greeting out while the telephone rings, once for
 // all calls.
 func TestRealtimeGreetsItself(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l, v := inMode(t, "multimodal", nil, "PARLEY_OPENAI_TTS_MODEL=")
 	v.SessionDelay = 400 * time.Millisecond
 	for i := range 2 {
@@ -110,7 +110,7 @@ func TestRealtimeFailsOver(t *testing.T) {
 	t.Parallel()
 	for _, m := range modes[1:] {
 		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
+			share(t, call)
 			l, v := inMode(t, m.mode, nil,
 				"PARLEY_OPENAI_REALTIME_MODEL="+aitest.RealtimeModel+","+aitest.SpareRealtimeModel,
 				"PARLEY_FALLBACK_MODELS=openai/"+aitest.SpareRealtimeModel)
@@ -170,7 +170,7 @@ func TestRealtimeChangesVendor(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"multimodal", "dualplex"} {
 		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
+			share(t, call)
 			g := geminitest.New(t)
 			l, v := speaking(t, "PARLEY_OPENAI_REALTIME_MODEL="+aitest.RealtimeModel,
 				"PARLEY_OPENAI_REALTIME_STT_MODEL="+aitest.TranscriptionModel,
@@ -260,7 +260,7 @@ func TestRealtimeChangesVendor(t *testing.T) {
 
 // A model that can't be reached ends the call, and its owner is told why.
 func TestRealtimeGone(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l, v := inMode(t, "multimodal", nil)
 	for range 8 {
 		v.ScriptRealtime(aitest.Behaviour{Status: http.StatusServiceUnavailable})

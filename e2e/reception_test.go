@@ -17,7 +17,7 @@ import (
 // Outside its hours, a number rings a telephone, whose owner talks with the caller over two real legs. When nobody
 // answers the next call, the caller leaves a message. The third caller waits in the queue until the line is free.
 func TestReception(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l, v := bakeryLine(t, nil)
 	house, err := phone.ListenOn(netip.MustParseAddrPort("127.0.0.2:0"))
 	if err != nil {

@@ -21,7 +21,7 @@ func written(t *testing.T, files map[string]string) (dir string) {
 
 // What a file says of an assistant, and the assistant does not have, is reported with its line or by its name.
 func TestRehearsalMistakes(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	const prompt = "system_prompt: You talk with {{who}}.\n"
 	const say = "channel: chat\nsteps:\n  - say: hello\n"
 	dir := written(t, map[string]string{
@@ -60,7 +60,7 @@ func TestRehearsalMistakes(t *testing.T) {
 
 // Tests have assistants that know documents, that hand over to others, and that are recorded; words are told in any language.
 func TestRehearsalHouse(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	need(t, "flite", "espeak-ng")
 	dir := written(t, map[string]string{
 		"menu.txt": "Our pizza is free of gluten. The soup of the day is pumpkin.\n",

@@ -39,6 +39,7 @@ func rehearse(t *testing.T, dir string, args ...string) (printed string, status 
 
 // The example suite passes, and so do calls to the recognizer itself.
 func TestRehearsalExamples(t *testing.T) {
+	share(t, machine)
 	need(t, "flite", "pocketsphinx_batch")
 	for suite, together := range map[string]string{"examples/tests": "10", "e2e/testdata/rehearsal": "2"} { // the recognizer's at most two at once
 		if printed, status := rehearse(t, "..", suite, "--parallel", together, "--out", t.TempDir()); status != 0 {
@@ -53,7 +54,7 @@ var fileOf = regexp.MustCompile("(?s)```yaml\n# file: (\\S+)\n(.*?)```")
 
 // The example in docs/testing.md works as described: the test passes, and fails with a broken assistant.
 func TestRehearsalDocs(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	need(t, "flite")
 	page, err := os.ReadFile("../docs/testing.md")
 	if err != nil {
@@ -110,7 +111,7 @@ func TestRehearsalDocs(t *testing.T) {
 // A model plays the caller until it hangs up, by telephone and in a chat, and judges; the server that is started does
 // not know that model.
 func TestRehearsalPersona(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	need(t, "flite")
 	v, dir := aitest.NewServer(t), t.TempDir()
 	v.Script(aitest.Behaviour{Text: "When are you open on Saturday?"}, aitest.Behaviour{Text: "Thank you, goodbye. [hang up]"},
@@ -142,7 +143,7 @@ func TestRehearsalPersona(t *testing.T) {
 
 // A server that is not Parley is called by its SIP address and judged by its sound alone.
 func TestRehearsalStranger(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	need(t, "flite")
 	need(t, "sipp")
 	first := testenv.Ports(t, 12)
@@ -219,7 +220,7 @@ var rehearsalFaults = []struct{ name, test, old, new string }{
 
 // The suite catches each fault in an assistant.
 func TestRehearsalFaults(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	need(t, "flite")
 	read := func(name string) string {
 		text, err := os.ReadFile(filepath.Join("../examples/tests", name))

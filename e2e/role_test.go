@@ -89,7 +89,7 @@ func (r *registrar) who() (list []string) {
 // A node for the API and two for calls: what the API is asked about calls and trunks, the others do. One of them is registered with
 // a trunk, and the other one follows it.
 func TestNodeRoles(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	vendor := aitest.NewServer(t)
 	vendor.Transcribe = func(aitest.Utterance) string { return "" }
 	first := needs.Ports(t, 400)

@@ -15,6 +15,7 @@ import (
 
 // Arguments that don't fit a tool's JSON Schema are not sent; the model is told why, and mends them.
 func TestToolSchemaInConversation(t *testing.T) {
+	share(t, call)
 	var mu sync.Mutex
 	var sent []string
 	shop := http.NewServeMux()

@@ -25,6 +25,7 @@ func complaints(log string) (found []string) {
 
 // An ordinary stop is nothing to complain of: right after the start, and with a stream that is open, on either database.
 func TestStopLogsNoError(t *testing.T) {
+	share(t, call)
 	for engine, settings := range map[string]func() []string{
 		"sqlite": func() []string { return nil },
 		"postgres": func() []string {
@@ -64,6 +65,7 @@ func TestStopLogsNoError(t *testing.T) {
 
 // A server that is stopped while it waits for its database ends well, and says that it never served.
 func TestStopBeforeItServes(t *testing.T) {
+	share(t, call)
 	cmd := exec.Command(binary, "serve")
 	cmd.Env = append(os.Environ(), "PARLEY_DATA="+t.TempDir(), "PARLEY_LISTEN=127.0.0.1:0", "PARLEY_WEBRTC_LISTEN=off",
 		"PARLEY_DATABASE=postgres://parley@127.0.0.1:1/parley", "PARLEY_SECRET_KEY=the same on all nodes")

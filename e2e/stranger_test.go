@@ -29,7 +29,7 @@ func dripping(t *testing.T, p *program) {
 
 // A server that stops does not wait for clients that have sent half a request, however long its drain is.
 func TestStopDoesNotWaitForHalfARequest(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	p := start(t, "PARLEY_DRAIN=1h")
 	dripping(t, p)
 	p.call(t, "GET", "/user/me", nil, nil) // what was sent before has arrived by now
@@ -42,6 +42,7 @@ func TestStopDoesNotWaitForHalfARequest(t *testing.T) {
 
 // An address may have so many connections; further ones are closed at once, and the existing ones go on.
 func TestConnectionsPerAddress(t *testing.T) {
+	share(t, call)
 	p := start(t, "PARLEY_CONNECTIONS_PER_ADDRESS=20")
 	dial := func() net.Conn {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(p.URL, "http://"))

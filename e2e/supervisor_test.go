@@ -52,7 +52,7 @@ func delay(t *testing.T, from, to *phone.Call, hz float64) time.Duration {
 // only the model gets it; they take over, which stops a reply at once; they hand back with a key, and hang up, and the
 // call goes on.
 func TestSupervisorByTelephone(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l, v := bakeryLine(t, map[string]any{"record": true})
 	desk := handset(t, phone.Options{})
 	var trunk struct {
@@ -179,6 +179,7 @@ func TestSupervisorByTelephone(t *testing.T) {
 
 // A supervisor joins from the page of a live call: listens, takes over with their own voice, and hands back.
 func TestSupervisorInConsole(t *testing.T) {
+	share(t, webCall)
 	l, v := bakeryLine(t, nil, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
 	p := browse(t, fakeMicrophone(microphone(t, 3, "good morning this is the supervisor of this bakery speaking", 1,
 		"good morning this is the supervisor of this bakery speaking", 60))...)
@@ -221,7 +222,7 @@ func TestSupervisorInConsole(t *testing.T) {
 // A supervisor looks after a call from another node than the one that has it: their browser's sound goes straight to
 // that node, and what they do reaches it within a second.
 func TestSupervisorOnAnotherNode(t *testing.T) {
-	t.Parallel()
+	share(t, webCall)
 	l, v := bakeryLine(t, nil, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0", "PARLEY_DATABASE="+storetest.Postgres(t),
 		"PARLEY_SECRET_KEY=the same on all nodes")
 	l.env = append(l.env, "PARLEY_SIP_LISTEN=off") // for the node that joins
@@ -276,7 +277,7 @@ func TestSupervisorOnAnotherNode(t *testing.T) {
 // a telephone called that takes over, hands back and hangs up on it; another call begins and is hung up meanwhile, and
 // what is on stays on.
 func TestLiveCallsPage(t *testing.T) {
-	t.Parallel()
+	share(t, webCall)
 	l, v := bakeryLine(t, nil, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
 	desk := handset(t, phone.Options{})
 	if status := l.call(t, "POST", "/user/phone-numbers/sip-trunks", map[string]any{"name": "Desk",

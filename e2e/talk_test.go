@@ -60,7 +60,7 @@ func asks(t *testing.T, c *phone.Call) *phone.Utterance {
 // A conversation with a vendor: speech is recognized, the model thinks, a tool is used, the reply is spoken. Events
 // report it live, and the row has it afterwards, with the waterfall of each turn.
 func TestTalk(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l, v := bakeryLine(t, nil)
 	slow := make(chan struct{})
 	shop := serveLocal(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -123,7 +123,7 @@ func TestTalk(t *testing.T) {
 
 // Speech during a reply silences it at once and for good; the transcript has what was heard.
 func TestTalkInterrupted(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l, v := bakeryLine(t, nil)
 	c := l.greeted(t, l.phone)
 	v.hears("What do you have?", "And what does it cost?")
@@ -174,7 +174,7 @@ func TestTalkInterrupted(t *testing.T) {
 
 // A cough during a reply pauses it, and it goes on where it stopped.
 func TestTalkFalseStart(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l, v := bakeryLine(t, nil)
 	c := l.greeted(t, l.phone)
 	v.hears("What do you have?", "")
@@ -209,7 +209,7 @@ func TestTalkFalseStart(t *testing.T) {
 
 // The model transfers the caller by REFER.
 func TestTalkTransfer(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l, v := bakeryLine(t, map[string]any{"tools": []any{map[string]any{"type": "call_transfer",
 		"phone_number": "+4930901829", "description": "to the kitchen"}}})
 	c := l.greeted(t, l.phone)
@@ -229,7 +229,7 @@ func TestTalkTransfer(t *testing.T) {
 
 // The model hangs up, after its last words.
 func TestTalkEnds(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l, v := bakeryLine(t, map[string]any{"tools": []any{map[string]any{"type": "end_call"}}})
 	c := l.greeted(t, l.phone)
 	v.hears("That is all.")
@@ -246,7 +246,7 @@ func TestTalkEnds(t *testing.T) {
 
 // A caller on hold hears and sends nothing, and the call goes on afterwards.
 func TestTalkHold(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l, v := bakeryLine(t, nil)
 	c := l.greeted(t, l.phone)
 	ctx, cancel := timeout(t, patience)
@@ -291,7 +291,7 @@ func TestTalkKeys(t *testing.T) {
 	for name, o := range map[string]phone.Options{"events": {}, "events with loss": {Loss: 0.05},
 		"tones": {NoEvents: true}, "INFO": {}} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			share(t, call)
 			l, v := bakeryLine(t, map[string]any{"tools": []any{map[string]any{"type": "collect_keypad",
 				"timeout": 3, "stop_key": "#"}}})
 			c := l.greeted(t, handset(t, o))
@@ -328,7 +328,7 @@ func TestTalkKeys(t *testing.T) {
 
 // One packet in twenty is lost on its way to us: the conversation goes on, and nothing is late.
 func TestTalkLoss(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l, v := bakeryLine(t, map[string]any{"record": true})
 	c := l.greeted(t, handset(t, phone.Options{Loss: 0.05}))
 	v.hears("I would like a table.", "For two.")
@@ -376,7 +376,7 @@ func TestTalkLoss(t *testing.T) {
 
 // A caller hangs up in every state, and each call is over at once and leaves nothing behind.
 func TestTalkLeaves(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l, v := bakeryLine(t, nil)
 	gate := make(chan struct{})
 	tool := serveLocal(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -499,7 +499,7 @@ func TestTalkVendorHangs(t *testing.T) {
 	t.Parallel()
 	const stall = "PARLEY_OPENAI_STALL=1s"
 	t.Run("thinking", func(t *testing.T) {
-		t.Parallel()
+		share(t, call)
 		l, v := bakeryLine(t, nil, stall)
 		c := l.greeted(t, l.phone)
 		v.hears("Well?", "Well?")
@@ -513,7 +513,7 @@ func TestTalkVendorHangs(t *testing.T) {
 		l.over(t).expect(t, parley.CallFailed, parley.ProviderFailure)
 	})
 	t.Run("hearing", func(t *testing.T) {
-		t.Parallel()
+		share(t, call)
 		l, v := bakeryLine(t, nil, stall)
 		c := l.greeted(t, l.phone)
 		v.ScriptTranscripts(aitest.Behaviour{Text: "Lost.", Fault: aitest.Stall}, aitest.Behaviour{Text: "Hello?"})
@@ -530,7 +530,7 @@ func TestTalkVendorHangs(t *testing.T) {
 		l.over(t).expect(t, parley.CallCompleted, parley.CustomerHangup)
 	})
 	t.Run("speaking", func(t *testing.T) {
-		t.Parallel()
+		share(t, call)
 		l, v := bakeryLine(t, nil, stall)
 		v.Voice.On("Mute.", aitest.Saying{Hang: true})
 		c := l.greeted(t, l.phone)
@@ -544,7 +544,7 @@ func TestTalkVendorHangs(t *testing.T) {
 
 // An external detector is asked whether the customer has finished, with the question that they answer.
 func TestTalkDetector(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	asked := make(chan string, 100)
 	at := serveLocal(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

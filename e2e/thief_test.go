@@ -14,7 +14,7 @@ import (
 // An account that tries to use other people's numbers through its trunks gets nothing: neither the calls to a number
 // that somebody rents, nor the carrier's line.
 func TestPhoneThief(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	carrier, err := phone.ListenOn(netip.MustParseAddrPort("127.0.0.2:0"))
 	if err != nil {
 		t.Fatal(err)

@@ -77,7 +77,7 @@ func (c *traces) texts() string {
 // One trace has a call from its INVITE to its webhook: turns, the model, tools, speech. The tool and the webhook are told
 // of it, and the call's record too. Nothing that was said is in it.
 func TestTraceOfACall(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	spans := new(traces)
 	at := serveLocal(t, spans)
 	var mu sync.Mutex
@@ -151,7 +151,7 @@ func TestTraceOfACall(t *testing.T) {
 
 // All of a chat is one trace, with its model and tools.
 func TestTraceOfAChat(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	spans := new(traces)
 	at := serveLocal(t, spans)
 	p, _ := thinking(t, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+at+"/v1/traces", "OTEL_BSP_SCHEDULE_DELAY=100")
@@ -172,7 +172,7 @@ func TestTraceOfAChat(t *testing.T) {
 
 // A collector that takes requests and never answers holds nothing up: chats are answered, and the program stops.
 func TestTraceWithoutACollector(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	never := make(chan struct{})
 	defer close(never)
 	stuck := serveLocal(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-never }))

@@ -18,7 +18,7 @@ import (
 // A colleague declines a caller with a key, and accepts the next attempt: both talk with each other over real RTP, the
 // recording has both, and each leg is charged once.
 func TestTransferWarm(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l, v := bakeryLine(t, nil)
 	desk := handset(t, phone.Options{})
 	var trunk struct {
@@ -104,7 +104,7 @@ func TestTransferWarm(t *testing.T) {
 
 // When the far end does not accept REFER, the server calls the target itself and joins both legs.
 func TestTransferWithoutRefer(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	l, v := bakeryLine(t, nil)
 	l.phone.Options.NoRefer = true
 	desk := handset(t, phone.Options{})

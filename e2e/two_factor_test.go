@@ -13,7 +13,7 @@ import (
 // A user sets two-factor sign-in up by what the page shows, signs in with the app and with a recovery code, and turns it
 // off; the operator does so for whoever lost both.
 func TestTwoFactorSignIn(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s := start(t)
 	p := browse(t)
 	p.signIn(s)

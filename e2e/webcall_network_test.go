@@ -14,6 +14,7 @@ const nowhere = "PARLEY_EXTERNAL_IP=192.0.2.1"
 
 // A visitor whose network lets nothing but HTTPS through calls all the same: by TURN on the port that serves the page.
 func TestWebCallThroughHTTPS(t *testing.T) {
+	share(t, webCall)
 	s, model := thinking(t, append(overHTTPS, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0", nowhere)...)
 	s.assistant(t, map[string]any{"initial_message": "Hello there.", "widget_settings": map[string]any{"mode": "both"}})
 	model.Usually(aitest.Behaviour{Text: "At seven."})
@@ -34,6 +35,7 @@ func TestWebCallThroughHTTPS(t *testing.T) {
 
 // A visitor whom no way leads to the server is told within seconds, and asked to write instead.
 func TestWebCallUnreachable(t *testing.T) {
+	share(t, webCall)
 	s, _ := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0", nowhere)
 	s.assistant(t, map[string]any{"widget_settings": map[string]any{"mode": "both"}})
 	p := browse(t, fakeMicrophone(microphone(t, 60))...)
@@ -67,6 +69,7 @@ func (p *page) changeNetwork() {
 
 // While a call is on, the network changes and the headset is pulled out: the call goes on.
 func TestWebCallGoesOn(t *testing.T) {
+	share(t, webCall)
 	s, model := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
 	s.assistant(t, map[string]any{"initial_message": "Hello there.", "widget_settings": map[string]any{"mode": "both"}})
 	model.Usually(aitest.Behaviour{Text: "At seven."})

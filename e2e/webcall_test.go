@@ -82,6 +82,7 @@ func (s *program) lastCall(t *testing.T, status string) heardCall {
 
 // A visitor calls from the widget: hears the greeting, asks, is understood and answered, interrupts, and hangs up.
 func TestWebCallFromTheWidget(t *testing.T) {
+	share(t, webCall)
 	s, model := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
 	s.assistant(t, map[string]any{"initial_message": "Hello {{customer_name}}.", "system_prompt": "Answer.",
 		"widget_settings": map[string]any{"mode": "both",
@@ -139,7 +140,7 @@ func TestWebCallFromTheWidget(t *testing.T) {
 }
 
 func TestWebCallThatCantBe(t *testing.T) {
-	t.Parallel()
+	share(t, webCall)
 	s, _ := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
 	s.assistant(t, map[string]any{"widget_settings": map[string]any{"mode": "voice"}})
 	site := website(t, s, "")
@@ -215,7 +216,7 @@ func TestWebCallThatCantBe(t *testing.T) {
 // The network fails in the middle of a call: the visitor sees that the widget reconnects, and then that the call is
 // lost.
 func TestWebCallIsLost(t *testing.T) {
-	t.Parallel()
+	share(t, webCall)
 	s, _ := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
 	s.assistant(t, map[string]any{"initial_message": "Hello.", "widget_settings": map[string]any{"mode": "voice"}})
 	p := browse(t, fakeMicrophone(microphone(t, 60))...)
@@ -237,6 +238,7 @@ func TestWebCallIsLost(t *testing.T) {
 
 // A visitor presses keys for an assistant that asks for them: with the mouse, and on the keyboard.
 func TestWebCallKeypad(t *testing.T) {
+	share(t, webCall)
 	s, model := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
 	s.assistant(t, map[string]any{"initial_message": "Press hash to begin.",
 		"tools":           []any{map[string]any{"type": "collect_keypad", "timeout": 10, "stop_key": "#"}},
@@ -305,6 +307,7 @@ const offer = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE
 
 // Strangers who request calls endlessly, and hang up calls that aren't theirs, disturb no call that is under way.
 func TestWebCallStrangers(t *testing.T) {
+	share(t, webCall)
 	s, model := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0", "PARLEY_RATE_PUBLIC=on")
 	site := website(t, s, "")
 	s.assistant(t, map[string]any{"initial_message": "Press hash to begin.",

@@ -72,7 +72,7 @@ func waits(t *testing.T, what string, ok func() bool) {
 // once, though the platform sends the webhook again. When it is killed while the reply is on its way, the platform's
 // status keeps the reply from being sent twice.
 func TestWhatsAppKilled(t *testing.T) {
-	t.Parallel()
+	share(t, call)
 	platform := graphtest.New(t)
 	platform.Set([]graphtest.Object{graphtest.Number("111", "+1 631-555-8151", "Acme", "CONNECTED", "GREEN",
 		"TIER_1K")}, nil)

@@ -98,7 +98,7 @@ func (p *page) offline(yes bool) {
 }
 
 func TestWidgetOnAForeignWebsite(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s, model := thinking(t)
 	s.assistant(t, map[string]any{"initial_message": "Hello {{customer_name}}, this is Acme.",
 		"system_prompt": "Serve {{customer_name}}.",
@@ -209,7 +209,7 @@ func TestWidgetOnAForeignWebsite(t *testing.T) {
 }
 
 func TestWidgetQuestionsThemesAndLanguages(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s, _ := thinking(t)
 	s.assistant(t, map[string]any{"initial_message": "Shalom {{who}}, {{wish}}.",
 		"widget_settings": map[string]any{"theme": "auto", "position": "top-left", "auto_open": true,
@@ -266,7 +266,7 @@ func TestWidgetQuestionsThemesAndLanguages(t *testing.T) {
 }
 
 func TestWidgetSaysWhatIsWrong(t *testing.T) {
-	t.Parallel()
+	share(t, browser)
 	s, model := thinking(t, "PARLEY_RATE_PUBLIC=on", "PARLEY_RATE_MESSAGE=3/min")
 	site := website(t, s, "")
 	p := browse(t)

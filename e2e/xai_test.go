@@ -14,7 +14,7 @@ func TestXAITalk(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"multimodal", "dualplex"} {
 		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
+			share(t, call)
 			g := xaitest.New(t)
 			l, v := speaking(t, "PARLEY_XAI_API_KEY="+xaitest.Key, "PARLEY_XAI_BASE_URL="+g.URL)
 			g.Transcribe = func(aitest.Utterance) string { return "" }

@@ -85,6 +85,7 @@ func TestCallByTCP(t *testing.T) {
 // reconnect connects a browser anew, with other servers to help it.
 func (b *browser) reconnect(leg *Leg, servers ...webrtc.ICEServer) error {
 	b.t.Helper()
+	<-webrtc.GatheringCompletePromise(b.PeerConnection) // Pion sets the servers without regard to whoever gathers with them
 	if err := b.SetConfiguration(webrtc.Configuration{ICEServers: servers}); err != nil {
 		b.t.Fatal(err)
 	}
