@@ -29,7 +29,7 @@ var plainGoroutines = map[string]string{
 	"internal/console/lives.go":              "a wait",
 	"internal/knowledge/knowledge.go":        "each round contains its panics",
 	"internal/provider/gemini/live.go":       "the reading contains its panics",
-	"internal/provider/gptlive/gptlive.go":   "the reading contains its panics",
+	"internal/provider/live/link.go":         "the reading contains its panics",
 	"internal/provider/failover/realtime.go": "t.run contains its panics",
 	"internal/provider/local/nursery.go":     "waits for a process",
 	"internal/provider/local/sphinx.go":      "each utterance contains its panics",

@@ -82,34 +82,6 @@ func until(t *testing.T, l ai.RealtimeSession, kind ai.RealtimeKind) (begun int)
 	}
 }
 
-// The text of a speech may come after its sound; it is told before the speech is done, with the time at which it has been said.
-func TestTextAfterSound(t *testing.T) {
-	now := time.Now()
-	s := &session{bell: make(chan struct{}, 1), rate: audio.Wide, wrote: now.Add(time.Hour), slots: []slot{{n: 1}}}
-	s.sound(slices.Repeat([]int16{1000}, 1600))
-	s.lacks(quiet)
-	if err := s.take(&event{Type: "session.output_transcript.delta", Delta: "Yes.", StartMS: 0, EndMS: 80}); err != nil {
-		t.Fatal(err)
-	}
-	s.passes(s.pastAt.Add(trails - 1))
-	told := func() (kinds []ai.RealtimeKind) {
-		for _, e := range s.events {
-			kinds = append(kinds, e.Kind)
-		}
-		return kinds
-	}
-	if want := []ai.RealtimeKind{ai.RealtimeSound, ai.RealtimeText}; !slices.Equal(told(), want) {
-		t.Fatalf("%v, not %v", told(), want)
-	}
-	if e := s.events[1]; e.N != 1 || e.Text != "Yes." || e.At != 80*time.Millisecond {
-		t.Errorf("%+v", e)
-	}
-	s.passes(s.pastAt.Add(trails))
-	if e := s.events[len(s.events)-1]; e.Kind != ai.RealtimeDone || e.N != 1 {
-		t.Errorf("%+v", e)
-	}
-}
-
 // What a session says while it stands by, and nobody listens to it, is forgotten: it has not begun to say that.
 func TestStandsBy(t *testing.T) {
 	t.Parallel()
@@ -137,50 +109,17 @@ func TestStandsBy(t *testing.T) {
 	}
 }
 
-// The calls of two delegations that overlap stay apart, usage of a response that failed counts, and a result that comes while the other
-// one runs is thought about afterwards.
-func TestDelegations(t *testing.T) {
-	s := &session{bell: make(chan struct{}, 1), open: map[string]*speech{}, pending: map[string][]ai.ToolCall{}, tally: new(ai.Tally)}
-	event := func(task, kind, call string) {
-		e := event{Type: "response.event", Task: task}
-		e.Event.Type = kind
-		e.Event.Item.Type, e.Event.Item.CallID, e.Event.Item.Name = "function_call", call, "price"
-		if kind == "response.failed" {
-			e.Event.Response.Usage.In = 40
-		}
-		if err := s.take(&e); err != nil {
+// What the thinker used counts, also of a response that failed.
+func TestThinkerUsed(t *testing.T) {
+	tally := new(ai.Tally)
+	s := Model{Vendor: "openai", Thinker: "thinker"}.session(ai.Tallied(t.Context(), tally), ai.RealtimeSetup{Rate: audio.Wide})
+	for _, e := range []string{`{"type":"response.created"}`, `{"type":"response.failed","response":{"usage":{"input_tokens":40}}}`} {
+		if err := s.Take([]byte(`{"type":"response.event","delegation_id":"a","event":` + e + `}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, e := range [][3]string{{"a", "response.created", ""}, {"b", "response.created", ""}, {"c", "response.created", ""},
-		{"a", "response.output_item.done", "1"}, {"b", "response.output_item.done", "2"}, {"b", "response.failed", ""},
-		{"a", "response.completed", ""}} {
-		event(e[0], e[1], e[2])
-	}
-	if len(s.open) != 1 || s.open["1"] == nil || s.running != 1 {
-		t.Errorf("calls %v, %d responses", s.open, s.running)
-	}
-	if used := s.tally.Uses(); len(used) != 1 || used[0].In != 40 {
+	if used := tally.Uses(); len(used) != 1 || used[0].In != 40 || used[0].Model != "thinker" {
 		t.Errorf("%+v", used)
-	}
-	if s.Result("1", "3 EUR"); s.resumed {
-		t.Error("the thinker is asked to go on while it thinks")
-	}
-	if event("c", "response.completed", ""); !s.resumed {
-		t.Error("the thinker isn't asked to go on")
-	}
-}
-
-// A thinker of which nothing is heard for a minute counts as gone: what was asked for is not owed any longer.
-func TestSilentThinker(t *testing.T) {
-	now := time.Now()
-	s := &session{bell: make(chan struct{}, 1), open: map[string]*speech{}, pending: map[string][]ai.ToolCall{}, wrote: now.Add(lost),
-		running: 1, thought: now, slots: []slot{{n: 1, asked: true}}}
-	if s.passes(now.Add(lost - time.Second)); len(s.slots) != 1 {
-		t.Error("it isn't waited for")
-	}
-	if s.passes(now.Add(lost)); len(s.slots) != 0 || s.events[0].N != 1 || ai.KindOf(s.events[0].Err) != ai.Stalled {
-		t.Errorf("%+v", s.slots)
 	}
 }
 

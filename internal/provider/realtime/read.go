@@ -45,13 +45,13 @@ type realtimeEvent struct {
 		Usage    realtimeUsage     `json:"usage"`
 	} `json:"response"`
 	Usage realtimeUsage `json:"usage"`
-	Error realtimeError `json:"error"`
+	Error Fault         `json:"error"`
 }
 
 // details say why a response ended as it did.
 type details struct {
-	Reason string        `json:"reason"`
-	Error  realtimeError `json:"error"`
+	Reason string `json:"reason"`
+	Error  Fault  `json:"error"`
 }
 
 // UnmarshalJSON takes what is no object, such as xAI's "unimplemented", for nothing.
@@ -63,16 +63,16 @@ func (d *details) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*plain)(d))
 }
 
-// realtimeError is a realtime server's error.
-type realtimeError struct {
+// Fault is an error of OpenAI's servers, as events tell it.
+type Fault struct {
 	Type    string `json:"type"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	EventID string `json:"event_id"`
 }
 
-// failure turns an error event into an error.
-func (e *realtimeError) failure() *ai.Error {
+// Failure says what the error means.
+func (e *Fault) Failure() *ai.Error {
 	kind := ai.Overloaded
 	switch {
 	case e.Code == "rate_limit_exceeded":
@@ -81,12 +81,15 @@ func (e *realtimeError) failure() *ai.Error {
 		kind = ai.TooLong
 	case e.Code == "content_filter":
 		kind = ai.Refused
-	case e.Code == "insufficient_quota", e.Type == "insufficient_quota", e.Type == "invalid_request_error",
-		e.Type == "invalid_event", e.Type == "authentication_error", e.Type == "permission_error":
+	case slices.Contains(ours, e.Code), slices.Contains(ours, e.Type):
 		kind = ai.Config
 	}
 	return &ai.Error{Kind: kind, Err: fmt.Errorf("%s %s: %s", e.Type, e.Code, e.Message)}
 }
+
+// ours are the codes and types of errors that somebody has to do something about.
+var ours = []string{"invalid_request_error", "invalid_event", "authentication_error", "permission_error", "invalid_api_key", "model_not_found",
+	"insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached", "account_deactivated"}
 
 // read handles events until the socket closes. Its error says why it closed.
 func (s *session) read() error {
@@ -149,7 +152,7 @@ func (s *session) event(e *realtimeEvent, tell func(ai.RealtimeEvent)) error {
 	case "conversation.item.input_audio_transcription.completed":
 		s.understood(e, nil, tell)
 	case "conversation.item.input_audio_transcription.failed":
-		s.understood(e, e.Error.failure(), tell)
+		s.understood(e, e.Error.Failure(), tell)
 	case "response.created":
 		s.created(e)
 	case "response.output_item.added":
@@ -287,7 +290,7 @@ func (s *session) finish(e *realtimeEvent, tell func(ai.RealtimeEvent)) {
 	var err error
 	switch d := &e.Response.Details; e.Response.Status {
 	case "failed":
-		f := d.Error.failure()
+		f := d.Error.Failure()
 		if f.Kind == ai.Config && d.Error.Type == "invalid_request_error" && d.Error.Code == "" {
 			f.Kind = ai.Malformed
 		}
@@ -318,7 +321,7 @@ func (s *session) end(r *response, used ai.Usage, err error, tell func(ai.Realti
 
 // refused handles an error about one of our events, or about the session itself.
 func (s *session) refused(e *realtimeEvent, tell func(ai.RealtimeEvent)) error {
-	f := e.Error.failure()
+	f := e.Error.Failure()
 	kind, number, _ := strings.Cut(e.Error.EventID, "_")
 	n, err := strconv.Atoi(number)
 	switch {

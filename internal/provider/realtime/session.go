@@ -195,11 +195,13 @@ func (s *session) begin() error {
 	return err
 }
 
-// tools are the session's tools as the protocol has them.
-func (s *session) tools() []any {
+func (s *session) tools() []any { return Tools(s.setup, s.names) }
+
+// Tools are a session's tools as OpenAI's protocols have them.
+func Tools(setup ai.RealtimeSetup, names rest.Names) []any {
 	tools := []any{}
-	for _, t := range s.setup.Tools {
-		tools = append(tools, map[string]any{"type": "function", "name": s.names.Wire(t.Name),
+	for _, t := range setup.Tools {
+		tools = append(tools, map[string]any{"type": "function", "name": names.Wire(t.Name),
 			"description": t.Description, "parameters": schema.ForOpenAI(t.Schema)})
 	}
 	return tools
@@ -220,7 +222,7 @@ func (s *session) expect(kinds ...string) (realtimeEvent, error) {
 		case slices.Contains(kinds, e.Type):
 			return e, nil
 		case e.Type == "error":
-			return realtimeEvent{}, e.Error.failure()
+			return realtimeEvent{}, e.Error.Failure()
 		}
 	}
 }
