@@ -28,7 +28,6 @@ var plainGoroutines = map[string]string{
 	"internal/chat/chat.go":                  "a wait",
 	"internal/console/lives.go":              "a wait",
 	"internal/knowledge/knowledge.go":        "each round contains its panics",
-	"internal/provider/gemini/live.go":       "the reading contains its panics",
 	"internal/provider/live/link.go":         "the reading contains its panics",
 	"internal/provider/failover/realtime.go": "t.run contains its panics",
 	"internal/provider/local/nursery.go":     "waits for a process",

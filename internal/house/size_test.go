@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -54,6 +55,43 @@ var wide = map[string]over{
 	"internal/ai RealtimeSession":     {10, "all that is done with a vendor's model that hears and speaks; every vendor implements it"},
 	"internal/channel Box":            {10, "all that a channel needs of the store to send and receive"},
 	"internal/provider/speech Tongue": {9, "what differs between vendors of speech"},
+}
+
+// TestHouseRealtimeVendors checks that a vendor of models that hear and speak is the protocol, in at most 250 lines: what it shares with
+// others is in internal/provider/live and internal/provider/realtime.
+func TestHouseRealtimeVendors(t *testing.T) {
+	shared := []string{"internal/provider/live", "internal/provider/realtime", "internal/provider/openai"} // the last has all of OpenAI
+	lines, vendors := map[string]int{}, map[string]bool{}
+	files, err := filepath.Glob("internal/provider/*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		dir := path.Dir(filepath.ToSlash(file))
+		if strings.HasSuffix(file, "_test.go") || slices.Contains(shared, dir) {
+			continue
+		}
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines[dir] += strings.Count(string(raw), "\n")
+		for _, s := range shared[:2] {
+			vendors[dir] = vendors[dir] || strings.Contains(string(raw), `"parley/`+s+`"`)
+		}
+	}
+	count := 0
+	for dir, n := range lines {
+		if vendors[dir] {
+			count++
+			if n > 250 {
+				t.Errorf("%s has %d lines", dir, n)
+			}
+		}
+	}
+	if count < 3 {
+		t.Errorf("only %d vendors were found", count)
+	}
 }
 
 // TestHouseSize checks that no function has more than 30 ways through it and no interface more than 6 methods, but for those

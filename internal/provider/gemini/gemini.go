@@ -1,5 +1,5 @@
-// Package gemini thinks with Google's Gemini models through the Gemini API's generateContent, streamed, and hears and
-// speaks with those of its Live API.
+// Package gemini thinks with Google's Gemini models through the Gemini API's generateContent, streamed. Those of its
+// Live API, which hear and speak, are internal/provider/geminilive.
 package gemini
 
 import (
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"parley/internal/ai"
+	"parley/internal/provider/geminilive"
 	"parley/internal/provider/rest"
 )
 
@@ -34,7 +35,7 @@ type Client struct {
 
 	mu     sync.Mutex
 	models map[string]*model
-	speaks sync.Map // live models that were found to refuse to write, by their codes
+	speaks sync.Map // models of the Live API that were found to refuse to write, by their codes
 }
 
 // At opens a server of somebody's own that speaks this protocol.
@@ -76,6 +77,11 @@ func (c *Client) Model(code string) ai.Model {
 		c.models[code] = &model{client: c, code: strings.TrimPrefix(code, "models/")}
 	}
 	return c.models[code]
+}
+
+// LiveModel is one of the models of the Live API, which hears and speaks.
+func (c *Client) LiveModel(code string) ai.RealtimeModel {
+	return geminilive.Model{Base: c.rest.Base, Sign: c.rest.Sign, Vendor: Code, Code: strings.TrimPrefix(code, "models/"), Speaks: &c.speaks}
 }
 
 type model struct {

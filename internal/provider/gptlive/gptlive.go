@@ -82,4 +82,5 @@ const conduct = "\n\nThis is a telephone call. Words in brackets are notes about
 	"don't have, delegate."
 
 // fatal are the errors after which a session can't go on: of others it is told, and goes on.
-var fatal = []string{"invalid_api_key", "insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached", "account_deactivated"}
+var fatal = []string{"invalid_api_key", "insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached",
+	"account_deactivated"}

@@ -1,7 +1,6 @@
 package gptlive
 
 import (
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math"
@@ -68,8 +67,8 @@ type event struct {
 // Take implements live.Decider.
 func (s *session) Take(raw []byte) error {
 	var e event
-	if json.Unmarshal(raw, &e) != nil {
-		return &ai.Error{Kind: ai.Malformed, Err: fmt.Errorf("no event: %.100q", raw)}
+	if err := live.Read(raw, &e); err != nil {
+		return err
 	}
 	switch e.Type {
 	case "session.started":

@@ -83,7 +83,7 @@ const speakNow = "[Speak to the customer now, without waiting for them. Then lis
 func NewDecided(ctx context.Context, vendor Decider, rate audio.Rate, goodbye any) *Decided {
 	s := &Decided{vendor: vendor, rate: rate, wrote: time.Now()}
 	s.thinker.pending, s.thinker.open = map[string][]ai.ToolCall{}, map[string]*speech{}
-	s.Link = Link{Tally: ai.TallyOf(ctx), Take: vendor.Take, Passes: s.passes, Last: s.complete, Goodbye: goodbye}
+	s.Tally, s.Take, s.Passes, s.Last, s.Goodbye = ai.TallyOf(ctx), vendor.Take, s.passes, s.complete, goodbye
 	s.ear.tell = s.Tell
 	return s
 }

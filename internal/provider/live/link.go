@@ -6,6 +6,8 @@ package live
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -23,14 +25,15 @@ import (
 type Link struct {
 	sync.Mutex // of the whole session
 	Box        wire.Outbox
-	Tally      *ai.Tally                                         // of the call
-	Take       func(raw []byte) error                            // handles a message of the server's; an error ends the session
-	Passes     func(now time.Time)                               // does what time brings
-	Last       func()                                            // is called when the server has ended the session; or nil
-	Goodbye    any                                               // the message that ends it, upon which the server ends the connection; or nil
-	Handle     func() string                                     // names the session as it is now to another connection, if it can go on there; or nil
-	Open       func(context.Context, string) (*wire.Conn, error) // opens that connection
-	Lost       func(error) error                                 // says what the end of a connection means; nil where its error says it
+	Tally      *ai.Tally // of the call
+
+	Take    func(raw []byte) error // handles a message of the server's; an error ends the session
+	Passes  func(now time.Time)    // does what time brings
+	Last    func()                 // is called when the server has ended the session; or nil
+	Goodbye any                    // the message that ends the session, upon which the server closes it; or nil
+	// Handle names the session as it is now, for Open to go on with it over another connection; "" while that can't be. nil: it never can.
+	Handle func() string
+	Open   func(ctx context.Context, handle string) (*wire.Conn, error)
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -203,9 +206,6 @@ func (l *Link) run() {
 	for _, e := range events {
 		l.out <- *e
 	}
-	if l.Lost != nil {
-		err = l.Lost(err)
-	}
 	l.out <- ai.RealtimeEvent{Kind: ai.RealtimeLost, Err: ai.TheModel.Of(err)}
 }
 
@@ -323,6 +323,14 @@ func (l *Link) leave() {
 		}
 		c.Leave()
 	}
+}
+
+// Read reads a message of a server's, as JSON.
+func Read(raw []byte, message any) error {
+	if err := json.Unmarshal(raw, message); err != nil {
+		return &ai.Error{Kind: ai.Malformed, Err: fmt.Errorf("%w: %.100q", err, raw)}
+	}
+	return nil
 }
 
 // PCM decodes sound that came as base64: G.711 where the rate is 8 kHz, else PCM of 16 bits.

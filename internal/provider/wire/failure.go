@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/coder/websocket"
@@ -82,12 +83,15 @@ func (c *Conn) failure(err error) error {
 		return ErrClosed
 	}
 	kind := ai.Interrupted
-	code, _ := CloseOf(err)
+	code, reason := CloseOf(err)
+	reason = strings.ToLower(reason)
 	switch {
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		kind = ai.Malformed
+	case strings.Contains(reason, "quota"), strings.Contains(reason, "exhausted"), strings.Contains(reason, "rate limit"):
+		kind = ai.RateLimited // as Google says it, with 1011
 	case c.begun.Load():
-	case code == int(websocket.StatusPolicyViolation):
+	case code == int(websocket.StatusPolicyViolation), code == int(websocket.StatusInvalidFramePayloadData):
 		kind = ai.Config // a key, a field or a plan that it does not take
 	case code == int(websocket.StatusInternalError), code == int(websocket.StatusServiceRestart),
 		code == int(websocket.StatusTryAgainLater):

@@ -116,6 +116,7 @@ func TestReceiveFails(t *testing.T) {
 		{"policy at once", false, 1008, ai.Config}, {"policy later", true, 1008, ai.Interrupted},
 		{"error at once", false, 1011, ai.Overloaded}, {"error later", true, 1011, ai.Interrupted},
 		{"busy", false, 1013, ai.Overloaded}, {"normal", true, 1000, ai.Interrupted},
+		{"invalid at once", false, 1007, ai.Config}, {"invalid later", true, 1007, ai.Interrupted},
 		{"breaks at once", false, 0, ai.Interrupted}, {"breaks", true, 0, ai.Interrupted},
 	} {
 		address := accepts(t, func(ws *websocket.Conn) {
@@ -143,6 +144,30 @@ func TestReceiveFails(t *testing.T) {
 		conn.Close()
 		if err := conn.Send("x"); err == nil {
 			t.Errorf("%s: sent after the end", c.name)
+		}
+	}
+}
+
+// Google says with 1011 that a quota is used up, at once or later.
+func TestQuotaUsedUp(t *testing.T) {
+	for _, reason := range []string{"You exceeded your current quota, please check your plan", "RESOURCE_EXHAUSTED", "Rate limit reached"} {
+		for _, begun := range []bool{false, true} {
+			conn, err := wire.Dial(t.Context(), accepts(t, func(ws *websocket.Conn) {
+				if begun {
+					_ = ws.Write(context.Background(), websocket.MessageText, []byte("{}"))
+				}
+				_ = ws.Close(websocket.StatusInternalError, reason)
+			}), wire.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if begun {
+				_, _, _ = conn.Receive()
+			}
+			if _, _, err = conn.Receive(); ai.KindOf(err) != ai.RateLimited {
+				t.Errorf("%q, begun %t: %v", reason, begun, err)
+			}
+			conn.Close()
 		}
 	}
 }
