@@ -107,14 +107,14 @@ func (s *Asked) Called(list []Call) {
 		}
 		s.say(&a.reply, ai.RealtimeEvent{Kind: ai.RealtimeCall, Call: &c})
 	}
-	s.ends(a)
+	s.made(a)
 	s.finish(&a.reply, nil)
 }
 
 // refuse answers calls that a response may not make.
 func (s *Asked) refuse(a *answer, calls []ai.ToolCall) {
 	if a.refused++; a.refused > mostRefused {
-		s.ends(a)
+		s.made(a)
 		s.finish(&a.reply, &ai.Error{Kind: ai.Malformed, Err: errors.New("the model calls where it is to answer in words")})
 		return
 	}
@@ -129,12 +129,12 @@ func (s *Asked) refuse(a *answer, calls []ai.ToolCall) {
 // Made notes that the server has no more of a response, though its turn is not complete. The lock is held.
 func (s *Asked) Made() {
 	if a := s.head(false); a != nil && (a.begun || !a.ghost) {
-		s.ends(a)
+		s.made(a)
 	}
 }
 
-// ends notes that no more of a response comes; the next one may be asked for. The lock is held.
-func (s *Asked) ends(a *answer) {
+// made notes that no more of a response comes; the next one may be asked for. The lock is held.
+func (s *Asked) made(a *answer) {
 	if a.made() {
 		return
 	}
@@ -169,7 +169,7 @@ func (s *Asked) Complete(why string, kinds map[string]ai.Kind) {
 		s.retry(a)
 		return
 	}
-	s.ends(a)
+	s.made(a)
 	s.finish(&a.reply, err)
 }
 

@@ -227,7 +227,9 @@ func (s *Decided) Sound(fromMS int, pcm []int16) {
 		if p.quietMS += ms; loud {
 			p.quietMS = 0
 		}
-		s.ends(p)
+		if p.quietMS >= quiet {
+			s.over()
+		}
 	}
 }
 
@@ -237,16 +239,10 @@ func (s *Decided) lacks(ms int) {
 		return
 	}
 	p := s.speech
-	if p.quietMS += ms; p.quietMS < quiet && ms >= rounding {
-		s.say(&p.reply, ai.RealtimeEvent{Kind: ai.RealtimeSound, PCM: make([]int16, ms*int(s.rate)/1000)})
-	}
-	s.ends(p)
-}
-
-// ends ends a speech after which it was quiet for long enough.
-func (s *Decided) ends(p *speech) {
-	if p.quietMS >= quiet {
+	if p.quietMS += ms; p.quietMS >= quiet {
 		s.over()
+	} else if ms >= rounding {
+		s.say(&p.reply, ai.RealtimeEvent{Kind: ai.RealtimeSound, PCM: make([]int16, ms*int(s.rate)/1000)})
 	}
 }
 

@@ -3,6 +3,7 @@ package live
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"parley/internal/ai"
@@ -88,5 +89,86 @@ func TestSilentThinker(t *testing.T) {
 	}
 	if s.passes(now.Add(lost)); len(s.waiting) != 0 || s.events[0].N != 1 || ai.KindOf(s.events[0].Err) != ai.Stalled {
 		t.Errorf("%+v", s.waiting)
+	}
+}
+
+// A model that hesitates is asked to speak after four seconds, and twelve later counts as silent.
+func TestHesitates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d := decided(t)
+		s.End()
+		s.Respond(1, "", false)
+		for _, o := range []struct {
+			after             time.Duration
+			prompted, stalled bool
+		}{{hesitate - 1, false, false}, {1, true, false}, {silent - 1, true, false}, {1, true, true}} {
+			time.Sleep(o.after)
+			s.passes(time.Now())
+			stalled := slices.ContainsFunc(s.events, func(e *ai.RealtimeEvent) bool { return ai.KindOf(e.Err) == ai.Stalled && e.N == 1 })
+			if len(d.did) > 0 != o.prompted || stalled != o.stalled || (len(s.waiting) == 0) != o.stalled {
+				t.Errorf("after %v more: %v, stalled %t", o.after, d.did, stalled)
+			}
+		}
+	})
+}
+
+// What the model says by itself waits five seconds for somebody to ask for it. Then it is told that it wasn't heard, and the rest of it is
+// nobody's.
+func TestUnheard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d := decided(t)
+		s.Sound(0, tone)
+		time.Sleep(unheard - 1)
+		if s.passes(time.Now()); len(d.did) > 0 || !slices.Equal(kinds(s), []ai.RealtimeKind{ai.RealtimeBegan}) {
+			t.Errorf("too early: %v, %v", d.did, kinds(s))
+		}
+		time.Sleep(1)
+		if s.passes(time.Now()); !slices.Equal(d.did, []string{"note What you said just now was not heard"}) || len(s.events) > 0 {
+			t.Errorf("%v, %v", d.did, kinds(s))
+		}
+		if s.Respond(1, "", false); len(s.events) > 0 {
+			t.Errorf("%v", kinds(s))
+		}
+	})
+}
+
+// The line is never silent to a model whose time is that of what it hears.
+func TestSoundNeverStops(t *testing.T) {
+	s, _ := decided(t)
+	now := time.Now()
+	s.wrote = now
+	if s.passes(now.Add(gap - 1)); s.heardMS != 0 {
+		t.Errorf("%d ms were heard too early", s.heardMS)
+	}
+	if s.passes(now.Add(3 * gap)); s.heardMS != 300 || !s.Box.Unsent() {
+		t.Errorf("%d ms were heard", s.heardMS)
+	}
+}
+
+// Silence that the server sends or leaves out ends a speech after 800 ms, and after 200 ms if the customer has said something over it.
+func TestSpeechEnds(t *testing.T) {
+	for _, o := range []struct {
+		quiet   int
+		answers bool
+		want    int // responses that the next sound is of
+	}{{quiet - 1, false, 1}, {quiet, false, 2}, {breath - 1, true, 1}, {breath, true, 2}} {
+		for _, left := range []bool{false, true} {
+			s, _ := decided(t)
+			s.Respond(1, "", false)
+			s.Respond(2, "Go on.", false)
+			s.Sound(0, tone)
+			s.answers = o.answers
+			if left {
+				s.came = s.came.Add(-time.Second)
+				s.Sound(100+o.quiet, tone)
+			} else {
+				s.Sound(100, make([]int16, 16*o.quiet))
+				s.Sound(100+o.quiet, tone)
+			}
+			last := s.events[len(s.events)-1]
+			if last.Kind != ai.RealtimeSound || last.N != o.want {
+				t.Errorf("%+v, left out %t: sound of response %d", o, left, last.N)
+			}
+		}
 	}
 }

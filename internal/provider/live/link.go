@@ -38,7 +38,7 @@ type Link struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	out    chan ai.RealtimeEvent
-	over   chan struct{} // nothing is read any more
+	unread chan struct{} // nothing is read any more
 	done   chan struct{}
 	bell   chan struct{}       // there are events to be told
 	events []*ai.RealtimeEvent // that nobody was told yet
@@ -95,7 +95,7 @@ func Dial(ctx context.Context, base, path string, query url.Values, sign func(ht
 func (l *Link) Serve(ctx context.Context, conn *wire.Conn) {
 	l.ctx, l.cancel = context.WithCancel(ctx)
 	l.conn, l.out, l.bell = conn, make(chan ai.RealtimeEvent), make(chan struct{}, 1)
-	l.over, l.done = make(chan struct{}), make(chan struct{})
+	l.unread, l.done = make(chan struct{}), make(chan struct{})
 	l.Box.Resume(conn)
 	go l.run()
 }
@@ -189,7 +189,7 @@ func (l *Link) run() {
 		err = crash.Run(func() error { return l.read(conn) })
 		conn.Leave()
 	}
-	close(l.over)
+	close(l.unread)
 	ended := l.ctx.Err() != nil
 	l.cancel()
 	stop()
@@ -317,7 +317,7 @@ func (l *Link) leave() {
 	for _, c := range l.conns() {
 		if l.Goodbye != nil && c.Send(l.Goodbye) == nil {
 			select {
-			case <-l.over:
+			case <-l.unread:
 			case <-time.After(byeTime):
 			}
 		}

@@ -25,7 +25,6 @@ const (
 	answerTime = 8 * time.Second  // after which a reply that was not begun counts as forgotten
 	silentTime = 15 * time.Second // after which a reply of which nothing more came counts as broken off
 	stopTime   = 4 * time.Second  // after which a reply that was cancelled counts as ended
-	sweepTime  = 250 * time.Millisecond
 )
 
 // clearBuffer is the message that clears the server's buffer.
@@ -33,8 +32,8 @@ var clearBuffer = map[string]any{"type": "input_audio_buffer.clear"}
 
 // speaks notes whether an utterance is under way.
 func (s *session) speaks(now bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	if s.uttering = now; !now {
 		s.next()
 	}
@@ -47,12 +46,12 @@ func (s *session) quiet() bool { return !s.dialect.Eager || len(s.committed) == 
 func (s *session) coax(r *response) {
 	r.due = time.Now().Add(answerTime)
 	if !s.setup.Reads {
-		s.box.Send(clearBuffer)
+		s.Box.Send(clearBuffer)
 	}
 	if r.words && len(s.setup.Tools) > 0 {
-		s.box.Send(toolsAre([]any{}))
+		s.Box.Send(toolsAre([]any{}))
 	}
-	s.box.Ask(r.create)
+	s.Box.Ask(r.create)
 }
 
 // relax undoes what coax did. The lock is held.
@@ -61,31 +60,24 @@ func (s *session) relax(r *response) {
 		return
 	}
 	if r.words && len(s.setup.Tools) > 0 {
-		s.box.Send(toolsAre(s.tools()))
+		s.Box.Send(toolsAre(s.tools()))
 	}
 	s.freed = time.Now()
-	s.box.Release()
+	s.Box.Release()
 }
 
 func toolsAre(tools []any) any {
 	return map[string]any{"type": "session.update", "session": map[string]any{"tools": tools}}
 }
 
-// sweep settles what the server never answers.
-func (s *session) sweep() {
-	t := time.NewTicker(sweepTime)
-	defer t.Stop()
-	for {
-		select {
-		case now := <-t.C:
-			s.report(func(tell func(ai.RealtimeEvent)) { s.overdue(now, tell) })
-		case <-s.ctx.Done():
-			return
-		}
+// passes settles what an eager server never answers, under the lock.
+func (s *session) passes(now time.Time) {
+	if s.dialect.Eager {
+		s.overdue(now, s.Tell)
 	}
 }
 
-// overdue is sweep at a time, under the lock.
+// overdue does so, and tells what comes of it.
 func (s *session) overdue(now time.Time, tell func(ai.RealtimeEvent)) {
 	if r := s.active; r != nil {
 		if now.After(r.due) {

@@ -1,7 +1,6 @@
 package realtime
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,8 +11,7 @@ import (
 	"time"
 
 	"parley/internal/ai"
-	"parley/internal/audio"
-	"parley/internal/provider/wire"
+	"parley/internal/provider/live"
 )
 
 // realtimeEvent is any event from a realtime server, with the fields that are used here.
@@ -91,42 +89,14 @@ func (e *Fault) Failure() *ai.Error {
 var ours = []string{"invalid_request_error", "invalid_event", "authentication_error", "permission_error", "invalid_api_key", "model_not_found",
 	"insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached", "account_deactivated"}
 
-// read handles events until the socket closes. Its error says why it closed.
-func (s *session) read() error {
-	for {
-		raw, _, err := s.conn.Receive()
-		if err != nil {
-			return err
-		}
-		var e realtimeEvent
-		if err := json.Unmarshal(raw, &e); err != nil {
-			return &ai.Error{Kind: ai.Malformed, Err: err}
-		}
-		if err := s.take(&e); err != nil {
-			return err
-		}
+// take handles one event under the lock. An error ends the session.
+func (s *session) take(raw []byte) error {
+	var e realtimeEvent
+	if err := live.Read(raw, &e); err != nil {
+		return err
 	}
-}
-
-// take handles one event. An error ends the session.
-func (s *session) take(e *realtimeEvent) error {
-	s.spend(e)
-	var err error
-	s.report(func(tell func(ai.RealtimeEvent)) { err = s.event(e, tell) })
-	return err
-}
-
-// report has events collected under the lock, and tells them without it.
-func (s *session) report(collect func(tell func(ai.RealtimeEvent))) {
-	s.telling.Lock()
-	defer s.telling.Unlock()
-	var out []ai.RealtimeEvent
-	s.mu.Lock()
-	collect(func(e ai.RealtimeEvent) { out = append(out, e) })
-	s.mu.Unlock()
-	for _, e := range out {
-		s.tell(e)
-	}
+	s.spend(&e)
+	return s.event(&e, s.Tell)
 }
 
 // event handles one event under the lock.
@@ -250,7 +220,7 @@ func (s *session) created(e *realtimeEvent) {
 // cancelled has the server stop a response. The lock is held.
 func (s *session) cancelled(r *response) {
 	r.due = time.Now().Add(stopTime)
-	s.box.Hurry(map[string]any{"type": "response.cancel", "response_id": r.id}, false)
+	s.Box.Hurry(map[string]any{"type": "response.cancel", "response_id": r.id}, false)
 }
 
 // spoken handles the next audio of a response.
@@ -259,16 +229,12 @@ func (s *session) spoken(e *realtimeEvent, tell func(ai.RealtimeEvent)) error {
 	if r == nil || r.cut {
 		return nil
 	}
-	raw, err := base64.StdEncoding.DecodeString(e.Delta)
+	pcm, err := live.PCM(e.Delta, s.setup.Rate)
 	if err != nil {
-		return &ai.Error{Kind: ai.Malformed, Err: err}
+		return err
 	}
-	var pcm []int16
-	if s.rateOut == nil {
-		pcm = audio.DecodeULaw(make([]int16, 0, len(raw)), raw)
-	} else {
-		wide := wire.Samples(raw)
-		pcm = s.rateOut.Resample(make([]int16, 0, s.rateOut.Size(len(wide))+1), wide)
+	if s.rateOut != nil {
+		pcm = s.rateOut.Resample(make([]int16, 0, s.rateOut.Size(len(pcm))+1), pcm)
 	}
 	for i := range r.items {
 		if r.items[i].id == e.ItemID {
@@ -344,8 +310,8 @@ func (s *session) refused(e *realtimeEvent, tell func(ai.RealtimeEvent)) error {
 
 // Cut implements ai.RealtimeSession.
 func (s *session) Cut(n int, heard time.Duration, text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	r := s.responses[n]
 	if r == nil || r.cut {
 		return
@@ -381,7 +347,7 @@ func (s *session) settle(r *response) {
 				s.remove(it.id)
 			}
 		case it.samples > 0 && r.at > 0 && !s.setup.Writes && !r.lost: // milliseconds beyond its end are refused
-			s.box.Send(map[string]any{"type": "conversation.item.truncate", "item_id": it.id, "content_index": 0,
+			s.Box.Send(map[string]any{"type": "conversation.item.truncate", "item_id": it.id, "content_index": 0,
 				"audio_end_ms": min(r.at, had).Milliseconds()})
 			r.at = max(r.at-had, 0)
 		default:

@@ -6,18 +6,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"parley/internal/ai"
 	"parley/internal/audio"
-	"parley/internal/crash"
+	"parley/internal/provider/live"
 	"parley/internal/provider/rest"
 	"parley/internal/provider/wire"
 	"parley/internal/schema"
@@ -50,61 +47,41 @@ type Dialect struct {
 	Eager bool
 }
 
-const (
-	connectTime  = 10 * time.Second
-	pingTime     = 20 * time.Second
-	expiryNotice = 5 * time.Minute // so long before its end a session says that it is going to end
-)
+// expiryNotice is how long before its end a session says that it is going to end.
+const expiryNotice = 5 * time.Minute
 
 // Connect implements ai.RealtimeModel.
 func (m Model) Connect(ctx context.Context, setup ai.RealtimeSetup) (ai.RealtimeSession, error) {
-	address, err := wire.Address(m.Base, "/realtime", url.Values{"model": {m.Code}})
-	if err != nil {
-		return nil, ai.TheModel.Of(&ai.Error{Kind: ai.Config, Err: err})
-	}
-	header := http.Header{}
-	m.Sign(header)
-	conn, err := wire.Dial(ctx, address, wire.Options{Header: header, Ping: pingTime})
-	if err != nil {
-		return nil, ai.TheModel.Of(err)
-	}
-	s := &session{conn: conn, setup: setup, names: rest.NewNames(setup.Tools), model: m.Code, dialect: m.Dialect,
-		tally: ai.TallyOf(ctx),
-		out:   make(chan ai.RealtimeEvent, 16), done: make(chan struct{}), responses: map[int]*response{},
+	s := &session{setup: setup, names: rest.NewNames(setup.Tools), model: m.Code, dialect: m.Dialect, responses: map[int]*response{},
 		named: map[string]*response{}, heard: map[string]*hearsay{}, calls: map[string]string{}}
-	s.box.Resume(conn)
-	if err := conn.Within(ctx, connectTime, s.begin); err != nil {
-		conn.Leave()
+	s.Tally, s.Take, s.Passes = ai.TallyOf(ctx), s.take, s.passes
+	err := s.format()
+	if err != nil {
 		return nil, ai.TheModel.Of(err)
 	}
-	s.ctx, s.cancel = context.WithCancel(ctx)
-	go s.run()
+	conn, err := live.Dial(ctx, m.Base, "/realtime", url.Values{"model": {m.Code}}, m.Sign, nil, s.accepted)
+	if err != nil {
+		return nil, ai.TheModel.Of(err)
+	}
+	s.Serve(ctx, conn)
 	return s, nil
 }
 
 // session is an open conversation. Its user writes to the outbox; the reader's goroutine handles what the server sends.
 // Both use the items under the lock.
 type session struct {
-	conn    *wire.Conn
+	live.Link
 	setup   ai.RealtimeSetup
 	names   rest.Names
 	model   string
 	dialect Dialect
-	tally   *ai.Tally // of the call
-	ctx     context.Context
-	cancel  context.CancelFunc
-	out     chan ai.RealtimeEvent
-	done    chan struct{}
-	expiry  time.Time // zero where the server doesn't say
-	box     wire.Outbox
+	begun   bool          // the server has a session, which it has not been told the terms of
 	written int           // samples since the utterance began
 	billed  time.Duration // that the server has counted of the session's sound
 
 	rateIn, rateOut *audio.Resampler // nil where the line's own codec is sent
 	wide            []int16          // scratch of who writes
 
-	telling    sync.Mutex // while events are collected and told, so that they stay in order; locked before mu
-	mu         sync.Mutex
 	responses  map[int]*response    // by our number
 	named      map[string]*response // by the server's
 	waiting    []*response          // asked for while another is under way
@@ -165,12 +142,12 @@ func Format(rate audio.Rate) map[string]any {
 	return map[string]any{"type": "audio/pcm", "rate": Rate}
 }
 
-// begin waits for the session, configures it, and waits until that is accepted.
-func (s *session) begin() error {
-	s.box.Head, s.box.Tail = `{"type":"input_audio_buffer.append","audio":"`, `"}`
-	s.box.Piece, s.box.Encode = int(audio.Narrow)/10, audio.EncodeULaw
+// format prepares the sound of both directions.
+func (s *session) format() error {
+	s.Box.Head, s.Box.Tail = `{"type":"input_audio_buffer.append","audio":"`, `"}`
+	s.Box.Piece, s.Box.Encode = int(audio.Narrow)/10, audio.EncodeULaw
 	if s.setup.Rate != audio.Narrow {
-		s.box.Piece, s.box.Encode = 2*Rate/10, nil
+		s.Box.Piece, s.Box.Encode = 2*Rate/10, nil
 		var err error
 		if s.rateIn, err = audio.NewResampler(int(s.setup.Rate), Rate); err != nil {
 			return &ai.Error{Kind: ai.Config, Err: err}
@@ -179,20 +156,33 @@ func (s *session) begin() error {
 			return &ai.Error{Kind: ai.Config, Err: err}
 		}
 	}
-	created, err := s.expect("session.created", "conversation.created") // xAI may send the second alone
-	if err != nil {
-		return err
+	return nil
+}
+
+// accepted configures the session as soon as there is one, and reports whether the server has taken that.
+func (s *session) accepted(conn *wire.Conn, raw []byte) (bool, error) {
+	var e realtimeEvent
+	if err := live.Read(raw, &e); err != nil {
+		return false, err
 	}
-	if at := created.Session.ExpiresAt; at > 0 {
-		s.expiry = time.Unix(at, 0)
-	} else if s.dialect.Lasts > 0 {
-		s.expiry = time.Now().Add(s.dialect.Lasts)
+	switch e.Type {
+	case "error":
+		return false, e.Error.Failure()
+	case "session.updated":
+		return s.begun, nil
+	case "session.created", "conversation.created": // xAI may send the second alone
+		if s.begun {
+			return false, nil
+		}
+		s.begun = true
+		if at := e.Session.ExpiresAt; at > 0 {
+			s.Ends(time.Unix(at, 0), expiryNotice)
+		} else if s.dialect.Lasts > 0 {
+			s.Ends(time.Now().Add(s.dialect.Lasts), expiryNotice)
+		}
+		return false, conn.Send(map[string]any{"type": "session.update", "session": s.dialect.Terms(s.setup, s.tools())})
 	}
-	if err := s.conn.Send(map[string]any{"type": "session.update", "session": s.dialect.Terms(s.setup, s.tools())}); err != nil {
-		return err
-	}
-	_, err = s.expect("session.updated")
-	return err
+	return false, nil
 }
 
 func (s *session) tools() []any { return Tools(s.setup, s.names) }
@@ -205,85 +195,6 @@ func Tools(setup ai.RealtimeSetup, names rest.Names) []any {
 			"description": t.Description, "parameters": schema.ForOpenAI(t.Schema)})
 	}
 	return tools
-}
-
-// expect reads until an event of one of these kinds arrives. Its error is the one with which the session was refused.
-func (s *session) expect(kinds ...string) (realtimeEvent, error) {
-	for {
-		raw, _, err := s.conn.Receive()
-		if err != nil {
-			return realtimeEvent{}, err
-		}
-		var e realtimeEvent
-		if err := json.Unmarshal(raw, &e); err != nil {
-			return realtimeEvent{}, &ai.Error{Kind: ai.Malformed, Err: err}
-		}
-		switch {
-		case slices.Contains(kinds, e.Type):
-			return e, nil
-		case e.Type == "error":
-			return realtimeEvent{}, e.Error.Failure()
-		}
-	}
-}
-
-// run keeps the session going until it ends.
-func (s *session) run() {
-	defer close(s.done)
-	defer close(s.out)
-	context.AfterFunc(s.ctx, s.conn.Leave)
-	var wg sync.WaitGroup
-	crash.Go(&wg, func() { s.box.Run(s.ctx) }, s.crashed)
-	crash.Go(&wg, s.watch, s.crashed)
-	if s.dialect.Eager {
-		crash.Go(&wg, s.sweep, s.crashed)
-	}
-	err := crash.Run(s.read)
-	ended := s.ctx.Err() != nil
-	s.cancel()
-	wg.Wait()
-	if !ended {
-		s.out <- ai.RealtimeEvent{Kind: ai.RealtimeLost, Err: ai.TheModel.Of(err)}
-	}
-}
-
-// watch reports when the session is about to expire.
-func (s *session) watch() {
-	if s.expiry.IsZero() {
-		return
-	}
-	left := time.Until(s.expiry)
-	t := time.NewTimer(left - min(expiryNotice, left/2))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		s.tell(ai.RealtimeEvent{Kind: ai.RealtimeExpiring, Remaining: time.Until(s.expiry)})
-	case <-s.ctx.Done():
-	}
-}
-
-func (s *session) tell(e ai.RealtimeEvent) {
-	select {
-	case s.out <- e:
-	case <-s.ctx.Done():
-	}
-}
-
-// crashed ends the session after a panic, as if the vendor had.
-func (s *session) crashed(err error) {
-	slog.Error("a session with a realtime model panicked", "error", err)
-	s.conn.Close()
-}
-
-// Events implements ai.RealtimeSession.
-func (s *session) Events() <-chan ai.RealtimeEvent { return s.out }
-
-// Close implements ai.RealtimeSession.
-func (s *session) Close() {
-	s.cancel()
-	for range s.out { // nobody reads it any more
-	}
-	<-s.done
 }
 
 // Write implements ai.RealtimeSession.
@@ -300,7 +211,7 @@ func (s *session) sound(pcm []int16) {
 		s.speaks(true)
 	}
 	s.written += len(pcm)
-	s.box.Sound(pcm)
+	s.Box.Sound(pcm)
 }
 
 // shortest is the least sound that the server accepts as an utterance.
@@ -308,11 +219,11 @@ const shortest = 100 * time.Millisecond
 
 // End implements ai.RealtimeSession.
 func (s *session) End() {
-	s.mu.Lock()
+	s.Lock()
 	u := &hearsay{n: s.utterances, ended: time.Now()}
 	s.utterances++
 	s.committed, s.said = append(s.committed, u), append(s.said, u)
-	s.mu.Unlock()
+	s.Unlock()
 	rate := int(audio.Narrow)
 	if s.rateIn != nil {
 		rate = Rate
@@ -321,17 +232,17 @@ func (s *session) End() {
 		s.sound(make([]int16, lacks))
 	}
 	s.written = 0
-	s.box.Send(map[string]any{"type": "input_audio_buffer.commit", "event_id": "commit_" + strconv.Itoa(u.n)})
+	s.Box.Send(map[string]any{"type": "input_audio_buffer.commit", "event_id": "commit_" + strconv.Itoa(u.n)})
 	if s.dialect.Eager {
-		s.box.Send(clearBuffer)
+		s.Box.Send(clearBuffer)
 		s.speaks(false)
 	}
 }
 
 // Forget implements ai.RealtimeSession.
 func (s *session) Forget(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	if n < 0 || n >= len(s.said) || s.said[n].forgotten {
 		return
 	}
@@ -350,13 +261,13 @@ func (s *session) remove(id string) {
 			break
 		}
 	}
-	s.box.Send(map[string]any{"type": "conversation.item.delete", "item_id": id})
+	s.Box.Send(map[string]any{"type": "conversation.item.delete", "item_id": id})
 }
 
 // Add implements ai.RealtimeSession.
 func (s *session) Add(n int, messages ...ai.Message) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	r := &response{n: n, over: true, told: true}
 	s.responses[n] = r
 	for i, m := range messages {
@@ -374,7 +285,7 @@ func (s *session) Add(n int, messages ...ai.Message) {
 			if !json.Valid([]byte(args)) {
 				args = "{}"
 			}
-			s.box.Send(map[string]any{"type": "conversation.item.create", "item": map[string]any{"type": "function_call",
+			s.Box.Send(map[string]any{"type": "conversation.item.create", "item": map[string]any{"type": "function_call",
 				"id": fmt.Sprintf("%s_%d", id, j), "call_id": c.ID, "name": s.names.Wire(c.Name), "arguments": args}})
 		}
 	}
@@ -391,7 +302,7 @@ func (s *session) insert(id, after string, m ai.Message) {
 	if after != "" {
 		create["previous_item_id"] = after
 	}
-	s.box.Send(create)
+	s.Box.Send(create)
 }
 
 func (s *session) result(callID, text string) {
@@ -400,13 +311,13 @@ func (s *session) result(callID, text string) {
 	if after := s.calls[callID]; after != "" {
 		create["previous_item_id"] = after
 	}
-	s.box.Send(create)
+	s.Box.Send(create)
 }
 
 // Result implements ai.RealtimeSession. The result is placed directly after its call, whatever was said since.
 func (s *session) Result(callID, result string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	s.result(callID, result)
 }
 
@@ -433,8 +344,8 @@ func eventOf(n int) string { return "response_" + strconv.Itoa(n) }
 
 // ask requests a response, or keeps the request until no other response is being written to the conversation.
 func (s *session) ask(r *response) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	s.responses[r.n] = r
 	s.waiting = append(s.waiting, r)
 	s.next()
@@ -446,7 +357,7 @@ func (s *session) next() {
 	for _, r := range s.waiting {
 		switch {
 		case r.apart && !s.dialect.Eager:
-			s.box.Send(r.create)
+			s.Box.Send(r.create)
 		case s.active == nil && s.quiet():
 			s.active = r
 			s.request(r)
@@ -462,6 +373,6 @@ func (s *session) request(r *response) {
 	if s.dialect.Eager {
 		s.coax(r)
 	} else {
-		s.box.Send(r.create)
+		s.Box.Send(r.create)
 	}
 }

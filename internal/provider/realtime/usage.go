@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"parley/internal/ai"
+	"parley/internal/provider/live"
 )
 
 // realtimeUsage is the usage that the server reports for a response, or for the transcript of an utterance. Transcripts
@@ -42,15 +43,14 @@ func (s *session) spend(e *realtimeEvent) {
 	default:
 		return
 	}
-	use := ai.Use{Part: part, Vendor: s.dialect.Vendor, Model: model,
-		Usage: ai.Usage{In: max(u.InputTokens-u.Input.Audio, 0), Out: max(u.OutputTokens-u.Output.Audio, 0),
-			Cached: u.Input.Cached.Text},
-		AudioIn: u.Input.Audio, AudioCached: u.Input.Cached.Audio, AudioOut: u.Output.Audio,
-		Heard: time.Duration(u.Seconds * float64(time.Second))}
+	cached := u.Input.Cached
+	use := live.Use(s.dialect.Vendor, model, ai.Usage{In: u.InputTokens, Out: u.OutputTokens, Cached: cached.Text + cached.Audio},
+		ai.Usage{In: u.Input.Audio, Out: u.Output.Audio, Cached: cached.Audio})
+	use.Part, use.Heard = part, time.Duration(u.Seconds*float64(time.Second))
 	if all := time.Duration(u.Billable * float64(time.Second)); all > s.billed {
 		use.Heard, s.billed = use.Heard+all-s.billed, all
 	}
 	if use != (ai.Use{Part: part, Vendor: s.dialect.Vendor, Model: model}) {
-		s.tally.Spend(use)
+		s.Tally.Spend(use)
 	}
 }
