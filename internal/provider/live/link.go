@@ -216,13 +216,17 @@ func (l *Link) read(conn *wire.Conn) error {
 		if err != nil {
 			return err
 		}
-		l.Lock()
-		err = l.Take(raw)
-		l.Unlock()
-		if err != nil {
+		if err := l.take(raw); err != nil {
 			return err
 		}
 	}
+}
+
+// take unlocks the session even if the vendor's part panics, which ends the session.
+func (l *Link) take(raw []byte) error {
+	l.Lock()
+	defer l.Unlock()
+	return l.Take(raw)
 }
 
 // keep does what time brings until the session ends.
@@ -232,17 +236,21 @@ func (l *Link) keep() {
 	for {
 		select {
 		case now := <-t.C:
-			l.Lock()
-			l.Passes(now)
-			moves := l.leaving(now)
-			l.Unlock()
-			if moves {
+			if l.due(now) {
 				l.move()
 			}
 		case <-l.ctx.Done():
 			return
 		}
 	}
+}
+
+// due does what time brings, and reports whether the session moves now.
+func (l *Link) due(now time.Time) bool {
+	l.Lock()
+	defer l.Unlock()
+	l.Passes(now)
+	return l.leaving(now)
 }
 
 // leaving reports whether the session moves now, as its connection is going to end. One that can't be moved in time says that it ends.

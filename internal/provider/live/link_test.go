@@ -45,10 +45,11 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 // google is a vendor whose connections last for ten minutes. It says a minute before that one ends, where it is polite.
 type google struct {
 	*Asked
-	dial   func(context.Context) (*wire.Conn, error)
-	polite bool
-	mu     sync.Mutex
-	opened []string // the handles with which connections were opened
+	dial    func(context.Context) (*wire.Conn, error)
+	polite  bool
+	strange bool // it sends what we have a bug with
+	mu      sync.Mutex
+	opened  []string // the handles with which connections were opened
 
 	handlers sync.WaitGroup
 }
@@ -72,6 +73,9 @@ func (g *google) serve(w http.ResponseWriter, r *http.Request) {
 	})
 	send := func(kind string) { _ = ws.Write(ctx, websocket.MessageText, []byte(`{"kind":"`+kind+`"}`)) }
 	send("handle")
+	if g.strange {
+		send("bug")
+	}
 	for _, o := range []struct {
 		after time.Duration
 		what  string
@@ -94,6 +98,8 @@ func (g *google) Take(raw []byte) error {
 	switch err := json.Unmarshal(raw, &m); m.Kind {
 	case "handle":
 		g.Resumes("the conversation")
+	case "bug":
+		panic("a bug of ours")
 	case "leaving":
 		g.Ends(time.Now().Add(notice), 20*time.Second)
 	default:
@@ -113,9 +119,8 @@ func (g *google) Texts([]*Text, bool) any   { return struct{}{} }
 func (g *google) Results(list []Result) any { return list }
 
 // calling opens a session with the vendor, in a test's own time.
-func calling(t *testing.T, polite bool, call func(g *google)) {
+func calling(t *testing.T, g *google, call func(g *google)) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &google{polite: polite}
 		p := &pipes{conns: make(chan net.Conn), over: make(chan struct{})}
 		server := &http.Server{Handler: http.HandlerFunc(g.serve)}
 		var wg sync.WaitGroup
@@ -162,7 +167,7 @@ func (g *google) within(d time.Duration) (told []ai.RealtimeEvent) {
 // A call of an hour outlives six connections, each of which the vendor ends by 1011 at its limit: the session has moved to the next one
 // before, in a pause, and its user is told nothing.
 func TestOutlivesConnections(t *testing.T) {
-	calling(t, true, func(g *google) {
+	calling(t, &google{polite: true}, func(g *google) {
 		if told := g.within(58 * time.Minute); len(told) > 0 {
 			t.Errorf("%+v", told)
 		}
@@ -175,7 +180,7 @@ func TestOutlivesConnections(t *testing.T) {
 
 // Where there is no pause until the limit, the user is told some time before, and once; with the connection's end by 1011 the session ends.
 func TestExpiresInSpeech(t *testing.T) {
-	calling(t, true, func(g *google) {
+	calling(t, &google{polite: true}, func(g *google) {
 		began := time.Now()
 		g.Write(make([]int16, 160)) // an utterance that doesn't end
 		if told := g.within(lasts - 21*time.Second); len(told) > 0 {
@@ -197,10 +202,31 @@ func TestExpiresInSpeech(t *testing.T) {
 
 // A vendor that ends a connection by 1011 without having said so ends the session.
 func TestEndedUnannounced(t *testing.T) {
-	calling(t, false, func(g *google) {
+	calling(t, &google{}, func(g *google) {
 		told := g.within(time.Hour)
 		if len(told) != 1 || told[0].Kind != ai.RealtimeLost || ai.KindOf(told[0].Err) != ai.Interrupted || len(g.opened) != 1 {
 			t.Errorf("%+v, connections with %q", told, g.opened)
 		}
 	})
+}
+
+// A panic ends its session as if the vendor had, whether a message or the time brought it about.
+func TestPanics(t *testing.T) {
+	for name, o := range map[string]struct {
+		strange bool
+		passes  func(time.Time)
+	}{"a message": {strange: true}, "the time": {passes: func(time.Time) { panic("a bug of ours") }}} {
+		t.Run(name, func(t *testing.T) {
+			calling(t, &google{strange: o.strange}, func(g *google) {
+				g.Lock()
+				if o.passes != nil {
+					g.Passes = o.passes
+				}
+				g.Unlock()
+				if told := g.within(time.Minute); len(told) != 1 || told[0].Kind != ai.RealtimeLost || told[0].Err == nil {
+					t.Errorf("%+v", told)
+				}
+			})
+		})
+	}
 }
