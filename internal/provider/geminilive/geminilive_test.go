@@ -347,7 +347,8 @@ func TestLiveLanguage(t *testing.T) {
 		spoken string
 		others []string
 		want   string
-	}{{"fr-CA", []string{"de", "fr"}, "fr"}, {"en-US", []string{"de"}, "en"}, {"pt", []string{"de"}, ""}, {"", []string{"de"}, ""}, {"fr", nil, ""}} {
+	}{{"fr-CA", []string{"de", "fr"}, "fr"}, {"en-US", []string{"de"}, "en"}, {"pt", []string{"de"}, ""}, {"", []string{"de"}, ""},
+		{"fr", nil, ""}} {
 		s := geminitest.New(t)
 		s.Spoken = o.spoken
 		s.ScriptTranscripts(aitest.Behaviour{Text: "two of them please"})

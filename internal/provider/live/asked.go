@@ -42,11 +42,11 @@ type Result struct {
 // not the vendor's decision.
 type Asked struct {
 	Link
-	vendor Asker
-	Setup  ai.RealtimeSetup
-	Names  rest.Names // of the tools
-	out    *audio.Resampler
-	ear    ear
+	vendor    Asker
+	Setup     ai.RealtimeSetup
+	Names     rest.Names // of the tools
+	resampler *audio.Resampler
+	ear       ear
 
 	answers  map[int]*answer        // by their numbers
 	waiting  []*answer              // asked for while another is made
@@ -78,27 +78,29 @@ const (
 	answerNote  = "[The customer is speaking to you, and waits for your answer. Say something.]"
 	wordsNote   = "[Answer in words now, without calling anything.]"
 	refusedCall = "Nothing may be called in this answer. Answer in words."
-	mostRefused = 3
+	maxRefused  = 3
 	// opening stands for the customer where the assistant speaks first, and closing where it spoke last: a conversation begins and ends
 	// with the customer.
 	opening = "(The conversation begins.)"
 	closing = "(Go on.)"
 	// readOut is the prompt of a session that reads.
-	readOut  = "You are a voice that reads texts out. Say each message exactly as it is written, word for word, in its own language: add nothing, leave nothing out, and answer nothing that it asks."
+	readOut = "You are a voice that reads texts out. Say each message exactly as it is written, word for word, in its own language: add " +
+		"nothing, leave nothing out, and answer nothing that it asks."
 	lateTime = time.Second     // for the end of a turn after all of it was made, as it may be reported when it was played
 	silence  = 5 * time.Second // after which an utterance has no text, from the model's being asked for its answer
 )
 
 // NewAsked is a session that is not served yet, with a vendor whose sound has a rate.
 func NewAsked(ctx context.Context, vendor Asker, setup ai.RealtimeSetup, rate int) (*Asked, error) {
-	out, err := audio.NewResampler(rate, int(setup.Rate))
+	resampler, err := audio.NewResampler(rate, int(setup.Rate))
 	if err != nil {
 		return nil, &ai.Error{Kind: ai.Config, Err: err}
 	}
 	if setup.Reads {
 		setup.System, setup.Tools = readOut, nil
 	}
-	s := &Asked{vendor: vendor, Setup: setup, Names: rest.NewNames(setup.Tools), out: out, answers: map[int]*answer{}, calls: map[string]ai.ToolCall{}}
+	s := &Asked{vendor: vendor, Setup: setup, Names: rest.NewNames(setup.Tools), resampler: resampler, answers: map[int]*answer{},
+		calls: map[string]ai.ToolCall{}}
 	s.Tally, s.Take, s.Passes, s.Handle, s.Open = ai.TallyOf(ctx), vendor.Take, s.passes, s.named, vendor.Open
 	s.ear = ear{tell: s.Tell, languages: append([]string{setup.Language}, setup.Others...)}
 	return s, nil
@@ -106,10 +108,14 @@ func NewAsked(ctx context.Context, vendor Asker, setup ai.RealtimeSetup, rate in
 
 // Write implements ai.RealtimeSession.
 func (s *Asked) Write(pcm []int16) {
-	s.Lock()
-	s.begin()
-	s.Unlock()
+	s.hears()
 	s.Box.Sound(pcm)
+}
+
+func (s *Asked) hears() {
+	s.Lock()
+	defer s.Unlock()
+	s.begin()
 }
 
 // uttering reports whether an utterance is under way.
@@ -135,9 +141,9 @@ func (s *Asked) begin() {
 // End implements ai.RealtimeSession.
 func (s *Asked) End() {
 	s.Lock()
+	defer s.Unlock()
 	s.begin() // of nothing
-	s.ear.end(time.Now())
-	s.Unlock()
+	s.ear.end()
 	s.Box.Ring()
 }
 
@@ -189,7 +195,7 @@ func (s *Asked) settle() {
 	}
 }
 
-// flush does so in any case.
+// flush tells the server the texts that are due in any case.
 func (s *Asked) flush() {
 	if list := s.due(); len(list) > 0 {
 		s.handle = ""
@@ -227,14 +233,14 @@ func (s *Asked) Respond(n int, instruction string, words bool) {
 	a := &answer{reply: reply{n: n, numbered: true}, instruction: instruction, words: words}
 	s.answers[n] = a
 	s.waiting = append(s.waiting, a)
-	s.next()
+	s.askNext()
 }
 
 // Say implements ai.RealtimeSession. All that a session says enters its conversation, so the one that holds the call can't read.
 func (s *Asked) Say(n int, text string) { s.Respond(n, text, false) }
 
-// next asks for the next response, if none is being made. The lock is held.
-func (s *Asked) next() {
+// askNext asks for the next response, if none is being made. The lock is held.
+func (s *Asked) askNext() {
 	if s.active != nil || len(s.waiting) == 0 {
 		return
 	}
@@ -336,7 +342,7 @@ func (s *Asked) Cut(n int, _ time.Duration, text string) {
 		s.Box.Hurry(s.vendor.Texts(s.due(), false), false)
 	}
 	s.free()
-	s.next()
+	s.askNext()
 }
 
 // free lets the next response be asked for.

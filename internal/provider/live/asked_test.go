@@ -92,7 +92,8 @@ func TestAskedTells(t *testing.T) {
 			s.Called(call)
 			s.GaveUp([]string{"1"})
 			s.Result("1", "3 EUR")
-		}, []string{"user: " + opening + ", asks true", "user: [" + resultOf(ai.ToolCall{Name: "price", Arguments: `{"of":"rye"}`}, "3 EUR") + "], asks false"}},
+		}, []string{"user: " + opening + ", asks true",
+			"user: [" + resultOf(ai.ToolCall{Name: "price", Arguments: `{"of":"rye"}`}, "3 EUR") + "], asks false"}},
 	} {
 		a := &asker{}
 		s, err := NewAsked(t.Context(), a, ai.RealtimeSetup{Rate: audio.Narrow}, 24000)

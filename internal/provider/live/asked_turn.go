@@ -63,7 +63,7 @@ func (s *Asked) Spoken(raw []byte) {
 	raw = append(a.odd, raw...)
 	a.odd = slices.Clone(raw[len(raw)&^1:])
 	if pcm := wire.Samples(raw); len(pcm) > 0 {
-		s.say(&a.reply, ai.RealtimeEvent{Kind: ai.RealtimeSound, PCM: s.out.Resample(make([]int16, 0, s.out.Size(len(pcm))+1), pcm)})
+		s.say(&a.reply, ai.RealtimeEvent{Kind: ai.RealtimeSound, PCM: s.resampler.Resample(make([]int16, 0, s.resampler.Size(len(pcm))+1), pcm)})
 	}
 }
 
@@ -113,7 +113,7 @@ func (s *Asked) Called(list []Call) {
 
 // refuse answers calls that a response may not make.
 func (s *Asked) refuse(a *answer, calls []ai.ToolCall) {
-	if a.refused++; a.refused > mostRefused {
+	if a.refused++; a.refused > maxRefused {
 		s.made(a)
 		s.finish(&a.reply, &ai.Error{Kind: ai.Malformed, Err: errors.New("the model calls where it is to answer in words")})
 		return
@@ -144,7 +144,7 @@ func (s *Asked) made(a *answer) {
 	}
 	s.free()
 	if len(s.waiting) > 0 {
-		s.next()
+		s.askNext()
 	} else {
 		s.settle()
 	}
@@ -180,7 +180,7 @@ func (s *Asked) retry(a *answer) {
 	a.instruction = strings.TrimSpace(a.instruction + "\n" + answerNote)
 	s.waiting = slices.Insert(s.waiting, 0, a)
 	s.free()
-	s.next()
+	s.askNext()
 }
 
 // Used notes the tokens of a response, all and those of sound; they may be counted after its end. The lock is held.

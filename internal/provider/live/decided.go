@@ -81,7 +81,7 @@ const speakNow = "[Speak to the customer now, without waiting for them. Then lis
 
 // NewDecided is a session that is not served yet, with the message that ends it.
 func NewDecided(ctx context.Context, vendor Decider, rate audio.Rate, goodbye any) *Decided {
-	s := &Decided{vendor: vendor, rate: rate, wrote: time.Now()}
+	s := &Decided{vendor: vendor, rate: rate}
 	s.thinker.pending, s.thinker.open = map[string][]ai.ToolCall{}, map[string]*speech{}
 	s.Tally, s.Take, s.Passes, s.Last, s.Goodbye = ai.TallyOf(ctx), vendor.Take, s.passes, s.complete, goodbye
 	s.ear.tell = s.Tell
@@ -91,8 +91,8 @@ func NewDecided(ctx context.Context, vendor Decider, rate audio.Rate, goodbye an
 // Write implements ai.RealtimeSession. The model hears all that there is, also between utterances.
 func (s *Decided) Write(pcm []int16) {
 	s.Lock()
+	defer s.Unlock()
 	s.hears(pcm, time.Now())
-	s.Unlock()
 }
 
 func (s *Decided) hears(pcm []int16, now time.Time) {
@@ -104,8 +104,8 @@ func (s *Decided) hears(pcm []int16, now time.Time) {
 func (s *Decided) End() {
 	s.Lock()
 	defer s.Unlock()
-	u := s.ear.end(time.Now())
-	u.untilMS, u.deaf, s.answers = s.heardMS, u.touched.Add(deaf), true
+	u, now := s.ear.end(), time.Now()
+	u.untilMS, u.touched, u.deaf, s.answers = s.heardMS, now, now.Add(deaf), true
 }
 
 // Forget implements ai.RealtimeSession: what was heard can't be taken back.
@@ -311,6 +311,9 @@ func (s *Decided) complete() {
 
 // passes settles what is due, under the lock: sound never stops, as the model's time is that of what it hears.
 func (s *Decided) passes(now time.Time) {
+	if s.wrote.IsZero() {
+		s.wrote = now // nobody has spoken yet
+	}
 	if lacks := now.Sub(s.wrote); lacks >= gap {
 		s.hears(make([]int16, int(lacks.Milliseconds())*int(s.rate)/1000), now)
 	}

@@ -23,7 +23,7 @@ func (d *decider) GoOn()                    { d.did = append(d.did, "go on") }
 func decided(t *testing.T) (*Decided, *decider) {
 	d := &decider{}
 	s := NewDecided(t.Context(), d, audio.Wide, nil)
-	s.wrote = s.wrote.Add(time.Hour)
+	s.wrote = time.Now().Add(time.Hour)
 	return s, d
 }
 

@@ -22,7 +22,7 @@ type utterance struct {
 	text      string
 	language  string    // in which it was said; "": it can be only one, or is not told
 	untilMS   int       // where it ends on the server's timeline, if there is one
-	touched   time.Time // when it ended, or its text changed
+	touched   time.Time // when its text changed
 	deaf      time.Time // after which there is no text; zero while the server hasn't begun to understand it
 	forgotten bool
 	final     bool
@@ -42,9 +42,9 @@ func (h *ear) now() *utterance {
 }
 
 // end ends the utterance that is under way.
-func (h *ear) end(now time.Time) *utterance {
+func (h *ear) end() *utterance {
 	u := h.now()
-	h.ended, u.touched = h.ended+1, now
+	h.ended++
 	return u
 }
 

@@ -18,15 +18,15 @@ func TestEarUndated(t *testing.T) {
 	take := func(text string) { e.take(e.oldest(), text, "", "", now) }
 	e.now()
 	take(" two")
-	e.end(now)
+	e.end()
 	take(" of")
 	e.now()
 	take(" them")
-	e.end(now)
+	e.end()
 	e.settle(now.Add(settles - 1))
 	e.settle(now.Add(settles))
 	take(" please")
-	e.end(now)
+	e.end()
 	e.listens(now.Add(silence))
 	e.settle(now.Add(silence - 1))
 	e.settle(now.Add(silence))
@@ -39,10 +39,9 @@ func TestEarUndated(t *testing.T) {
 
 // Words whose server says when they were said belong to the first utterance that was not over then, with some leeway.
 func TestEarDated(t *testing.T) {
-	now := time.Now()
 	e := ear{tell: func(ai.RealtimeEvent) {}}
 	for _, until := range []int{1000, 3000} {
-		e.end(now).untilMS = until
+		e.end().untilMS = until
 	}
 	for ms, want := range map[int]int{0: 0, 1000: 0, 1000 + lateMS: 0, 1001 + lateMS: 1, 3000 + lateMS: 1, 3001 + lateMS: 2} {
 		if u := e.at(ms); u.n != want {
@@ -55,7 +54,7 @@ func TestEarDated(t *testing.T) {
 func TestEarForgets(t *testing.T) {
 	now, told := time.Now(), 0
 	e := ear{tell: func(ai.RealtimeEvent) { told++ }}
-	e.end(now)
+	e.end()
 	e.forget(0)
 	e.forget(7)
 	if e.settle(now); told != 1 || e.open() || e.oldest() != nil {

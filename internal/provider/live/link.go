@@ -91,7 +91,7 @@ func Dial(ctx context.Context, base, path string, query url.Values, sign func(ht
 	return conn, nil
 }
 
-// Serve keeps the session going over a connection, until ctx or the connection ends.
+// Serve starts a session over a connection. It lasts until ctx or the connection ends.
 func (l *Link) Serve(ctx context.Context, conn *wire.Conn) {
 	l.ctx, l.cancel = context.WithCancel(ctx)
 	l.conn, l.out, l.bell = conn, make(chan ai.RealtimeEvent), make(chan struct{}, 1)
@@ -114,7 +114,7 @@ func (l *Link) Close() {
 // Ends notes when the connection ends by itself. Unless the session has moved to another one by then, the user is told at a time before
 // it. The lock is held, or nobody has the session yet.
 func (l *Link) Ends(at time.Time, before time.Duration) {
-	l.ends, l.warned = at, false
+	l.ends = at
 	l.warn = at.Add(-min(before, time.Until(at)/2))
 }
 
@@ -197,16 +197,24 @@ func (l *Link) run() {
 	if ended {
 		return
 	}
-	l.Lock()
-	if l.Last != nil {
-		l.Last()
-	}
-	events := l.events
-	l.Unlock()
-	for _, e := range events {
+	for _, e := range l.left() {
 		l.out <- *e
 	}
 	l.out <- ai.RealtimeEvent{Kind: ai.RealtimeLost, Err: ai.TheModel.Of(err)}
+}
+
+// left takes what is still to be told of a session that the server has ended.
+func (l *Link) left() []*ai.RealtimeEvent {
+	l.Lock()
+	defer l.Unlock()
+	if l.Last != nil {
+		if err := crash.Run(func() error { l.Last(); return nil }); err != nil {
+			slog.Error("the end of a session with a realtime model panicked", "error", err)
+		}
+	}
+	events := l.events
+	l.events = nil
+	return events
 }
 
 // read takes what the server sends until the connection ends; the error says why it did.
@@ -275,9 +283,7 @@ func (l *Link) expire() {
 // move takes the session to another connection. Whatever is said meanwhile waits for it.
 func (l *Link) move() {
 	l.Box.Hold()
-	l.Lock()
-	handle, conn := l.Handle(), l.conn
-	l.Unlock()
+	handle, conn := l.current()
 	if handle == "" { // something was said just now
 		l.Box.Resume(conn)
 		return
@@ -288,10 +294,11 @@ func (l *Link) move() {
 	l.Lock()
 	ended := l.ctx.Err() != nil || l.conn == nil
 	switch {
+	case ended:
 	case err != nil:
 		l.expire()
-	case !ended:
-		l.next, l.ends = next, time.Time{}
+	default:
+		l.next, l.ends, l.warned = next, time.Time{}, false
 	}
 	l.Unlock()
 	switch {
@@ -303,6 +310,13 @@ func (l *Link) move() {
 		l.Box.Resume(next)
 		conn.Leave()
 	}
+}
+
+// current is the connection that is read, and the session's handle.
+func (l *Link) current() (string, *wire.Conn) {
+	l.Lock()
+	defer l.Unlock()
+	return l.Handle(), l.conn
 }
 
 // moved is the connection that the session has moved to, nil where it hasn't. It is called at the end of the other.
@@ -320,7 +334,7 @@ func (l *Link) conns() []*wire.Conn {
 	return slices.DeleteFunc([]*wire.Conn{l.conn, l.next}, func(c *wire.Conn) bool { return c == nil })
 }
 
-// leave closes what is open.
+// leave says goodbye on the connections that are open, waits up to a second for the server to close each, and closes them.
 func (l *Link) leave() {
 	for _, c := range l.conns() {
 		if l.Goodbye != nil && c.Send(l.Goodbye) == nil {

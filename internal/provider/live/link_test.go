@@ -191,7 +191,8 @@ func TestExpiresInSpeech(t *testing.T) {
 			t.Errorf("%+v", told)
 		}
 		told = g.within(time.Hour)
-		if len(told) != 1 || told[0].Kind != ai.RealtimeLost || ai.KindOf(told[0].Err) != ai.Interrupted || time.Since(began) > lasts+time.Second {
+		if len(told) != 1 || told[0].Kind != ai.RealtimeLost || ai.KindOf(told[0].Err) != ai.Interrupted ||
+			time.Since(began) > lasts+time.Second {
 			t.Errorf("after %v: %+v", time.Since(began), told)
 		}
 		if len(g.opened) != 1 {
@@ -210,20 +211,37 @@ func TestEndedUnannounced(t *testing.T) {
 	})
 }
 
-// A panic ends its session as if the vendor had, whether a message or the time brought it about.
+// What is left to be told at a session's end stays as it is, whoever still uses the session.
+func TestLeft(t *testing.T) {
+	l := Link{bell: make(chan struct{}, 1)}
+	for n := range 3 {
+		l.Tell(ai.RealtimeEvent{Kind: ai.RealtimeBegan, N: n})
+	}
+	first := l.events[0]
+	left := l.left()
+	l.untell(first)
+	if len(left) != 3 || slices.Contains(left, nil) || left[0] != first {
+		t.Errorf("%v", left)
+	}
+}
+
+// A panic ends its session as if the vendor had, whether a message, the time or the session's end brought it about.
 func TestPanics(t *testing.T) {
 	for name, o := range map[string]struct {
 		strange bool
 		passes  func(time.Time)
-	}{"a message": {strange: true}, "the time": {passes: func(time.Time) { panic("a bug of ours") }}} {
+		last    func()
+	}{"a message": {strange: true}, "the time": {passes: func(time.Time) { panic("a bug of ours") }},
+		"the end": {last: func() { panic("a bug of ours") }}} {
 		t.Run(name, func(t *testing.T) {
 			calling(t, &google{strange: o.strange}, func(g *google) {
 				g.Lock()
 				if o.passes != nil {
 					g.Passes = o.passes
 				}
+				g.Last = o.last
 				g.Unlock()
-				if told := g.within(time.Minute); len(told) != 1 || told[0].Kind != ai.RealtimeLost || told[0].Err == nil {
+				if told := g.within(time.Hour); len(told) != 1 || told[0].Kind != ai.RealtimeLost || told[0].Err == nil {
 					t.Errorf("%+v", told)
 				}
 			})

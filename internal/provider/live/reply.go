@@ -60,7 +60,7 @@ func heardOnly(text string) string {
 	if text == "" {
 		return "The customer has heard nothing of what you said last, and knows nothing of it."
 	}
-	return fmt.Sprintf("Of what you said last the customer has heard only: “%s”", text)
+	return fmt.Sprintf("Of what you said last the customer has heard only: “%s”. They know nothing of the rest.", text)
 }
 
 // resultOf is the note about a tool that was called, and has answered.

@@ -75,7 +75,7 @@ type session struct {
 	names   rest.Names
 	model   string
 	dialect Dialect
-	begun   bool          // the server has a session, which it has not been told the terms of
+	begun   bool          // session.created has come
 	written int           // samples since the utterance began
 	billed  time.Duration // that the server has counted of the session's sound
 

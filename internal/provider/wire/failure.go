@@ -88,8 +88,9 @@ func (c *Conn) failure(err error) error {
 	switch {
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		kind = ai.Malformed
-	case strings.Contains(reason, "quota"), strings.Contains(reason, "exhausted"), strings.Contains(reason, "rate limit"):
-		kind = ai.RateLimited // as Google says it, with 1011
+	case code == int(websocket.StatusInternalError) &&
+		(strings.Contains(reason, "quota") || strings.Contains(reason, "exhausted") || strings.Contains(reason, "rate limit")):
+		kind = ai.RateLimited // as Google says it
 	case c.begun.Load():
 	case code == int(websocket.StatusPolicyViolation), code == int(websocket.StatusInvalidFramePayloadData):
 		kind = ai.Config // a key, a field or a plan that it does not take
