@@ -82,7 +82,7 @@ func (s *program) lastCall(t *testing.T, status string) heardCall {
 
 // A visitor calls from the widget: hears the greeting, asks, is understood and answered, interrupts, and hangs up.
 func TestWebCallFromTheWidget(t *testing.T) {
-	share(t, webCall)
+	share(t, machine) // the visitor interrupts at a moment that was recorded beforehand
 	s, model := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
 	s.assistant(t, map[string]any{"initial_message": "Hello {{customer_name}}.", "system_prompt": "Answer.",
 		"widget_settings": map[string]any{"mode": "both",
@@ -99,12 +99,12 @@ func TestWebCallFromTheWidget(t *testing.T) {
 	t.Logf("connected after %v", time.Since(began))
 	p.told("[role=log] .assistant", "Hello Ana.")
 	p.shot("widget-call", false)
-	p.accessible("a call")
 	p.until(inside("[role=log] .user .body") + "?.innerText.length > 3") // heard
 	p.told("[role=log] .assistant", "We open at seven")
 	p.until("[..." + inside("[role=log]") + ".querySelectorAll('.user')].length >= 2") // interrupted
 	p.told("[role=log] .assistant", "Sorry, go ahead.")
 	p.shot("widget-call-turns", false)
+	p.accessible("a call")
 	p.tap(".calling [aria-label=Mute]")
 	p.until(inside("[aria-label=Unmute]") + ".ariaPressed === 'true'")
 	p.tap(".end")
