@@ -34,11 +34,9 @@ shared = TestBridge.*|TestPair|TestTape.*
 # may use generic types of sync or sync/atomic: the linker would take its unwatched copy for everybody, and safe code would look like a race.
 calm = modernc.org/sqlite/lib modernc.org/libc modernc.org/memory bytes compress/flate math regexp regexp/syntax strconv strings \
 	unicode unicode/utf8 parley/internal/audio parley/internal/audio/... parley/internal/detector parley/internal/turn
-# Weeks of fake time, beat by beat, many nodes, much sound, and hundreds of conversations: the race detector would take minutes for each.
-# What they run is raced in the tests beside them; what the nodes of TestNodesKilled run (6 to 10 s without the race detector), in those
-# of call, campaign and node.
-weeks = TestDialoguesInOtherModes|TestWarmTransferSeeds|TestNodesKilled|TestWeekOfThousands|TestWeeksOfCalls|TestSlowRecording
-weeks := $(weeks)|TestRecordingAcrossRestart|TestOverlaps|TestVoicemail
+# Weeks of fake time, beat by beat, many nodes, and much sound: the race detector would take minutes for each. What they run is raced in
+# the tests beside them; what the nodes of TestNodesKilled run (6 to 10 s without the race detector), in those of call, campaign and node.
+weeks = TestNodesKilled|TestWeekOfThousands|TestWeeksOfCalls|TestSlowRecording|TestRecordingAcrossRestart|TestOverlaps|TestVoicemail
 
 # End-to-end tests that wait for a browser, not for speech: several at once, but not beside calls, whose time is real. Chromium sets its own
 # priority, so nice would not help.
@@ -83,8 +81,8 @@ race:
 # The end-to-end tests mostly wait: what runs without the race detector runs beside them, when they need no processor, and may wait for
 # as long as they take. The package is tried beside them too.
 rest:
-	@log=$$(mktemp); { failed=0; nice -n 19 $(MAKE) --no-print-directory plain || failed=1; nice -n 19 scripts/try-package bookworm || failed=1; \
-			exit $$failed; } >$$log 2>&1 & beside=$$!; \
+	@log=$$(mktemp); { failed=0; nice -n 19 $(MAKE) --no-print-directory plain || failed=1; \
+			nice -n 19 scripts/try-package bookworm || failed=1; exit $$failed; } >$$log 2>&1 & beside=$$!; \
 		$(MAKE) --no-print-directory e2e; e2e=$$?; wait $$beside; beside=$$?; cat $$log; rm -f $$log; \
 		[ $$e2e -eq 0 ] && [ $$beside -eq 0 ]
 
@@ -98,8 +96,8 @@ stacks: ## Call the telephone stacks that are installed (docs/lab/stacks.md), be
 	go test -tags stacks -run '^TestStack' -parallel 4 -timeout $(TIMEOUT) -v ./internal/sip
 
 e2e:
-	@failed=0; $(gotest) ./e2e -- -vet=off -timeout 90m -run '^($(browsers))$$' || failed=1; \
-		$(gotest) ./e2e -- -vet=off -timeout 90m -skip '^($(browsers))$$' || failed=1; \
+	@failed=0; $(gotest) ./e2e -- -vet=off -timeout 60m -run '^($(browsers))$$' || failed=1; \
+		$(gotest) ./e2e -- -vet=off -timeout 60m -skip '^($(browsers))$$' || failed=1; \
 		[ $$failed = 0 ] || { echo "make e2e: FAILED"; exit 1; }
 
 check: static ## Format, vet, staticcheck, structure, macOS, unit tests on SQLite: within 90 seconds once the caches are warm

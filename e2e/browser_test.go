@@ -271,18 +271,6 @@ func (p *page) shot(name string, whole bool) {
 // accessible fails the test if axe-core has serious or critical findings on the page in its current state.
 func (p *page) accessible(what string) {
 	p.t.Helper()
-	p.examine(what, "{resultTypes: ['violations']}")
-}
-
-// legible is accessible for what depends on colours alone: of a page in its other theme nothing else is new.
-func (p *page) legible(what string) {
-	p.t.Helper()
-	p.examine(what, "{resultTypes: ['violations'], runOnly: ['color-contrast', 'link-in-text-block']}")
-}
-
-// examine fails the test if axe-core has serious or critical findings with some options.
-func (p *page) examine(what, options string) {
-	p.t.Helper()
 	type result struct {
 		Violations []struct {
 			ID     string `json:"id"`
@@ -297,7 +285,7 @@ func (p *page) examine(what, options string) {
 	if !eval[bool](p, "'axe' in window") {
 		p.do(chromedp.Evaluate[chromedp.Void](axe))
 	}
-	out := get(p, chromedp.Evaluate[result]("axe.run(document, "+options+")", chromedp.EvalAwaitPromise))
+	out := get(p, chromedp.Evaluate[result]("axe.run(document, {resultTypes: ['violations']})", chromedp.EvalAwaitPromise))
 	for _, v := range out.Violations {
 		if v.Impact != "serious" && v.Impact != "critical" {
 			p.t.Logf("%s: axe: %s %s: %s (%d)", what, v.Impact, v.ID, v.Help, len(v.Nodes))

@@ -279,11 +279,7 @@ func (p *page) look(name string) {
 		p.scheme(scheme)
 		p.size(1280, 900)
 		p.shot(name+"-"+scheme, false)
-		if scheme == "light" {
-			p.accessible(name)
-		} else {
-			p.legible(name + " " + scheme)
-		}
+		p.accessible(name + " " + scheme)
 	}
 	p.scheme("light")
 	p.size(390, 844)

@@ -45,9 +45,9 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	if free := freeCores(); free < 1 {
-		fmt.Fprintf(os.Stderr, "other work leaves %.1f cores: fewer tests run at once, and it takes longer\n", free)
-		shares = 2
+	if free := freeCores(); free < 1.7 {
+		shares = max(2, int64(3*free))
+		fmt.Fprintf(os.Stderr, "other work leaves %.1f cores: fewer tests run at once (%d of %d shares), and it takes longer\n", free, shares, machine)
 	}
 	seats = semaphore.NewWeighted(shares)
 	dir, err := os.MkdirTemp("", "parley-e2e-")
@@ -97,21 +97,23 @@ func share(t *testing.T, n int64) {
 	t.Logf("the test begins after %v", time.Since(waits).Round(time.Second)) // go test counts that, too
 }
 
-// freeCores measures for a second how many cores nobody uses. Work with a low priority counts for none.
+// freeCores measures how many cores this process gets where others want them, too. It computes on all of them for half a second.
 func freeCores() float64 {
-	busy := func() (ticks float64) {
-		stat, _ := os.ReadFile("/proc/stat")
-		for i, field := range strings.Fields(strings.SplitN(string(stat), "\n", 2)[0]) {
-			if n, err := strconv.ParseFloat(field, 64); err == nil && (i == 1 || i == 3 || i == 6 || i == 7) { // user, system, interrupts
-				ticks += n
-			}
-		}
-		return ticks
+	used := func() time.Duration {
+		var u syscall.Rusage
+		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
-	began, before := time.Now(), busy()
-	time.Sleep(time.Second)
-	const hz = 100 // USER_HZ, proc_stat(5)
-	return float64(runtime.NumCPU()) - (busy()-before)/hz/time.Since(began).Seconds()
+	began, before := time.Now(), used()
+	var all sync.WaitGroup
+	for range runtime.NumCPU() {
+		all.Go(func() {
+			for time.Since(began) < time.Second/2 {
+			}
+		})
+	}
+	all.Wait()
+	return float64(used()-before) / float64(time.Since(began))
 }
 
 // overHTTPS are the settings of a program that serves HTTPS on loopback, by a certificate that the tests' own requests trust.
