@@ -86,8 +86,8 @@ const (
 	// readOut is the prompt of a session that reads.
 	readOut = "You are a voice that reads texts out. Say each message exactly as it is written, word for word, in its own language: add " +
 		"nothing, leave nothing out, and answer nothing that it asks."
-	lateTime = time.Second     // for the end of a turn after all of it was made, as it may be reported when it was played
-	silence  = 5 * time.Second // after which an utterance has no text, from the model's being asked for its answer
+	lateTime            = time.Second     // for the end of a turn after all of it was made, as it may be reported when it was played
+	askedTranscriptTime = 5 * time.Second // after which an utterance has no text, from the model's being asked for its answer
 )
 
 // NewAsked is a session that is not served yet, with a vendor whose sound has a rate.
@@ -262,7 +262,7 @@ func (s *Asked) askNext() {
 	case s.activity && !s.uttering():
 		s.flush()
 		s.activity = false
-		s.ear.listens(time.Now().Add(silence))
+		s.ear.listens(time.Now().Add(askedTranscriptTime))
 		s.Box.Ask(s.vendor.Speech(false))
 	case s.activity: // what is being said has to wait
 		s.Box.Hurry(s.vendor.Texts(s.asking(), true), true)

@@ -31,16 +31,16 @@ type Decided struct {
 	wrote   time.Time // up to when there was sound
 	heardMS int       // of sound that was sent
 
-	speech  *speech   // that is under way
-	past    *speech   // whose sound is over; more of its text may come
-	unasked []*speech // that nobody has asked for yet
-	waiting []*speech // that were asked for, and have not begun
-	ahead   []words   // of a speech whose sound has not come yet
-	answers bool      // the customer has said something since the model spoke
-	outMS   int       // of the server's timeline, up to where the model's sound has come
-	loudMS  int       // where the latest sound was that is not silence
-	came    time.Time // the latest sound
-	thinker thinker
+	speech        *speech   // that is under way
+	past          *speech   // whose sound is over; more of its text may come
+	unasked       []*speech // that nobody has asked for yet
+	waiting       []*speech // that were asked for, and have not begun
+	ahead         []words   // of a speech whose sound has not come yet
+	customerSpoke bool      // the customer has said something since the model spoke
+	outMS         int       // of the server's timeline, up to where the model's sound has come
+	loudMS        int       // where the latest sound was that is not silence
+	came          time.Time // the latest sound
+	thinker       thinker
 }
 
 // speech is something that the model says, or was asked to say.
@@ -64,17 +64,17 @@ type words struct {
 }
 
 const (
-	gap      = 100 * time.Millisecond  // without sound, after which silence is sent in its place
-	quiet    = 800                     // ms of silence that end a speech: a pause between sentences is shorter
-	breath   = 200                     // ms of silence that end one if the customer has said something over it
-	mute     = 1200 * time.Millisecond // without sound end one: silence may be left out
-	trails   = 300 * time.Millisecond  // so long after its sound a speech's text may come
-	rounding = 20                      // ms of the timeline that are no silence left out
-	faint    = 40                      // mean amplitude up to which sound is silence
-	deaf     = 4 * time.Second         // so long after an utterance its text may begin to come
-	hesitate = 4 * time.Second         // so long the model is waited for before it is asked to speak
-	silent   = 12 * time.Second        // and so long in all
-	unheard  = 5 * time.Second         // so long what the model says by itself waits for somebody to ask for it
+	sendSilenceAfter     = 100 * time.Millisecond  // without sound, after which silence is sent in its place
+	endSilenceMS         = 800                     // ms of silence that end a speech: a pause between sentences is shorter
+	interruptedSilenceMS = 200                     // ms of silence that end one if the customer has said something over it
+	endWithoutSound      = 1200 * time.Millisecond // without sound end one: silence may be left out
+	textAfterSound       = 300 * time.Millisecond  // how long after its sound a speech's text may come
+	roundingMS           = 20                      // ms of the timeline that are no silence left out
+	silentLevel          = 40                      // mean amplitude up to which sound is silence
+	transcriptTime       = 4 * time.Second         // how long after an utterance its text may begin to come
+	promptAfter          = 4 * time.Second         // how long the model may hesitate before it is asked to speak,
+	stalledAfter         = 12 * time.Second        // and in all
+	unaskedAfter         = 5 * time.Second         // how long what the model says by itself waits for somebody to ask for it
 )
 
 const speakNow = "[Speak to the customer now, without waiting for them. Then listen.]"
@@ -105,7 +105,7 @@ func (s *Decided) End() {
 	s.Lock()
 	defer s.Unlock()
 	u, now := s.ear.end(), time.Now()
-	u.untilMS, u.touched, u.deaf, s.answers = s.heardMS, now, now.Add(deaf), true
+	u.untilMS, u.touched, u.giveUp, s.customerSpoke = s.heardMS, now, now.Add(transcriptTime), true
 }
 
 // Forget implements ai.RealtimeSession: what was heard can't be taken back.
@@ -147,15 +147,15 @@ func (s *Decided) Respond(n int, instruction string, _ bool) {
 		}
 		return
 	}
-	p := &speech{reply: reply{n: n, numbered: true}, own: instruction == "", askedMS: s.outMS, due: time.Now().Add(hesitate),
+	p := &speech{reply: reply{n: n, numbered: true}, own: instruction == "", askedMS: s.outMS, due: time.Now().Add(promptAfter),
 		prompt: strings.TrimSpace(instruction + "\n" + speakNow)}
-	if s.waiting = append(s.waiting, p); instruction != "" || !s.answers && !s.busy() {
+	if s.waiting = append(s.waiting, p); instruction != "" || !s.customerSpoke && !s.busy() {
 		s.ask(p)
 	}
 }
 
 func (s *Decided) ask(p *speech) {
-	p.prompted, p.due = true, time.Now().Add(silent)
+	p.prompted, p.due = true, time.Now().Add(stalledAfter)
 	s.vendor.Prompt(p.prompt)
 }
 
@@ -207,7 +207,7 @@ func (s *Decided) Sound(fromMS int, pcm []int16) {
 	for _, v := range pcm {
 		sum += max(int(v), -int(v))
 	}
-	ms, loud := len(pcm)*1000/int(s.rate), sum > faint*len(pcm)
+	ms, loud := len(pcm)*1000/int(s.rate), sum > silentLevel*len(pcm)
 	s.outMS, s.came = s.outMS+ms, time.Now()
 	if loud {
 		s.resumes(s.outMS)
@@ -215,7 +215,7 @@ func (s *Decided) Sound(fromMS int, pcm []int16) {
 	}
 	if s.speech == nil && loud {
 		s.complete()
-		s.speech, s.answers = s.begin(), false
+		s.speech, s.customerSpoke = s.begin(), false
 		s.speech.fromMS = s.outMS - ms
 		for _, w := range s.ahead {
 			s.text(s.speech, w)
@@ -227,7 +227,7 @@ func (s *Decided) Sound(fromMS int, pcm []int16) {
 		if p.quietMS += ms; loud {
 			p.quietMS = 0
 		}
-		if p.quietMS >= quiet {
+		if p.quietMS >= endSilenceMS {
 			s.over()
 		}
 	}
@@ -239,9 +239,9 @@ func (s *Decided) lacks(ms int) {
 		return
 	}
 	p := s.speech
-	if p.quietMS += ms; p.quietMS >= quiet {
+	if p.quietMS += ms; p.quietMS >= endSilenceMS {
 		s.over()
-	} else if ms >= rounding {
+	} else if ms >= roundingMS {
 		s.say(&p.reply, ai.RealtimeEvent{Kind: ai.RealtimeSound, PCM: make([]int16, ms*int(s.rate)/1000)})
 	}
 }
@@ -277,11 +277,11 @@ func (s *Decided) Heard(text string, fromMS int) {
 // resumes ends the speech that is under way if the model has been silent in it since the customer said something: what it says at this
 // place of the timeline is the answer.
 func (s *Decided) resumes(atMS int) {
-	if s.speech == nil || !s.answers {
+	if s.speech == nil || !s.customerSpoke {
 		return
 	}
-	left := atMS-s.outMS >= breath && time.Since(s.came) >= breath*time.Millisecond // silence is left out, and text isn't only ahead
-	if left || s.speech.quietMS >= breath {
+	left := atMS-s.outMS >= interruptedSilenceMS && time.Since(s.came) >= interruptedSilenceMS*time.Millisecond // silence is left out, and text isn't only ahead
+	if left || s.speech.quietMS >= interruptedSilenceMS {
 		s.over()
 	}
 }
@@ -314,17 +314,17 @@ func (s *Decided) passes(now time.Time) {
 	if s.wrote.IsZero() {
 		s.wrote = now // nobody has spoken yet
 	}
-	if lacks := now.Sub(s.wrote); lacks >= gap {
+	if lacks := now.Sub(s.wrote); lacks >= sendSilenceAfter {
 		s.hears(make([]int16, int(lacks.Milliseconds())*int(s.rate)/1000), now)
 	}
-	if s.speech != nil && now.Sub(s.came) >= mute { // the server leaves silence out
+	if s.speech != nil && now.Sub(s.came) >= endWithoutSound { // the server leaves silence out
 		s.over()
 	}
-	if s.past != nil && now.Sub(s.past.overAt) >= trails {
+	if s.past != nil && now.Sub(s.past.overAt) >= textAfterSound {
 		s.complete()
 	}
 	s.ear.settle(now)
-	if len(s.unasked) > 0 && now.Sub(s.unasked[0].began) >= unheard {
+	if len(s.unasked) > 0 && now.Sub(s.unasked[0].began) >= unaskedAfter {
 		s.withdraw()
 		p := s.unasked[0]
 		p.cut, p.told, p.events, s.unasked = true, true, nil, s.unasked[1:]

@@ -41,17 +41,17 @@ func TestTextAfterSound(t *testing.T) {
 	s, _ := decided(t)
 	s.Respond(1, "", false)
 	s.Sound(0, tone)
-	s.lacks(quiet)
+	s.lacks(endSilenceMS)
 	s.Words("Yes.", 0, 80)
 	over := s.past.overAt
-	s.passes(over.Add(trails - 1))
+	s.passes(over.Add(textAfterSound - 1))
 	if want := []ai.RealtimeKind{ai.RealtimeSound, ai.RealtimeText}; !slices.Equal(kinds(s), want) {
 		t.Fatalf("%v, not %v", kinds(s), want)
 	}
 	if e := s.events[1]; e.N != 1 || e.Text != "Yes." || e.At != 80*time.Millisecond {
 		t.Errorf("%+v", e)
 	}
-	s.passes(over.Add(trails))
+	s.passes(over.Add(textAfterSound))
 	if e := s.events[len(s.events)-1]; e.Kind != ai.RealtimeDone || e.N != 1 {
 		t.Errorf("%+v", e)
 	}
@@ -101,7 +101,7 @@ func TestHesitates(t *testing.T) {
 		for _, o := range []struct {
 			after             time.Duration
 			prompted, stalled bool
-		}{{hesitate - 1, false, false}, {1, true, false}, {silent - 1, true, false}, {1, true, true}} {
+		}{{promptAfter - 1, false, false}, {1, true, false}, {stalledAfter - 1, true, false}, {1, true, true}} {
 			time.Sleep(o.after)
 			s.passes(time.Now())
 			stalled := slices.ContainsFunc(s.events, func(e *ai.RealtimeEvent) bool { return ai.KindOf(e.Err) == ai.Stalled && e.N == 1 })
@@ -118,7 +118,7 @@ func TestUnheard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, d := decided(t)
 		s.Sound(0, tone)
-		time.Sleep(unheard - 1)
+		time.Sleep(unaskedAfter - 1)
 		if s.passes(time.Now()); len(d.did) > 0 || !slices.Equal(kinds(s), []ai.RealtimeKind{ai.RealtimeBegan}) {
 			t.Errorf("too early: %v, %v", d.did, kinds(s))
 		}
@@ -136,11 +136,12 @@ func TestUnheard(t *testing.T) {
 func TestSoundNeverStops(t *testing.T) {
 	s, _ := decided(t)
 	now := time.Now()
-	s.wrote = now
-	if s.passes(now.Add(gap - 1)); s.heardMS != 0 {
+	s.wrote = time.Time{} // nobody has spoken since the session was served
+	s.passes(now)
+	if s.passes(now.Add(sendSilenceAfter - 1)); s.heardMS != 0 {
 		t.Errorf("%d ms were heard too early", s.heardMS)
 	}
-	if s.passes(now.Add(3 * gap)); s.heardMS != 300 || !s.Box.Unsent() {
+	if s.passes(now.Add(3 * sendSilenceAfter)); s.heardMS != 300 || !s.Box.Unsent() {
 		t.Errorf("%d ms were heard", s.heardMS)
 	}
 }
@@ -148,22 +149,22 @@ func TestSoundNeverStops(t *testing.T) {
 // Silence that the server sends or leaves out ends a speech after 800 ms, and after 200 ms if the customer has said something over it.
 func TestSpeechEnds(t *testing.T) {
 	for _, o := range []struct {
-		quiet   int
-		answers bool
+		quietMS int
+		spoke   bool
 		want    int // responses that the next sound is of
-	}{{quiet - 1, false, 1}, {quiet, false, 2}, {breath - 1, true, 1}, {breath, true, 2}} {
+	}{{endSilenceMS - 1, false, 1}, {endSilenceMS, false, 2}, {interruptedSilenceMS - 1, true, 1}, {interruptedSilenceMS, true, 2}} {
 		for _, left := range []bool{false, true} {
 			s, _ := decided(t)
 			s.Respond(1, "", false)
 			s.Respond(2, "Go on.", false)
 			s.Sound(0, tone)
-			s.answers = o.answers
+			s.customerSpoke = o.spoke
 			if left {
 				s.came = s.came.Add(-time.Second)
-				s.Sound(100+o.quiet, tone)
+				s.Sound(100+o.quietMS, tone)
 			} else {
-				s.Sound(100, make([]int16, 16*o.quiet))
-				s.Sound(100+o.quiet, tone)
+				s.Sound(100, make([]int16, 16*o.quietMS))
+				s.Sound(100+o.quietMS, tone)
 			}
 			last := s.events[len(s.events)-1]
 			if last.Kind != ai.RealtimeSound || last.N != o.want {

@@ -23,14 +23,14 @@ type utterance struct {
 	language  string    // in which it was said; "": it can be only one, or is not told
 	untilMS   int       // where it ends on the server's timeline, if there is one
 	touched   time.Time // when its text changed
-	deaf      time.Time // after which there is no text; zero while the server hasn't begun to understand it
+	giveUp    time.Time // after which there is no text; zero while the server hasn't begun to understand it
 	forgotten bool
 	final     bool
 }
 
 const (
 	settles = 800 * time.Millisecond // after which the text of an utterance is final
-	lateMS  = 700                    // so long after an utterance its words may still be dated
+	lateMS  = 700                    // how long after an utterance its words may still be dated
 )
 
 // now is the utterance that is under way.
@@ -57,8 +57,8 @@ func (h *ear) forget(n int) {
 // listens sets the time after which there is no text of the utterances so far, for those that have none yet.
 func (h *ear) listens(until time.Time) {
 	for _, u := range h.said {
-		if u.deaf.IsZero() {
-			u.deaf = until
+		if u.giveUp.IsZero() {
+			u.giveUp = until
 		}
 	}
 }
@@ -119,8 +119,8 @@ func (h *ear) final(u *utterance) {
 // settle gives their last text to those utterances for which no more is expected.
 func (h *ear) settle(now time.Time) {
 	for _, u := range h.said[:h.ended] {
-		silent := u.text == "" && !u.deaf.IsZero() && !now.Before(u.deaf)
-		if !u.final && (u.forgotten || silent || u.text != "" && now.Sub(u.touched) >= settles) {
+		none := u.text == "" && !u.giveUp.IsZero() && !now.Before(u.giveUp)
+		if !u.final && (u.forgotten || none || u.text != "" && now.Sub(u.touched) >= settles) {
 			h.final(u)
 		}
 	}

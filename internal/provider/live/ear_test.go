@@ -27,9 +27,9 @@ func TestEarUndated(t *testing.T) {
 	e.settle(now.Add(settles))
 	take(" please")
 	e.end()
-	e.listens(now.Add(silence))
-	e.settle(now.Add(silence - 1))
-	e.settle(now.Add(silence))
+	e.listens(now.Add(askedTranscriptTime))
+	e.settle(now.Add(askedTranscriptTime - 1))
+	e.settle(now.Add(askedTranscriptTime))
 	want := []string{`0 "two" false`, `0 "two of" false`, `0 "two of" true`, `1 "them" false`, `1 "them" true`,
 		`1 "them please" true`, `2 "" true`}
 	if !slices.Equal(got, want) {

@@ -48,6 +48,7 @@ type google struct {
 	dial    func(context.Context) (*wire.Conn, error)
 	polite  bool
 	strange bool // it sends what we have a bug with
+	full    bool // it takes no second connection
 	mu      sync.Mutex
 	opened  []string // the handles with which connections were opened
 
@@ -112,6 +113,9 @@ func (g *google) Open(ctx context.Context, handle string) (*wire.Conn, error) {
 	g.mu.Lock()
 	g.opened = append(g.opened, handle)
 	g.mu.Unlock()
+	if g.full && handle != "" {
+		return nil, errors.New("no more connections")
+	}
 	return g.dial(ctx)
 }
 func (g *google) Speech(bool) any           { return struct{}{} }
@@ -173,6 +177,25 @@ func TestOutlivesConnections(t *testing.T) {
 		}
 		want := append([]string{""}, slices.Repeat([]string{"the conversation"}, 6)...)
 		if !slices.Equal(g.opened, want) {
+			t.Errorf("it opened connections with %q", g.opened)
+		}
+	})
+}
+
+// Where the session can't move, the user is told so at once, and once, however often the vendor says that the connection ends.
+func TestMoveFails(t *testing.T) {
+	calling(t, &google{polite: true, full: true}, func(g *google) {
+		told := g.within(lasts - notice + time.Second)
+		if len(told) != 1 || told[0].Kind != ai.RealtimeExpiring || told[0].Remaining < notice-time.Second {
+			t.Errorf("%+v", told)
+		}
+		g.Lock()
+		g.Ends(time.Now().Add(notice/2), 20*time.Second)
+		g.Unlock()
+		if told = g.within(time.Hour); len(told) != 1 || told[0].Kind != ai.RealtimeLost {
+			t.Errorf("%+v", told)
+		}
+		if len(g.opened) != 2 {
 			t.Errorf("it opened connections with %q", g.opened)
 		}
 	})
