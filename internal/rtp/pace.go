@@ -47,12 +47,13 @@ func (p *Pace) took(after time.Duration) {
 // from those that are under way.
 func (p *Pace) Behind() bool { return p != nil && p.behind.Load() }
 
-// Counts are the frames that were sent since the beginning, and how many of them were late.
+// Counts returns how many frames were sent since the beginning, and how many of them were late.
 func (p *Pace) Counts() (frames, late int64) {
 	if p == nil {
 		return 0, 0
 	}
-	return p.frames.Load(), p.late.Load()
+	late = p.late.Load() // before the frames: each late one is among them
+	return p.frames.Load(), late
 }
 
 // Run judges the pace each second until ctx ends.

@@ -86,8 +86,8 @@ func New(t testing.TB) *Server {
 	s.URL = h.URL
 	t.Cleanup(func() {
 		s.Kick(0)
+		h.Close() // no more handlers begin
 		s.wg.Wait()
-		h.Close()
 	})
 	return s
 }

@@ -85,8 +85,8 @@ func New(t testing.TB) *Server {
 	t.Cleanup(func() {
 		close(s.stop)
 		s.Kick(0, "")
+		h.Close() // no more handlers begin
 		s.wg.Wait()
-		h.Close()
 	})
 	return s
 }

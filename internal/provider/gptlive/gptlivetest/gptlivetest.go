@@ -56,8 +56,8 @@ func New(t testing.TB) *Server {
 	s.URL = h.URL + "/v1"
 	t.Cleanup(func() {
 		s.cancel()
+		h.Close() // no more handlers begin
 		s.wg.Wait()
-		h.Close()
 	})
 	return s
 }
@@ -178,6 +178,8 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request) bool {
 
 // converse is GET /v1/live/sessions.
 func (s *Server) converse(w http.ResponseWriter, r *http.Request) {
+	s.wg.Add(1)
+	defer s.wg.Done()
 	if s.refused(w, r) {
 		return
 	}
@@ -185,8 +187,6 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	s.wg.Add(1)
-	defer s.wg.Done()
 	defer ws.CloseNow()
 	ws.SetReadLimit(16 << 20)
 	c := &session{s: s, ws: ws, left: -1, open: map[string]bool{}}

@@ -61,8 +61,8 @@ func New(t testing.TB) *Server {
 	s.URL = h.URL + "/v1"
 	t.Cleanup(func() {
 		s.cancel()
+		h.Close() // no more handlers begin
 		s.wg.Wait()
-		h.Close()
 	})
 	return s
 }
@@ -112,6 +112,8 @@ func (s *Server) complain(text string) {
 
 // converse is GET /v1/realtime: two goroutines pass on what each side says.
 func (s *Server) converse(w http.ResponseWriter, r *http.Request) {
+	s.wg.Add(1)
+	defer s.wg.Done()
 	model := r.URL.Query().Get("model")
 	if model != Model {
 		refuse(w, http.StatusNotFound, "The model "+model+" does not exist or your team does not have access to it.")
@@ -142,15 +144,12 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request) {
 	down.SetReadLimit(16 << 20)
 	c := &conn{s: s, ctx: ctx, up: up, down: down, heard: map[string]string{}, made: map[string][]string{},
 		gone: map[string]bool{}, mute: map[string]bool{}}
-	s.wg.Add(2)
 	done := make(chan struct{})
 	go func() {
-		defer s.wg.Done()
 		defer close(done)
 		pass(ctx, up, down, c.server)
 	}()
 	pass(ctx, down, up, c.client)
-	s.wg.Done()
 	<-done
 	cancel()
 	c.wg.Wait()
