@@ -22,14 +22,8 @@ func (h *server) sweep(ctx context.Context) error {
 				err = fmt.Errorf("encrypt the variables of assistants: %w", err)
 			}
 		}
-		return errors.Join(err, h.forget(ctx, h.db))
+		return errors.Join(err, h.forget(ctx, h.db), h.forgetOldCalls(ctx, h.calls))
 	})
-	return nil
-}
-
-// forgetCalls removes recordings and calls that are past their time, every hour.
-func (h *server) forgetCalls(ctx context.Context) error {
-	crash.Every(ctx, time.Hour, "remove old calls", func(ctx context.Context) error { return h.forgetOldCalls(ctx, h.calls) })
 	return nil
 }
 

@@ -66,7 +66,6 @@ func (h *server) serve(t *terminal) (err error) {
 	working.run("the providers' keys", h.keys.Run)
 	working.run("conversations", h.conversations.Run)
 	working.run("documents", h.documents.Run)
-	working.run("the removal of old calls", h.forgetCalls)
 	working.run("tests of assistants", h.exams.Run)
 	working.run("analytics", h.count)
 	working.run("alerts", h.alerts.Run)
