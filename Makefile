@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help go build run test race rest plain e2e check static bench baddays stacks simulate release
+.PHONY: help go build run test race rest plain e2e check static bench baddays soak stacks simulate release
 
 # One way of building for all but the race detector, which needs C: what one part has compiled, the next one finds.
 export GOFLAGS += -trimpath
@@ -53,7 +53,7 @@ help: ## List these targets
 # What needs Go says which one, where there is none or an old one.
 go:
 	@scripts/needs-go
-build run test race plain e2e check static bench baddays stacks release: go
+build run test race plain e2e check static bench baddays soak stacks release: go
 
 build: ## Build bin/parley, one static file
 	go build -trimpath -ldflags '-s -w -X main.version=$(build) -X main.commit=$(commit) -X main.date=$(date)' -o bin/parley ./cmd/parley
@@ -118,6 +118,9 @@ bench: build ## Measure; GROUP=api measures that group alone
 
 baddays: build ## Kill the program, take its disk, database, model (docs/operating.md): ARGS="-day kill -kills 1000 -seed 2"
 	go run ./scripts/baddays $(ARGS)
+
+soak: build ## Work for an hour with retention set, and see that memory, files and tables stay flat: ARGS="-for 8h -crowd 3 -postgres"
+	go run ./scripts/baddays -day soak -for 1h $(ARGS)
 
 simulate: go ## Simulate 50 nodes with 10,000 calls, and write the table of docs/lab/nodes.md; ARGS=-costs measures the statements first
 	go test ./internal/cluster -vet=off -count=1 -timeout 2h -v -run '^Test(Costs|Table)$$' -table ../../docs/lab/nodes.md $(ARGS)

@@ -21,6 +21,7 @@ var groups = map[string]func(*bench) error{
 	"chat":      benchChat,
 	"endpoint":  benchEndpoint,
 	"event":     benchEvent,
+	"history":   benchHistory,
 	"knowledge": benchKnowledge,
 	"neighbour": benchNeighbour,
 	"quality":   benchQuality,
@@ -38,6 +39,7 @@ func main() {
 	group := flag.String("group", "all", "one of "+strings.Join(names, ", ")+", or all")
 	binary := flag.String("binary", "bin/parley", "the program to measure")
 	echoes := flag.Int("echo", 0, "be the floor of the voice group for so many calls, and nothing else")
+	flag.IntVar(&historyCalls, "calls", historyCalls, "calls of the history group's longer history, with ten times as many messages")
 	flag.Parse()
 	if *echoes > 0 {
 		if err := echo(*echoes); err != nil {

@@ -52,6 +52,7 @@ type program struct {
 	addr  string
 	data  string
 	token string
+	env   []string
 	pid   int
 	end   func()
 }
@@ -91,14 +92,20 @@ func (b *bench) serve(seed func(ctx context.Context, db *store.DB, u *parley.Use
 	}
 	b.undo = append(b.undo, release)
 	p.addr = fmt.Sprintf("127.0.0.1:%d", port)
-	cmd := exec.Command(b.binary, "serve")
-	cmd.Env = append(append(os.Environ(), "PARLEY_DATA="+data, "PARLEY_SECRET_KEY="+secret, "PARLEY_LISTEN="+p.addr,
-		"PARLEY_RATE_API=off", "PARLEY_PRICES="+plans,
+	p.env = append([]string{"PARLEY_SECRET_KEY=" + secret, "PARLEY_LISTEN=" + p.addr,
+		"PARLEY_RATE_API=off", "PARLEY_PRICES=" + plans,
 		"PARLEY_RATE_PUBLIC=off", "PARLEY_PUBLIC_DAILY_SPEND=0", "PARLEY_CONNECTIONS_PER_ADDRESS=0",
-		"PARLEY_STREAMS_PER_ADDRESS=0", "PARLEY_SIP_LISTEN=off", "PARLEY_WEBRTC_LISTEN=off"), env...)
+		"PARLEY_STREAMS_PER_ADDRESS=0", "PARLEY_SIP_LISTEN=off", "PARLEY_WEBRTC_LISTEN=off"}, env...)
+	return p, p.start(b)
+}
+
+// start runs the program, and returns when it answers.
+func (p *program) start(b *bench) error {
+	cmd := exec.Command(b.binary, "serve")
+	cmd.Env = append(append(os.Environ(), "PARLEY_DATA="+p.data), p.env...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return err
 	}
 	p.pid, p.end = cmd.Process.Pid, sync.OnceFunc(func() { cmd.Process.Kill(); cmd.Wait() })
 	b.undo = append(b.undo, p.end)
@@ -106,10 +113,10 @@ func (b *bench) serve(seed func(ctx context.Context, db *store.DB, u *parley.Use
 		res, err := http.Get("http://" + p.addr + "/readyz")
 		if err == nil {
 			res.Body.Close()
-			return p, nil
+			return nil
 		}
 		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("the program did not become ready: %w", err)
+			return fmt.Errorf("the program did not become ready: %w", err)
 		}
 	}
 }

@@ -32,18 +32,29 @@ type load struct {
 	calls         map[string]bool // numbers of calls that were taken
 
 	campaign int64
+
+	maxDocuments  int // a client deletes the oldest beyond these; 0: none
+	maxRemembered int // conversations that are judged: the last ones; 0: all
 }
 
-// start has the clients begin. Their choices are of a seed.
-func start(w *world, seed uint64) *load {
+func newLoad(w *world) *load {
+	return &load{w: w, answers: map[string]map[string]int{}, replied: map[string]bool{}, texts: map[string]bool{}, calls: map[string]bool{}}
+}
+
+// start has the clients begin, crowd of each kind and one that uploads. Their choices are of a seed.
+func (l *load) start(seed uint64, crowd int) {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &load{w: w, cancel: cancel, answers: map[string]map[string]int{}, replied: map[string]bool{}, texts: map[string]bool{},
-		calls: map[string]bool{}}
-	for i, c := range []struct {
+	l.cancel = cancel
+	type client struct {
 		do    func(ctx context.Context, random *rand.Rand)
 		pause time.Duration
-	}{{l.chat, 100 * time.Millisecond}, {l.chat, 300 * time.Millisecond}, {l.upload, 400 * time.Millisecond},
-		{l.text, 300 * time.Millisecond}, {l.call, 500 * time.Millisecond}} {
+	}
+	clients := []client{{l.upload, 400 * time.Millisecond}}
+	for range crowd {
+		clients = append(clients, client{l.chat, 100 * time.Millisecond}, client{l.chat, 300 * time.Millisecond},
+			client{l.text, 300 * time.Millisecond}, client{l.call, 500 * time.Millisecond})
+	}
+	for i, c := range clients {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		l.working.Go(func() {
 			for ctx.Err() == nil {
@@ -53,9 +64,10 @@ func start(w *world, seed uint64) *load {
 		})
 	}
 	if err := l.begins(); err != nil {
+		l.mu.Lock()
 		l.wordless = append(l.wordless, err.Error())
+		l.mu.Unlock()
 	}
-	return l
 }
 
 func rest(ctx context.Context, d time.Duration) {
@@ -135,10 +147,14 @@ func (l *load) chat(ctx context.Context, random *rand.Rand) {
 	}
 	l.mu.Lock()
 	l.conversations = append(l.conversations, made.ID)
+	if n := len(l.conversations) - l.maxRemembered; l.maxRemembered > 0 && n > 0 {
+		l.conversations = l.conversations[n:]
+	}
 	l.mu.Unlock()
 	for range 2 {
 		m := fmt.Sprintf("mark-%d-", l.serial.Add(1))
-		a := l.post("message", "/conversations/"+made.ID+"/messages", map[string]any{"message": m + strings.Repeat(" and so on", random.IntN(50))})
+		text := m + strings.Repeat(" and so on", random.IntN(50))
+		a := l.post("message", "/conversations/"+made.ID+"/messages", map[string]any{"message": text})
 		var reply struct{ Message *string }
 		if a.err != nil || a.status != 200 {
 			return
@@ -151,7 +167,7 @@ func (l *load) chat(ctx context.Context, random *rand.Rand) {
 	}
 }
 
-// upload adds a document.
+// upload adds a document, and deletes the oldest where there are too many.
 func (l *load) upload(_ context.Context, random *rand.Rand) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
@@ -167,7 +183,14 @@ func (l *load) upload(_ context.Context, random *rand.Rand) {
 	if a.err == nil && a.status == 201 && json.Unmarshal(a.body, &made) == nil {
 		l.mu.Lock()
 		l.documents = append(l.documents, made.Data.ID)
+		var old int64
+		if l.maxDocuments > 0 && len(l.documents) > l.maxDocuments {
+			old, l.documents = l.documents[0], l.documents[1:]
+		}
 		l.mu.Unlock()
+		if old > 0 {
+			l.heard("deletion", l.w.ask("DELETE", fmt.Sprintf("%s/%d", l.w.documents, old), "", nil))
+		}
 	}
 }
 

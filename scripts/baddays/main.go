@@ -1,5 +1,6 @@
-// Command baddays runs the real program under mixed load, does bad things to it, and judges afterwards what it did by the logs of the far
-// ends: the model server, the webhook receiver, the carrier of text messages, the telephone exchange. `make baddays ARGS="-day kill -kills 100"`.
+// Command baddays runs the real program under mixed load, does bad things to it, and judges afterwards what it did by the logs
+// of the far ends: the model server, the webhook receiver, the carrier of text messages, the telephone exchange.
+// `make baddays ARGS="-day kill -kills 100"`. `make soak` has nothing bad happen for a long time, and judges whether anything grows.
 package main
 
 import (
@@ -29,6 +30,9 @@ var days = []day{
 	{"receiver", "the webhook receiver away", noReceiver},
 }
 
+// soakName names a day on which nothing bad happens. It takes as long as it is told to, and is not among all days.
+const soakName = "soak"
+
 // doing is a day under way.
 type doing struct {
 	*world
@@ -37,19 +41,23 @@ type doing struct {
 	kills int
 	seed  uint64
 	notes []string
+	wrong []string // what the day itself found
 }
 
 func (d *doing) note(format string, a ...any) { d.notes = append(d.notes, fmt.Sprintf(format, a...)) }
 
 func main() {
 	log.SetFlags(0)
+	days := append(days, day{soakName, "work as on any day, with retention set; what it holds must stay flat", soaked})
 	var names []string
 	for _, d := range days {
 		names = append(names, d.name)
 	}
 	binary := flag.String("binary", "bin/parley", "the program")
-	which := flag.String("day", "all", "days to run, separated by commas: "+strings.Join(names, ", ")+", or all")
-	lasts := flag.Duration("for", 10*time.Second, "how long each disturbance lasts")
+	which := flag.String("day", "all", "days to run, separated by commas: "+strings.Join(names, ", ")+", or all bad ones")
+	lasts := flag.Duration("for", 10*time.Second, "how long each disturbance, or the soak, lasts")
+	postgres := flag.Bool("postgres", false, "keep the data in PostgreSQL on every day, not only on its own")
+	crowd := flag.Int("crowd", 1, "how many clients of each kind there are")
 	kills := flag.Int("kills", 50, "how often the day kill kills")
 	seed := flag.Uint64("seed", 1, "of the random moments and of the load")
 	flag.Parse()
@@ -62,8 +70,9 @@ func main() {
 	}
 	bad := false
 	for _, day := range days {
-		if *which == "all" || slices.Contains(chosen, day.name) {
-			bad = !run(day, *binary, *seed, *lasts, *kills) || bad
+		if *which == "all" && day.name != soakName || slices.Contains(chosen, day.name) {
+			d := &doing{lasts: *lasts, kills: *kills, seed: *seed}
+			bad = !run(day, d, *binary, *postgres || day.name == "postgres", *crowd) || bad
 		}
 	}
 	if bad {
@@ -72,16 +81,21 @@ func main() {
 }
 
 // run has a day happen, and says whether everything was right at its end.
-func run(day day, binary string, seed uint64, lasts time.Duration, kills int) bool {
+func run(day day, d *doing, binary string, postgres bool, crowd int) bool {
 	fmt.Printf("\n%s: %s\n", day.name, day.what)
 	began := time.Now()
-	w, err := begin(binary, day.name == "postgres")
+	soak := day.name == soakName
+	w, err := begin(binary, postgres, soak)
 	if err != nil {
 		log.Printf("  begin: %v", err)
 		return false
 	}
 	defer w.close()
-	d := &doing{world: w, load: start(w, seed), lasts: lasts, kills: kills, seed: seed}
+	d.world, d.load = w, newLoad(w)
+	if soak {
+		d.load.maxDocuments, d.load.maxRemembered = 50, 100
+	}
+	d.load.start(d.seed, crowd)
 	err = day.do(d)
 	d.load.stop()
 	if err == nil {
@@ -89,7 +103,7 @@ func run(day day, binary string, seed uint64, lasts time.Duration, kills int) bo
 	}
 	var wrong []string
 	if err == nil {
-		wrong = judge(w, d.load)
+		wrong = append(d.wrong, judge(w, d.load, soak)...)
 	} else {
 		wrong = append(wrong, err.Error())
 	}

@@ -175,7 +175,8 @@ func noPostgres(d *doing) error {
 	}); err != nil {
 		return err
 	}
-	if err := d.during("a PostgreSQL that takes 200 ms for each answer", false, func() error { d.road.wait.Store(int64(200 * time.Millisecond)); return nil },
+	slow := func() error { d.road.wait.Store(int64(200 * time.Millisecond)); return nil }
+	if err := d.during("a PostgreSQL that takes 200 ms for each answer", false, slow,
 		func() error { d.road.wait.Store(0); return nil }); err != nil {
 		return err
 	}

@@ -41,6 +41,7 @@ type world struct {
 	assistant, caller, number int64 // who chats, who calls, where text messages leave from
 	uuid                      string
 	documents                 string // path of the knowledgebase's documents
+	records                   bool   // whether calls are recorded
 	mount                     string // the program's own disk, "" where none could be made
 
 	road     *road  // to PostgreSQL, nil on SQLite
@@ -66,9 +67,9 @@ const generous = `plans:
 // mark is in every message, so that it is known again.
 var mark = regexp.MustCompile(`mark-\d+-`)
 
-// begin makes the far ends, and starts the program with an account.
-func begin(binary string, postgres bool) (w *world, err error) {
-	w = &world{program: &program{binary: binary}, asked: map[string]bool{}, rung: map[string]int{}, talked: map[string]int{},
+// begin makes the far ends, and starts the program with an account. A soak has retention set and records its calls.
+func begin(binary string, postgres, soak bool) (w *world, err error) {
+	w = &world{program: &program{binary: binary}, records: soak, asked: map[string]bool{}, rung: map[string]int{}, talked: map[string]int{},
 		told: map[int64]int{}, bodies: map[string]string{}}
 	defer func() {
 		if err != nil {
@@ -86,7 +87,9 @@ func begin(binary string, postgres bool) (w *world, err error) {
 	if err := w.farEnds(); err != nil {
 		return nil, err
 	}
-	w.ownDisk(dir)
+	if !soak {
+		w.ownDisk(dir)
+	}
 	port, release, err := testenv.Reserve(200)
 	if err != nil {
 		return nil, err
@@ -104,12 +107,16 @@ func begin(binary string, postgres bool) (w *world, err error) {
 		"PARLEY_OPENAI_CHAT_MODEL=" + w.model.Models[0], "PARLEY_TWILIO_ACCOUNT_SID=" + carriertest.AccountSID,
 		"PARLEY_TWILIO_AUTH_TOKEN=" + carriertest.AuthToken, "PARLEY_TWILIO_BASE_URL=" + w.carrier.URL,
 		"PARLEY_OPENAI_BASE_URL=" + w.logged(w.model.URL)}
+	if soak {
+		w.env = append(w.env, "PARLEY_KEEP_CONVERSATIONS=1", "PARLEY_KEEP_CALLS=1", "PARLEY_KEEP_RECORDINGS=1", "PARLEY_KEEP_AUDIT=1")
+	}
 	if postgres {
 		if err := w.database(); err != nil {
 			return nil, err
 		}
 	}
-	if _, err := w.command("user", "create", "--email", "bad@example.com", "--password", "measured walrus ladder", "--balance", "100000"); err != nil {
+	if _, err := w.command("user", "create", "--email", "bad@example.com", "--password", "measured walrus ladder",
+		"--balance", "100000"); err != nil {
 		return nil, err
 	}
 	if w.token, err = w.command("key", "create", "--user", "bad@example.com", "--name", "baddays"); err != nil {
@@ -287,7 +294,8 @@ func (w *world) furnish() error {
 		}
 		if err := w.must("POST", "/user/assistant", map[string]any{"name": a.name, "type": a.kind, "mode": "pipeline", "status": "active",
 			"timezone": "UTC", "system_prompt": "Be brief.", "voice_id": voices[0].ID, "language_id": voices[0].Language,
-			"llm_model_id": models[0].ID, "phone_number_id": a.number, "record": false, "send_webhook_only_on_completed": false}, &made); err != nil {
+			"llm_model_id": models[0].ID, "phone_number_id": a.number, "record": w.records,
+			"send_webhook_only_on_completed": false}, &made); err != nil {
 			return err
 		}
 		if *a.id = made.Data.ID; w.uuid == "" {
