@@ -190,7 +190,9 @@ func TestCandidatesAreNotCalled(t *testing.T) {
 	defer victim.Close()
 	port := victim.LocalAddr().(*net.UDPAddr).Port
 	for _, text := range []string{
-		sdp + fmt.Sprintf("a=candidate:1 1 udp 2130706431 127.0.0.1 %d typ host\r\na=candidate:2 1 tcp 2130706430 127.0.0.1 %d typ host tcptype passive\r\na=candidate:3 1 udp 5 localhost %d typ host\r\na=end-of-candidates\r\n", port, port, port),
+		sdp + fmt.Sprintf("a=candidate:1 1 udp 2130706431 127.0.0.1 %d typ host\r\n"+
+			"a=candidate:2 1 tcp 2130706430 127.0.0.1 %d typ host tcptype passive\r\na=candidate:3 1 udp 5 localhost %d typ host\r\n"+
+			"a=end-of-candidates\r\n", port, port, port),
 		strings.Replace(sdp, "t=0 0\r\n", "t=0 0\r\na=ice-lite\r\n",
 			1) + fmt.Sprintf("a=candidate:1 1 udp 2130706431 127.0.0.1 %d typ host\r\n", port),
 	} {

@@ -710,9 +710,13 @@ func TestEveryAddress(t *testing.T) {
 }
 
 // sdp is an offer as Chromium makes it, reduced to the relevant lines.
-const sdp = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111 9 0\r\nc=IN IP4 0.0.0.0\r\na=ice-ufrag:abcd\r\n" +
-	"a=ice-pwd:abcdefghijklmnopqrstuvwx\r\na=fingerprint:sha-256 00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF:00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF\r\na=setup:actpass\r\na=mid:0\r\n" +
-	"a=sendrecv\r\na=rtcp-mux\r\na=rtpmap:111 opus/48000/2\r\na=fmtp:111 minptime=10;useinbandfec=1\r\na=rtpmap:9 G722/8000\r\na=rtpmap:0 PCMU/8000\r\na=ssrc:1 cname:x\r\n"
+const sdp = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111 9 0\r\n" +
+	"c=IN IP4 0.0.0.0\r\na=ice-ufrag:abcd\r\n" +
+	"a=ice-pwd:abcdefghijklmnopqrstuvwx\r\n" +
+	"a=fingerprint:sha-256 00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF:00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF\r\n" +
+	"a=setup:actpass\r\na=mid:0\r\n" +
+	"a=sendrecv\r\na=rtcp-mux\r\na=rtpmap:111 opus/48000/2\r\na=fmtp:111 minptime=10;useinbandfec=1\r\na=rtpmap:9 G722/8000\r\n" +
+	"a=rtpmap:0 PCMU/8000\r\na=ssrc:1 cname:x\r\n"
 
 var offers = []struct{ name, text, want string }{
 	{"as Chromium makes it", sdp, ""},
@@ -720,7 +724,8 @@ var offers = []struct{ name, text, want string }{
 	{"no SDP", "hello", "can't be read"},
 	{"no audio", strings.Replace(sdp, "m=audio", "m=video", 1), "it has no audio"},
 	{"audio that is refused", strings.Replace(sdp, "m=audio 9", "m=audio 0", 1), "it has no audio"},
-	{"more media than a call needs", sdp + strings.Repeat("m=audio 9 UDP/TLS/RTP/SAVPF 111\r\nc=IN IP4 0.0.0.0\r\na=mid:1\r\n", mostMedia), "at most 8 media"},
+	{"more media than a call needs", sdp + strings.Repeat("m=audio 9 UDP/TLS/RTP/SAVPF 111\r\nc=IN IP4 0.0.0.0\r\na=mid:1\r\n", mostMedia),
+		"at most 8 media"},
 	{"no Opus", strings.Replace(sdp, "opus/48000/2", "opas/48000/2", 1), "must offer Opus"},
 	{"no G.722", strings.NewReplacer("a=rtpmap:9 G722/8000\r\n", "", "111 9 0", "111 0").Replace(sdp),
 		"must offer Opus"},
@@ -767,7 +772,8 @@ func TestOffersOfOthers(t *testing.T) {
 	s := listening(t, Config{})
 	bare := strings.Replace(sdp, "a=group:BUNDLE 0\r\n", "", 1)
 	for _, c := range []struct{ name, text, setup string }{
-		{"actpass", sdp, "passive"}, {"passive", strings.Replace(sdp, "actpass", "passive", 1), "active"}, {"active", strings.Replace(sdp, "actpass", "active", 1), "passive"},
+		{"actpass", sdp, "passive"}, {"passive", strings.Replace(sdp, "actpass", "passive", 1), "active"},
+		{"active", strings.Replace(sdp, "actpass", "active", 1), "passive"},
 		{"no bundle", bare, "passive"}, {"passive without a bundle", strings.Replace(bare, "actpass", "passive", 1), "active"},
 	} {
 		o, err := ReadOffer(c.text)
@@ -779,13 +785,15 @@ func TestOffersOfOthers(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if !strings.Contains(answer, "a=setup:"+c.setup+"\r\n") || !strings.Contains(answer, "m=audio 9 ") || strings.Contains(answer, "BUNDLE") != strings.Contains(c.text, "BUNDLE") {
+		if !strings.Contains(answer, "a=setup:"+c.setup+"\r\n") || !strings.Contains(answer, "m=audio 9 ") ||
+			strings.Contains(answer, "BUNDLE") != strings.Contains(c.text, "BUNDLE") {
 			t.Errorf("%s:\n%s", c.name, answer)
 		}
 		leg.end(parley.CustomerHangup)
 	}
 	var e *parley.Error
-	if _, err := ReadOffer(strings.Replace(sdp, "actpass", "holdconn", 1)); !errors.As(err, &e) || e.Kind != parley.Invalid || !strings.Contains(e.Message, "holdconn") {
+	if _, err := ReadOffer(strings.Replace(sdp, "actpass", "holdconn", 1)); !errors.As(err, &e) || e.Kind != parley.Invalid ||
+		!strings.Contains(e.Message, "holdconn") {
 		t.Errorf("holdconn: %v", err)
 	}
 }

@@ -376,7 +376,8 @@ func TestFramed(t *testing.T) {
 	if !r.keep(f) {
 		t.Fatal("it is not kept")
 	}
-	want := []string{"\x00\x03\x00\x04" + strings.Repeat("a", 20), "\x40\x00\x00\x05bbbbb\x00\x00\x00", "\x00\x01\x00\x00" + strings.Repeat("c", 16)}
+	want := []string{"\x00\x03\x00\x04" + strings.Repeat("a", 20), "\x40\x00\x00\x05bbbbb\x00\x00\x00",
+		"\x00\x01\x00\x00" + strings.Repeat("c", 16)}
 	var sending sync.WaitGroup
 	sending.Go(func() {
 		for all := []byte(strings.Join(want, "")); len(all) > 0; {

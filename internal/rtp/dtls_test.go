@@ -159,7 +159,8 @@ func TestHandshakeAuthorities(t *testing.T) {
 	at := func(port int) netip.AddrPort {
 		return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port))
 	}
-	conn, err := dtls.ServerWithOptions(far, net.UDPAddrFromAddrPort(at(sock.Port)), dtls.WithCertificates(ids[1].certificate), dtls.WithInsecureSkipVerify(true),
+	conn, err := dtls.ServerWithOptions(far, net.UDPAddrFromAddrPort(at(sock.Port)), dtls.WithCertificates(ids[1].certificate),
+		dtls.WithInsecureSkipVerify(true),
 		dtls.WithClientAuth(dtls.RequestClientCert), dtls.WithClientCAs(pool), dtls.WithSRTPProtectionProfiles(dtls.SRTP_AES128_CM_HMAC_SHA1_80))
 	if err != nil {
 		t.Fatal(err)

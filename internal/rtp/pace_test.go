@@ -15,13 +15,16 @@ func TestPace(t *testing.T) {
 		frames  int   // in place of 200
 		behind  []bool
 	}{
-		"in time":                {seconds: []int{0, 2, 2, 2, 0}, behind: []bool{false, false, false, false, false}},
-		"three bad seconds":      {seconds: []int{3, 3, 3, 0}, behind: []bool{false, false, true, true}},
-		"two bad seconds":        {seconds: []int{9, 9, 0, 9, 9, 0}, behind: make([]bool, 6)},
-		"too few to say":         {seconds: []int{40, 40, 40, 40}, frames: 49, behind: make([]bool, 4)},
-		"until five were good":   {seconds: []int{9, 9, 9, 0, 0, 0, 0, 0, 0}, behind: []bool{false, false, true, true, true, true, true, false, false}},
-		"four good, and one bad": {seconds: []int{9, 9, 9, 0, 0, 0, 0, 9, 0}, behind: []bool{false, false, true, true, true, true, true, true, true}},
-		"no call is a good one":  {seconds: []int{9, 9, 9, 0, 0, 0, 0, 0}, frames: 0, behind: []bool{false, false, true, true, true, true, true, false}},
+		"in time":           {seconds: []int{0, 2, 2, 2, 0}, behind: []bool{false, false, false, false, false}},
+		"three bad seconds": {seconds: []int{3, 3, 3, 0}, behind: []bool{false, false, true, true}},
+		"two bad seconds":   {seconds: []int{9, 9, 0, 9, 9, 0}, behind: make([]bool, 6)},
+		"too few to say":    {seconds: []int{40, 40, 40, 40}, frames: 49, behind: make([]bool, 4)},
+		"until five were good": {seconds: []int{9, 9, 9, 0, 0, 0, 0, 0, 0},
+			behind: []bool{false, false, true, true, true, true, true, false, false}},
+		"four good, and one bad": {seconds: []int{9, 9, 9, 0, 0, 0, 0, 9, 0},
+			behind: []bool{false, false, true, true, true, true, true, true, true}},
+		"no call is a good one": {seconds: []int{9, 9, 9, 0, 0, 0, 0, 0}, frames: 0,
+			behind: []bool{false, false, true, true, true, true, true, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -201,7 +201,8 @@ func (s *Session) Stats() Stats {
 	return Stats{Sent: int(r.sent), Received: in.before.received, Lost: in.before.lost,
 		Jitter:    inTime(uint32(in.jitter>>4), clock),
 		RoundTrip: r.roundTrip, Reports: r.farCount, FarLost: r.former.farLost + lostBy(r.far),
-		FarJitter: inTime(r.far.Jitter, clock), Suite: s.cover.suite(), Unreadable: s.cover.unreadable, Refused: s.flood.refused + s.timeline.flood.refused, Still: s.timeline.count,
+		FarJitter: inTime(r.far.Jitter, clock), Suite: s.cover.suite(), Unreadable: s.cover.unreadable,
+		Refused: s.flood.refused + s.timeline.flood.refused, Still: s.timeline.count,
 		Strangers: s.latch.strangers, Stranger: s.latch.stranger}
 }
 

@@ -68,7 +68,8 @@ func TestNoAllocations(t *testing.T) {
 		}
 	}
 	// Nor do several frames of Opus in a packet, or short ones.
-	for each, list := range map[int][][]byte{0: opusPackets(500, 0, 1), 2: opusPackets(500, 2, 1), 3: opusPackets(500, 3, 1), 6: opusPackets(500, 6, 1)} {
+	for each, list := range map[int][][]byte{0: opusPackets(500, 0, 1), 2: opusPackets(500, 2, 1), 3: opusPackets(500, 3, 1),
+		6: opusPackets(500, 6, 1)} {
 		m, w := desk(t, audio.Opus, true, &still{})
 		span := max(time.Duration(each)*frameTime, frameTime/2)
 		seq, at := uint16(0), time.Duration(0)

@@ -80,7 +80,8 @@ func TestOtherRate(t *testing.T) {
 			e.heard, e.played = nil, nil
 			for i := range 50 {
 				seq++
-				m.packet(packet(c.Send, false, seq, ticks(at, format.ClockRate()), ssrc, encoder.Encode(nil, toneAt(format.Rate(), 500, i))), w.addr(), at)
+				m.packet(packet(c.Send, false, seq, ticks(at, format.ClockRate()), ssrc, encoder.Encode(nil, toneAt(format.Rate(), 500, i))), w.addr(),
+					at)
 				m.tick(at, 0)
 				at += frameTime
 				p, _ := w.listen(hang)
@@ -96,7 +97,8 @@ func TestOtherRate(t *testing.T) {
 			}{"heard": {e.heard, first.Rate(), 500}, "recorded": {e.played, first.Rate(), 500}, "said": {far, format.Rate(), 700}} {
 				n := int(s.rate) / 2
 				if len(s.pcm) < 45*s.rate.FrameSize() || share(s.pcm[len(s.pcm)-n:], s.hz, s.rate) < 0.9 {
-					t.Errorf("%s in a call of %s, round %d: %s %d samples, %.2f of them the tone", format, first, round, name, len(s.pcm), share(s.pcm[max(0, len(s.pcm)-n):], s.hz, s.rate))
+					t.Errorf("%s in a call of %s, round %d: %s %d samples, %.2f of them the tone", format, first, round, name, len(s.pcm),
+						share(s.pcm[max(0, len(s.pcm)-n):], s.hz, s.rate))
 				}
 			}
 		}

@@ -26,7 +26,8 @@ func TestBaresip(t *testing.T) {
 		tls     bool
 	}{"plain": {}, "srtp": {";mediaenc=srtp", rtp.AES80, false}, "srtp-mand": {";mediaenc=srtp-mand", rtp.AES80, false},
 		"srtp-mandf": {";mediaenc=srtp-mandf", rtp.AES80, false}, "dtls": {";mediaenc=dtls_srtp", rtp.AES80, false},
-		"opus": {";audio_codecs=opus/48000/2", "", false}, "opus and srtp": {";audio_codecs=opus/48000/2;mediaenc=srtp", rtp.AES80, false}, "tls": {";mediaenc=srtp-mand", rtp.AES80, true}} {
+		"opus": {";audio_codecs=opus/48000/2", "", false}, "opus and srtp": {";audio_codecs=opus/48000/2;mediaenc=srtp", rtp.AES80, false},
+		"tls": {";mediaenc=srtp-mand", rtp.AES80, true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ca := newAuthority(t)
@@ -71,7 +72,8 @@ func TestBaresipAnswers(t *testing.T) {
 	}{"plain": {"", "udp", "off", ""}, "offered in vain": {"", "udp", "optional", ""},
 		"optional": {";mediaenc=srtp", "udp", "optional", rtp.AES80}, "required": {";mediaenc=srtp-mand", "udp", "required", rtp.AES80},
 		"dtls": {";mediaenc=dtls_srtp", "udp", "dtls", rtp.AES80},
-		"tcp":  {"", "tcp", "off", ""}, "opus": {";audio_codecs=opus/48000/2", "udp", "off", ""}, "tls": {";mediaenc=srtp-mand", "tls", "required", rtp.AES80}} {
+		"tcp":  {"", "tcp", "off", ""}, "opus": {";audio_codecs=opus/48000/2", "udp", "off", ""},
+		"tls": {";mediaenc=srtp-mand", "tls", "required", rtp.AES80}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ca := newAuthority(t)
@@ -126,9 +128,10 @@ func newBaresip(t *testing.T, ca *authority, accounts, listen string, args ...st
 	}
 	cert, key := ca.pair(t, tomorrow, "127.0.0.1")
 	for name, text := range map[string]string{
-		"config": "module_path " + modules + "\nmodule g722.so\nmodule g711.so\nmodule opus.so\nmodule srtp.so\nmodule dtls_srtp.so\nmodule ausine.so\nmodule sndfile.so\nmodule_app account.so\nmodule_app menu.so\n" +
-			"sip_listen " + listen + "\nsip_certificate " + b.dir + "/own.pem\nsip_cafile " + b.dir + "/ca.pem\naudio_source ausine,440\nausrc_srate 48000\nausrc_channels 2\nsnd_path " +
-			b.dir + "\n",
+		"config": "module_path " + modules + "\nmodule g722.so\nmodule g711.so\nmodule opus.so\nmodule srtp.so\nmodule dtls_srtp.so\n" +
+			"module ausine.so\nmodule sndfile.so\nmodule_app account.so\nmodule_app menu.so\n" +
+			"sip_listen " + listen + "\nsip_certificate " + b.dir + "/own.pem\nsip_cafile " + b.dir +
+			"/ca.pem\naudio_source ausine,440\nausrc_srate 48000\nausrc_channels 2\nsnd_path " + b.dir + "\n",
 		"accounts": accounts,
 		"contacts": "",
 		"own.pem":  cert + key,

@@ -49,7 +49,8 @@ func (s *Server) Check(ctx context.Context, t Trunk) (Health, error) {
 		return health, errors.New(told.text)
 	case err != nil && x.res == nil:
 		<-asking.Done()
-		return health, fmt.Errorf("no answer from %s within %s: check the address and the transport (%s), and that it lets this server in", t.place(), s.asking, t.way())
+		return health, fmt.Errorf("no answer from %s within %s: check the address and the transport (%s), and that it lets this server in",
+			t.place(), s.asking, t.way())
 	}
 	health.OptionsMS = max(time.Since(began).Milliseconds(), 1)
 	x.took = health.OptionsMS
@@ -161,7 +162,9 @@ func (x *examination) answer() {
 	case code == 503:
 		x.note("options", parley.FindingFail, "It answers in %d ms%s, but takes no calls now (%s).", x.took, as, said)
 	case code >= 300:
-		x.note("options", parley.FindingNote, "It answers in %d ms%s, with %s. Many trunks answer OPTIONS like that, and take calls all the same: a test call tells.", x.took, as, said)
+		x.note("options", parley.FindingNote,
+			"It answers in %d ms%s, with %s. Many trunks answer OPTIONS like that, and take calls all the same: a test call tells.",
+			x.took, as, said)
 	default:
 		x.note("options", parley.FindingOK, "It answers in %d ms%s (%s).", x.took, as, said)
 	}
@@ -173,7 +176,8 @@ const expiring = 14 * 24 * time.Hour
 func (x *examination) certificate() {
 	if x.t.way() != overTLS {
 		if s := secrecy(x.t.SRTP); s == srtpOptional || s == srtpRequired {
-			x.note("encryption", parley.FindingNote, "Sound is encrypted, but its keys go over %s, where whoever is on the way can read them: use TLS.", x.t.way())
+			x.note("encryption", parley.FindingNote,
+				"Sound is encrypted, but its keys go over %s, where whoever is on the way can read them: use TLS.", x.t.way())
 		}
 		return
 	}
@@ -194,8 +198,8 @@ func (x *examination) certificate() {
 		by = "itself"
 	}
 	left := time.Until(leaf.NotAfter)
-	text := fmt.Sprintf("%s. The certificate is for %s, signed by %s, and valid until %s (%d days).", tls.VersionName(state.Version), x.hops[0].name, by,
-		leaf.NotAfter.UTC().Format(time.DateOnly), int(left.Hours()/24))
+	text := fmt.Sprintf("%s. The certificate is for %s, signed by %s, and valid until %s (%d days).", tls.VersionName(state.Version),
+		x.hops[0].name, by, leaf.NotAfter.UTC().Format(time.DateOnly), int(left.Hours()/24))
 	if left < expiring {
 		x.note("tls", parley.FindingNote, "%s Have it renewed soon: without a valid one no call goes over this trunk.", text)
 		return
@@ -206,9 +210,11 @@ func (x *examination) certificate() {
 func (x *examination) registration() {
 	if !x.t.Register {
 		if x.t.ByIP {
-			x.note("registration", parley.FindingOK, "No registration: the trunk has to know where this server is, and its calls are known by their address.")
+			x.note("registration", parley.FindingOK,
+				"No registration: the trunk has to know where this server is, and its calls are known by their address.")
 		} else {
-			x.note("registration", parley.FindingNote, "No registration: the trunk has to know where this server is, and prove with each call that it knows the password.")
+			x.note("registration", parley.FindingNote,
+				"No registration: the trunk has to know where this server is, and prove with each call that it knows the password.")
 		}
 		return
 	}
@@ -220,11 +226,13 @@ func (x *examination) registration() {
 		holds, left, home := r.holds(), time.Until(r.until), r.home
 		r.mu.Unlock()
 		if holds {
-			x.note("registration", parley.FindingOK, "Registered at %s, and renewed before the %d minutes are over that it still lasts.", home, int(left.Minutes())+1)
+			x.note("registration", parley.FindingOK, "Registered at %s, and renewed before the %d minutes are over that it still lasts.", home,
+				int(left.Minutes())+1)
 			return
 		}
 	}
-	x.note("registration", parley.FindingFail, "Not registered: %s.", strings.TrimPrefix(strings.TrimPrefix(x.s.unregistered(x.t.ID).Error(), "it answers, but "), "it answers; "))
+	x.note("registration", parley.FindingFail, "Not registered: %s.",
+		strings.TrimPrefix(strings.TrimPrefix(x.s.unregistered(x.t.ID).Error(), "it answers, but "), "it answers; "))
 }
 
 // nat compares the address that the trunk is told with the one at which it sees us (RFC 3581).
@@ -244,16 +252,20 @@ func (x *examination) nat() {
 		}
 		seen = a.Unmap()
 	} else if port == "" {
-		x.note("nat", parley.FindingNote, "The trunk doesn't say at which address it sees this server. It is told %s, for calls and for sound.", told)
+		x.note("nat", parley.FindingNote, "The trunk doesn't say at which address it sees this server. "+
+			"It is told %s, for calls and for sound.", told)
 		return
 	}
 	switch {
 	case seen != told && inside(seen) == inside(told):
-		x.note("nat", parley.FindingFail, "The trunk sees this server at %s, but is told %s: there is a NAT in between. Set PARLEY_EXTERNAL_IP=%s, or there will be no sound.", seen, told, seen)
+		x.note("nat", parley.FindingFail, "The trunk sees this server at %s, but is told %s: there is a NAT in between. "+
+			"Set PARLEY_EXTERNAL_IP=%s, or there will be no sound.", seen, told, seen)
 	case seen != told:
-		x.note("nat", parley.FindingFail, "The trunk sees this server at %s, but is told %s, which it can't reach. Set PARLEY_EXTERNAL_IP=%s and forward the ports, or there will be no sound.", seen, told, seen)
+		x.note("nat", parley.FindingFail, "The trunk sees this server at %s, but is told %s, which it can't reach. "+
+			"Set PARLEY_EXTERNAL_IP=%s and forward the ports, or there will be no sound.", seen, told, seen)
 	case !h.way.stream() && port != "" && port != strconv.Itoa(x.s.port(h.way)):
-		x.note("nat", parley.FindingNote, "The trunk sees this server at %s, port %s instead of %d: a NAT changes ports. Calls still come in over a registration; for sound, forward PARLEY_RTP_PORTS unchanged.", seen, port, x.s.port(h.way))
+		x.note("nat", parley.FindingNote, "The trunk sees this server at %s, port %s instead of %d: a NAT changes ports. "+
+			"Calls still come in over a registration; for sound, forward PARLEY_RTP_PORTS unchanged.", seen, port, x.s.port(h.way))
 	default:
 		x.note("nat", parley.FindingOK, "The trunk sees this server at %s, as it is told: no NAT gets in the way of sound.", seen)
 	}
@@ -264,7 +276,8 @@ func (x *examination) codecs() {
 	text, ok := sdpOf(x.res)
 	d, err := parseSDP(text)
 	if !ok || err != nil || len(d.streams) == 0 {
-		x.note("codecs", parley.FindingNote, "It doesn't say which codecs it takes, like most trunks that are asked without a call. A test call tells.")
+		x.note("codecs", parley.FindingNote,
+			"It doesn't say which codecs it takes, like most trunks that are asked without a call. A test call tells.")
 		return
 	}
 	var names []string
@@ -288,7 +301,8 @@ func (x *examination) codecs() {
 		}
 	}
 	if !common {
-		x.note("codecs", parley.FindingFail, "It takes %s, and none of them is spoken here: have it take G.711 or G.722.", strings.Join(names, ", "))
+		x.note("codecs", parley.FindingFail, "It takes %s, and none of them is spoken here: have it take G.711 or G.722.",
+			strings.Join(names, ", "))
 		return
 	}
 	x.note("codecs", parley.FindingOK, "It takes %s.", strings.Join(names, ", "))
@@ -309,7 +323,8 @@ func (s *Server) unregistered(id int64) error {
 	case errors.Is(r.err, errPassword):
 		return errors.New("it answers, but the registration fails: the password was refused; check the user name and password")
 	case errors.Is(r.err, errForbidden):
-		return errors.New("it answers, but forbids the registration (403): the user name or the password may be wrong, or it has as many registrations of this user as it allows (Asterisk: max_contacts, with remove_existing=yes)")
+		return errors.New("it answers, but forbids the registration (403): the user name or the password may be wrong, " +
+			"or it has as many registrations of this user as it allows (Asterisk: max_contacts, with remove_existing=yes)")
 	case errors.Is(r.err, errNoLogin):
 		return errors.New("it answers, but the registration fails: a password is asked for, and the trunk has none")
 	case isRefused:

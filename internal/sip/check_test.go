@@ -19,16 +19,18 @@ func TestFindings(t *testing.T) {
 		headers []string
 		want    map[string]string // by topic: a state, and a part of the text
 	}{
-		"well": {body: "v=0\r\nm=audio 0 RTP/AVP 9 8 18 101\r\na=rtpmap:101 telephone-event/8000\r\na=rtpmap:18 G729/8000\r\n", headers: []string{"Server: PBX 1.0"},
-			want: map[string]string{"dns": "ok no name had to", "options": "ok PBX 1.0 (200 OK)", "registration": "note No registration", "nat": "ok no NAT",
-				"codecs": "ok It takes G722, PCMA, G729, keys (RFC 4733)."}},
+		"well": {body: "v=0\r\nm=audio 0 RTP/AVP 9 8 18 101\r\na=rtpmap:101 telephone-event/8000\r\na=rtpmap:18 G729/8000\r\n",
+			headers: []string{"Server: PBX 1.0"},
+			want: map[string]string{"dns": "ok no name had to", "options": "ok PBX 1.0 (200 OK)", "registration": "note No registration",
+				"nat": "ok no NAT", "codecs": "ok It takes G722, PCMA, G729, keys (RFC 4733)."}},
 		"silent":  {want: map[string]string{"codecs": "note doesn't say"}},
 		"refuses": {status: "404 Not Found", want: map[string]string{"options": "note 404 Not Found"}},
-		"strange": {body: "v=0\r\nm=audio 0 RTP/AVP 18\r\na=rtpmap:18 G729/8000\r\n", want: map[string]string{"codecs": "fail It takes G729, and none"}},
-		"NAT":     {via: ";received=192.0.2.7", want: map[string]string{"nat": "fail PARLEY_EXTERNAL_IP=192.0.2.7"}},
-		"port":    {via: ";rport=9", want: map[string]string{"nat": "note port 9 instead of"}},
-		"known":   {trunk: func(t *Trunk) { t.ByIP = true }, want: map[string]string{"registration": "ok their address"}},
-		"keys":    {trunk: func(t *Trunk) { t.SRTP = "required" }, want: map[string]string{"encryption": "note keys go over UDP"}},
+		"strange": {body: "v=0\r\nm=audio 0 RTP/AVP 18\r\na=rtpmap:18 G729/8000\r\n",
+			want: map[string]string{"codecs": "fail It takes G729, and none"}},
+		"NAT":   {via: ";received=192.0.2.7", want: map[string]string{"nat": "fail PARLEY_EXTERNAL_IP=192.0.2.7"}},
+		"port":  {via: ";rport=9", want: map[string]string{"nat": "note port 9 instead of"}},
+		"known": {trunk: func(t *Trunk) { t.ByIP = true }, want: map[string]string{"registration": "ok their address"}},
+		"keys":  {trunk: func(t *Trunk) { t.SRTP = "required" }, want: map[string]string{"encryption": "note keys go over UDP"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

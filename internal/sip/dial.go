@@ -68,7 +68,8 @@ func (s *Server) dialAt(ctx context.Context, d *Dialling, h hop, patience time.D
 	if d.Trunk.NoEarly {
 		early = nil
 	}
-	a := &attempt{leg: l, sign: d.signature(s.config.Signer), ringing: d.Ringing, early: early, patience: patience, called: d.To, may: d.May, home: h.addr}
+	a := &attempt{leg: l, sign: d.signature(s.config.Signer), ringing: d.Ringing, early: early, patience: patience, called: d.To,
+		may: d.May, home: h.addr}
 	a.describe(d, h)
 	l.add()
 	if err := a.run(ctx, h); err != nil {
@@ -363,9 +364,11 @@ func (a *attempt) answered(invite *sipgo.Request, res *sipgo.Response) error {
 	says := "The trunk answered with sound that this server does not speak: have it take G.711 or G.722."
 	switch l.secrecy() {
 	case srtpDTLS:
-		says = "The trunk answered without encryption of the sound by DTLS-SRTP, which its srtp asks for: have it do that, or set srtp to optional."
+		says = "The trunk answered without encryption of the sound by DTLS-SRTP, which its srtp asks for: have it do that, " +
+			"or set srtp to optional."
 	case srtpRequired:
-		says = "The trunk answered without encryption of the sound that this server knows, and its srtp is required: have it encrypt by SRTP with keys in the description (SDES), or set srtp to optional."
+		says = "The trunk answered without encryption of the sound that this server knows, and its srtp is required: " +
+			"have it encrypt by SRTP with keys in the description (SDES), or set srtp to optional."
 	}
 	err = because(fmt.Errorf("%w: %w", parley.Unreachable, err), "%s", says)
 	l.end(err, true)

@@ -20,7 +20,8 @@ func TestDTLS(t *testing.T) {
 		t.Run(theirs, func(t *testing.T) {
 			t.Parallel()
 			a := newAnswerer(1000)
-			callee := start(t, Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback, SRTP: theirs})})
+			callee := start(t,
+				Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback, SRTP: theirs})})
 			caller := start(t, Config{})
 			trunk := Trunk{ID: 7, Number: "+15550002222", Address: callee.Addr().String(), SRTP: "dtls"}
 			l, err := caller.Dial(soon(t), Dialling{Trunk: trunk, To: "+15550001111", From: "+15550002222"})
@@ -57,7 +58,8 @@ func TestDTLS(t *testing.T) {
 func TestDTLSFails(t *testing.T) {
 	t.Parallel()
 	a := newAnswerer(0)
-	callee := start(t, Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback, SRTP: "dtls"})})
+	callee := start(t,
+		Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback, SRTP: "dtls"})})
 	caller := prepare(t, Config{})
 	identity, err := rtp.NewIdentity()
 	if err != nil {
@@ -132,14 +134,18 @@ func TestFingerprints(t *testing.T) {
 	t.Parallel()
 	const print = "4A:AD:B9:B1:3F:82:18:3B:54:02:12:DF:3E:5D:49:6B:19:E5:7C:AB:3E:5D:49:6B:19:E5:7C:AB:3E:5D:49:6B"
 	for text, want := range map[string]*rtp.DTLS{
-		"a=fingerprint:sha-256 " + print + "\r\na=setup:actpass\r\nm=audio 4 UDP/TLS/RTP/SAVP 0\r\n":                              {Hash: "sha-256", Print: print, Active: true},
-		"m=audio 4 UDP/TLS/RTP/SAVPF 0\r\na=setup:active\r\na=fingerprint:SHA-256 " + strings.ToLower(print) + "\r\n":             {Hash: "sha-256", Print: print},
-		"m=audio 4 RTP/SAVPF 0\r\na=setup:passive\r\na=fingerprint:sha-256 " + print + "\r\n":                                     {Hash: "sha-256", Print: print, Active: true},
-		"m=audio 4 UDP/TLS/RTP/SAVP 0\r\na=setup:actpass\r\n":                                                                     nil,
-		"m=audio 4 UDP/TLS/RTP/SAVP 0\r\na=setup:holdconn\r\na=fingerprint:sha-256 " + print + "\r\n":                             nil,
-		"m=audio 4 UDP/TLS/RTP/SAVP 0\r\na=fingerprint:md5 00:11\r\na=setup:actpass\r\n":                                          nil,
-		"m=audio 4 UDP/TLS/RTP/SAVP 0\r\na=fingerprint:sha-1 00:11\r\na=fingerprint:sha-256 " + print + "\r\na=setup:actpass\r\n": {Hash: "sha-256", Print: print, Active: true},
-		"m=audio 4 UDP/TLS/RTP/SAVP 0\r\na=fingerprint:sha-256 x\r\nX: y\r\n":                                                     nil,
+		"a=fingerprint:sha-256 " + print + "\r\na=setup:actpass\r\nm=audio 4 UDP/TLS/RTP/SAVP 0\r\n": {Hash: "sha-256",
+			Print: print, Active: true},
+		"m=audio 4 UDP/TLS/RTP/SAVPF 0\r\na=setup:active\r\na=fingerprint:SHA-256 " + strings.ToLower(print) +
+			"\r\n": {Hash: "sha-256", Print: print},
+		"m=audio 4 RTP/SAVPF 0\r\na=setup:passive\r\na=fingerprint:sha-256 " + print + "\r\n": {Hash: "sha-256",
+			Print: print, Active: true},
+		"m=audio 4 UDP/TLS/RTP/SAVP 0\r\na=setup:actpass\r\n":                                         nil,
+		"m=audio 4 UDP/TLS/RTP/SAVP 0\r\na=setup:holdconn\r\na=fingerprint:sha-256 " + print + "\r\n": nil,
+		"m=audio 4 UDP/TLS/RTP/SAVP 0\r\na=fingerprint:md5 00:11\r\na=setup:actpass\r\n":              nil,
+		"m=audio 4 UDP/TLS/RTP/SAVP 0\r\na=fingerprint:sha-1 00:11\r\na=fingerprint:sha-256 " + print +
+			"\r\na=setup:actpass\r\n": {Hash: "sha-256", Print: print, Active: true},
+		"m=audio 4 UDP/TLS/RTP/SAVP 0\r\na=fingerprint:sha-256 x\r\nX: y\r\n": nil,
 	} {
 		d, err := parseSDP([]byte("v=0\r\nc=IN IP4 192.0.2.1\r\n" + text))
 		if err != nil {

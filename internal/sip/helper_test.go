@@ -379,7 +379,8 @@ func (w *wire) message(method, uri, to, callID string, seq int, body string, hea
 }
 
 func sdp(addr netip.AddrPort, rest ...string) string {
-	return fmt.Sprintf("v=0\r\no=- 1 1 IN IP4 %s\r\ns=-\r\nc=IN IP4 %s\r\nt=0 0\r\nm=audio %d RTP/AVP 0 101\r\na=rtpmap:101 telephone-event/8000\r\n", addr.Addr(), addr.Addr(), addr.Port()) +
+	return fmt.Sprintf("v=0\r\no=- 1 1 IN IP4 %s\r\ns=-\r\nc=IN IP4 %s\r\nt=0 0\r\nm=audio %d RTP/AVP 0 101\r\n"+
+		"a=rtpmap:101 telephone-event/8000\r\n", addr.Addr(), addr.Addr(), addr.Port()) +
 		strings.Join(append(rest, ""), "\r\n")
 }
 

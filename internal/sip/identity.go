@@ -193,7 +193,8 @@ func callInfo(req *sipgo.Request) (list []parley.CallInfo) {
 	for _, h := range req.GetHeaders("Call-Info") {
 		for _, one := range splitList(h.Value()) {
 			uri, rest, ok := strings.Cut(strings.TrimPrefix(one, "<"), ">")
-			if uri = parley.VisitorText(uri, false); !ok || len(list) == mostInfo || len(uri) > parley.LongestSIPValue || strings.HasPrefix(uri, "data:") {
+			if uri = parley.VisitorText(uri, false); !ok || len(list) == mostInfo || len(uri) > parley.LongestSIPValue ||
+				strings.HasPrefix(uri, "data:") {
 				continue
 			}
 			info := parley.CallInfo{URI: uri}

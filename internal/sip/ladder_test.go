@@ -117,14 +117,19 @@ func TestLadderOfFailure(t *testing.T) {
 func TestRedacted(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"REGISTER sip:x SIP/2.0\r\nauthorization :Digest username=\"a\",\r\n response=\"s3cret\"\r\nVia: x\r\n\r\n": "REGISTER sip:x SIP/2.0\r\nauthorization: [hidden]\r\nVia: x\r\n\r\n",
-		"INVITE sip:bob:s3cret@x SIP/2.0\r\nTo: <sips:bob:s3cret@x;a=b>;tag=1\r\n\r\n":                              "INVITE sip:bob:[hidden]@x SIP/2.0\r\nTo: <sips:bob:[hidden]@x;a=b>;tag=1\r\n\r\n",
-		"INVITE sip:bob@x:5060 SIP/2.0\r\nTo: <sip:x:5061>, <sip:a@b>\r\n\r\n":                                      "INVITE sip:bob@x:5060 SIP/2.0\r\nTo: <sip:x:5061>, <sip:a@b>\r\n\r\n",
-		"\r\n\r\nREGISTER sip:x SIP/2.0\nAuthorization: Digest\n response=\"s3cret\"\n\n":                           "REGISTER sip:x SIP/2.0\r\nAuthorization: [hidden]\r\n\r\n",
-		"SIP/2.0 200 OK\nVia: x\n\nv=0\na=crypto:1 A inline:s3cret\n":                                               "SIP/2.0 200 OK\r\nVia: x\r\n\r\nv=0\r\na=crypto:1 A inline:[hidden]\r\n",
-		"info\tsip:x SIP/2.0\r\nVia: x\r\n\r\nSignal=4":                                                             "info\tsip:x SIP/2.0\r\nVia: x\r\n\r\n[hidden]",
-		"INFO sip:x SIP/2.0\r\nVia: x\r\n\r\nSignal=4":                                                              "INFO sip:x SIP/2.0\r\nVia: x\r\n\r\n[hidden]",
-		"SIP/2.0 200 OK\r\n\r\nv=0\r\na=crypto:1 A INLINE:s3cret|2^31\r\na=x\r\n":                                   "SIP/2.0 200 OK\r\n\r\nv=0\r\na=crypto:1 A INLINE:[hidden]\r\na=x\r\n",
+		"REGISTER sip:x SIP/2.0\r\nauthorization :Digest username=\"a\",\r\n" +
+			" response=\"s3cret\"\r\nVia: x\r\n\r\n": "REGISTER sip:x SIP/2.0\r\nauthorization: [hidden]\r\nVia: x\r\n\r\n",
+		"INVITE sip:bob:s3cret@x SIP/2.0\r\n" +
+			"To: <sips:bob:s3cret@x;a=b>;tag=1\r\n\r\n": "INVITE sip:bob:[hidden]@x SIP/2.0\r\nTo: <sips:bob:[hidden]@x;a=b>;tag=1\r\n\r\n",
+		"INVITE sip:bob@x:5060 SIP/2.0\r\n" +
+			"To: <sip:x:5061>, <sip:a@b>\r\n\r\n": "INVITE sip:bob@x:5060 SIP/2.0\r\nTo: <sip:x:5061>, <sip:a@b>\r\n\r\n",
+		"\r\n\r\nREGISTER sip:x SIP/2.0\n" +
+			"Authorization: Digest\n response=\"s3cret\"\n\n": "REGISTER sip:x SIP/2.0\r\nAuthorization: [hidden]\r\n\r\n",
+		"SIP/2.0 200 OK\nVia: x\n\nv=0\na=crypto:1 A inline:s3cret\n": "SIP/2.0 200 OK\r\nVia: x\r\n\r\nv=0\r\na=crypto:1 A inline:[hidden]\r\n",
+		"info\tsip:x SIP/2.0\r\nVia: x\r\n\r\nSignal=4":               "info\tsip:x SIP/2.0\r\nVia: x\r\n\r\n[hidden]",
+		"INFO sip:x SIP/2.0\r\nVia: x\r\n\r\nSignal=4":                "INFO sip:x SIP/2.0\r\nVia: x\r\n\r\n[hidden]",
+		"SIP/2.0 200 OK\r\n\r\nv=0\r\na=crypto:1 A INLINE:s3cret|2^31\r\n" +
+			"a=x\r\n": "SIP/2.0 200 OK\r\n\r\nv=0\r\na=crypto:1 A INLINE:[hidden]\r\na=x\r\n",
 	} {
 		if got := redacted([]byte(text)); got != want {
 			t.Errorf("%q\n is %q\n not %q", text, got, want)

@@ -337,7 +337,8 @@ func (l *leg) watch(m *rtp.Session) {
 		return
 	}
 	if m.Missed() {
-		slog.Warn("a call ends for want of sound; what came, came from addresses that its signalling does not name: if they are right, a NAT changes them, and PARLEY_RTP_SOURCE=any takes such sound",
+		slog.Warn("a call ends for want of sound; what came, came from addresses that its signalling does not name: if they are right, "+
+			"a NAT changes them, and PARLEY_RTP_SOURCE=any takes such sound",
 			"trunk", l.trunkID(), "peer", l.peer())
 		l.end(parley.Explain(parley.MediaTimeout, strangeSound, m.Stats().Stranger), true)
 		return
@@ -361,7 +362,9 @@ func (l *leg) begin(f func()) {
 }
 
 // uncovered is what the owner is told of a handshake that failed.
-const uncovered = "The sound could not be encrypted: the handshake of DTLS-SRTP with the trunk failed, so nothing could be heard. Check that the trunk shows the certificate whose fingerprint it names and that nothing in between keeps UDP back, or set srtp to required or optional."
+const uncovered = "The sound could not be encrypted: the handshake of DTLS-SRTP with the trunk failed, so nothing could be heard. " +
+	"Check that the trunk shows the certificate whose fingerprint it names and that nothing in between keeps UDP back, " +
+	"or set srtp to required or optional."
 
 // trunkID is the id of the call's trunk, 0 for the carrier's and a softphone's.
 func (l *leg) trunkID() int64 {

@@ -218,8 +218,8 @@ const (
 	hostAtOnce = 8
 )
 
-// withHosts are trunks that also let in the addresses of their names, and know where those of their provider lead. Names are looked up beside: an address is known at the next look at the trunks, which follows at once where
-// something has changed.
+// withHosts are trunks that also let in the addresses of their names, and know where those of their provider lead. Names are looked up
+// beside: an address is known at the next look at the trunks, which follows at once where something has changed.
 func (s *Server) withHosts(trunks []Trunk) []Trunk {
 	s.hosts.mu.Lock()
 	defer s.hosts.mu.Unlock()

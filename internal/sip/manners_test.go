@@ -27,26 +27,36 @@ func TestManners(t *testing.T) {
 		ppi      string
 		rpid     string
 	}{
-		"usual":    {uri: "+493012345678", caller: plain, pai: plain, contact: "+4930901820@127.0.0.1"},
-		"no plus":  {manners: Manners{Format: "e164"}, uri: "493012345678", caller: "<sip:4930901820@127.0.0.1>", pai: "<sip:4930901820@127.0.0.1>", contact: "4930901820@127.0.0.1"},
-		"national": {manners: Manners{Format: "national"}, uri: "03012345678", caller: "<sip:030901820@127.0.0.1>", pai: "<sip:030901820@127.0.0.1>", contact: "030901820@127.0.0.1"},
+		"usual": {uri: "+493012345678", caller: plain, pai: plain, contact: "+4930901820@127.0.0.1"},
+		"no plus": {manners: Manners{Format: "e164"}, uri: "493012345678", caller: "<sip:4930901820@127.0.0.1>",
+			pai: "<sip:4930901820@127.0.0.1>", contact: "4930901820@127.0.0.1"},
+		"national": {manners: Manners{Format: "national"}, uri: "03012345678", caller: "<sip:030901820@127.0.0.1>",
+			pai: "<sip:030901820@127.0.0.1>", contact: "030901820@127.0.0.1"},
 		"abroad": {manners: Manners{Format: "national"}, to: "+12025550123", uri: "0012025550123", caller: "<sip:030901820@127.0.0.1>",
 			pai: "<sip:030901820@127.0.0.1>", contact: "030901820@127.0.0.1"},
-		"of another country": {manners: Manners{Format: "national"}, country: "US", uri: "011493012345678", caller: "<sip:0114930901820@127.0.0.1>",
-			pai: "<sip:0114930901820@127.0.0.1>", contact: "0114930901820@127.0.0.1"},
-		"prefix":      {manners: Manners{Format: "national", Prefix: "0"}, uri: "003012345678", caller: "<sip:030901820@127.0.0.1>", pai: "<sip:030901820@127.0.0.1>", contact: "030901820@127.0.0.1"},
-		"extension":   {manners: Manners{Format: "national", Prefix: "0"}, to: "200", from: "100", uri: "200", caller: "<sip:100@127.0.0.1>", pai: "<sip:100@127.0.0.1>", contact: "100@127.0.0.1"},
-		"login":       {manners: Manners{FromUser: "username"}, uri: "+493012345678", caller: "<sip:alice@127.0.0.1>", pai: plain, contact: "+4930901820@127.0.0.1"},
-		"fixed":       {manners: Manners{FromUser: "4711-a"}, uri: "+493012345678", caller: "<sip:4711-a@127.0.0.1>", pai: plain, contact: "+4930901820@127.0.0.1"},
-		"domains":     {manners: Manners{FromDomain: "sip.example.com", ContactDomain: "sbc.example.com"}, uri: "+493012345678", caller: "<sip:+4930901820@sip.example.com>", pai: "<sip:+4930901820@sip.example.com>", contact: "+4930901820@sbc.example.com"},
-		"phone":       {manners: Manners{UserPhone: true}, uri: "+493012345678;user=phone", caller: "<sip:+4930901820@127.0.0.1;user=phone>", pai: "<sip:+4930901820@127.0.0.1;user=phone>", contact: "+4930901820@127.0.0.1"},
-		"preferred":   {manners: Manners{Identity: "ppi"}, uri: "+493012345678", caller: plain, ppi: plain, contact: "+4930901820@127.0.0.1"},
-		"remote":      {manners: Manners{Identity: "rpid"}, uri: "+493012345678", caller: plain, rpid: plain + ";party=calling;screen=yes;privacy=off", contact: "+4930901820@127.0.0.1"},
+		"of another country": {manners: Manners{Format: "national"}, country: "US", uri: "011493012345678",
+			caller: "<sip:0114930901820@127.0.0.1>", pai: "<sip:0114930901820@127.0.0.1>", contact: "0114930901820@127.0.0.1"},
+		"prefix": {manners: Manners{Format: "national", Prefix: "0"}, uri: "003012345678", caller: "<sip:030901820@127.0.0.1>",
+			pai: "<sip:030901820@127.0.0.1>", contact: "030901820@127.0.0.1"},
+		"extension": {manners: Manners{Format: "national", Prefix: "0"}, to: "200", from: "100", uri: "200", caller: "<sip:100@127.0.0.1>",
+			pai: "<sip:100@127.0.0.1>", contact: "100@127.0.0.1"},
+		"login": {manners: Manners{FromUser: "username"}, uri: "+493012345678", caller: "<sip:alice@127.0.0.1>", pai: plain,
+			contact: "+4930901820@127.0.0.1"},
+		"fixed": {manners: Manners{FromUser: "4711-a"}, uri: "+493012345678", caller: "<sip:4711-a@127.0.0.1>", pai: plain,
+			contact: "+4930901820@127.0.0.1"},
+		"domains": {manners: Manners{FromDomain: "sip.example.com", ContactDomain: "sbc.example.com"}, uri: "+493012345678",
+			caller: "<sip:+4930901820@sip.example.com>", pai: "<sip:+4930901820@sip.example.com>", contact: "+4930901820@sbc.example.com"},
+		"phone": {manners: Manners{UserPhone: true}, uri: "+493012345678;user=phone", caller: "<sip:+4930901820@127.0.0.1;user=phone>",
+			pai: "<sip:+4930901820@127.0.0.1;user=phone>", contact: "+4930901820@127.0.0.1"},
+		"preferred": {manners: Manners{Identity: "ppi"}, uri: "+493012345678", caller: plain, ppi: plain, contact: "+4930901820@127.0.0.1"},
+		"remote": {manners: Manners{Identity: "rpid"}, uri: "+493012345678", caller: plain, rpid: plain + ";party=calling;screen=yes;privacy=off",
+			contact: "+4930901820@127.0.0.1"},
 		"no identity": {manners: Manners{Identity: "none"}, uri: "+493012345678", caller: plain, contact: "+4930901820@127.0.0.1"},
-		"hidden": {manners: Manners{Identity: "rpid", FromUser: "username"}, withheld: true, uri: "+493012345678", caller: "<sip:anonymous@anonymous.invalid>",
-			rpid: plain + ";party=calling;screen=yes;privacy=full", contact: "anonymous@127.0.0.1"},
-		"hidden, From kept": {manners: Manners{Format: "e164", FromUser: "username", Identity: "ppi", Privacy: "id"}, withheld: true, uri: "493012345678",
-			caller: "<sip:alice@127.0.0.1>", ppi: "<sip:4930901820@127.0.0.1>", contact: "4930901820@127.0.0.1"},
+		"hidden": {manners: Manners{Identity: "rpid", FromUser: "username"}, withheld: true, uri: "+493012345678",
+			caller: "<sip:anonymous@anonymous.invalid>",
+			rpid:   plain + ";party=calling;screen=yes;privacy=full", contact: "anonymous@127.0.0.1"},
+		"hidden, From kept": {manners: Manners{Format: "e164", FromUser: "username", Identity: "ppi", Privacy: "id"}, withheld: true,
+			uri: "493012345678", caller: "<sip:alice@127.0.0.1>", ppi: "<sip:4930901820@127.0.0.1>", contact: "4930901820@127.0.0.1"},
 		"tech prefix": {manners: Manners{Format: "e164", Prefix: "4711#"}, uri: "4711%23493012345678", caller: "<sip:4930901820@127.0.0.1>",
 			pai: "<sip:4930901820@127.0.0.1>", contact: "4930901820@127.0.0.1"},
 	} {
@@ -101,7 +111,8 @@ func TestRegisterManners(t *testing.T) {
 	trunk.Register, trunk.FromDomain, trunk.ContactDomain = true, "sip.example.com", "sbc.example.com"
 	start(t, Config{Trunks: fixed(trunk)})
 	m := f.take("REGISTER")
-	if !strings.HasPrefix(field(m, "From"), "<sip:alice@sip.example.com>") || !strings.HasPrefix(field(m, "To"), "<sip:alice@sip.example.com>") ||
+	if !strings.HasPrefix(field(m, "From"), "<sip:alice@sip.example.com>") ||
+		!strings.HasPrefix(field(m, "To"), "<sip:alice@sip.example.com>") ||
 		!strings.Contains(field(m, "Contact"), "@sbc.example.com:") || !strings.HasPrefix(m, "REGISTER sip:"+f.addr().String()+" ") {
 		t.Errorf("it says\n%s", m)
 	}
@@ -132,8 +143,10 @@ func TestCalledNumber(t *testing.T) {
 	t.Parallel()
 	net10 := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	usual := Trunk{ID: 1, Number: "+4930901820", Further: []string{"+4930901821", "+4930901822"}, ByIP: true, Allowed: net10}
-	byParty := Trunk{ID: 2, Number: "+4930901830", Further: []string{"+4930901831"}, ByIP: true, Allowed: net10, Manners: Manners{CalledFrom: []string{"p-called-party-id", "to"}}}
-	diverted := Trunk{ID: 3, Number: "+4930901840", Further: []string{"+4930901841"}, ByIP: true, Allowed: net10, Manners: Manners{CalledFrom: []string{"diversion", "request_uri"}}}
+	byParty := Trunk{ID: 2, Number: "+4930901830", Further: []string{"+4930901831"}, ByIP: true, Allowed: net10,
+		Manners: Manners{CalledFrom: []string{"p-called-party-id", "to"}}}
+	diverted := Trunk{ID: 3, Number: "+4930901840", Further: []string{"+4930901841"}, ByIP: true, Allowed: net10,
+		Manners: Manners{CalledFrom: []string{"diversion", "request_uri"}}}
 	inside := Trunk{ID: 4, Number: "100", Extension: true, ByIP: true, Allowed: net10}
 	phone := Trunk{ID: 5, Number: "100", Extension: true, Username: "bob", Password: "x"}
 	home := Trunk{ID: 6, Number: "+4930901860", Further: []string{"+4930901861"}, Username: "reg", Password: "x", Register: true}
@@ -150,12 +163,15 @@ func TestCalledNumber(t *testing.T) {
 		"further, in short": {uri: "sip:030901821@x", trunk: 1, number: "+4930901821"},
 		"in To":             {uri: "sip:s@x", to: "sip:+4930901821@x", trunk: 1, number: "+4930901821"},
 		"not in a header that it does not ask for": {uri: "sip:s@x", headers: []string{"P-Called-Party-ID: <sip:+4930901821@x>"}, trunk: -1},
-		"called party":                   {uri: "sip:s@x", headers: []string{"P-Called-Party-ID: <sip:+4930901831@x>"}, trunk: 2, number: "+4930901831"},
-		"called party before To":         {uri: "sip:+4930901830@x", to: "sip:+4930901830@x", headers: []string{"P-Called-Party-ID: <tel:+4930901831>"}, trunk: 2, number: "+4930901831"},
-		"no called party":                {uri: "sip:s@x", to: "sip:+4930901831@x", trunk: 2, number: "+4930901831"},
-		"not by its Request-URI":         {uri: "sip:+4930901831@x", to: "sip:s@x", trunk: -1},
-		"diverted":                       {uri: "sip:+4930901840@x", headers: []string{"Diversion: <sip:+4930901841@x>;reason=unconditional, <sip:+4930901840@x>"}, trunk: 3, number: "+4930901841"},
-		"diverted by somebody else":      {uri: "sip:+4930901840@x", headers: []string{"Diversion: <sip:+4930999999@x>"}, trunk: 3, number: "+4930901840"},
+		"called party": {uri: "sip:s@x", headers: []string{"P-Called-Party-ID: <sip:+4930901831@x>"}, trunk: 2, number: "+4930901831"},
+		"called party before To": {uri: "sip:+4930901830@x", to: "sip:+4930901830@x", headers: []string{"P-Called-Party-ID: <tel:+4930901831>"},
+			trunk: 2, number: "+4930901831"},
+		"no called party":        {uri: "sip:s@x", to: "sip:+4930901831@x", trunk: 2, number: "+4930901831"},
+		"not by its Request-URI": {uri: "sip:+4930901831@x", to: "sip:s@x", trunk: -1},
+		"diverted": {uri: "sip:+4930901840@x", headers: []string{"Diversion: <sip:+4930901841@x>;reason=unconditional, <sip:+4930901840@x>"},
+			trunk: 3, number: "+4930901841"},
+		"diverted by somebody else": {uri: "sip:+4930901840@x", headers: []string{"Diversion: <sip:+4930999999@x>"}, trunk: 3,
+			number: "+4930901840"},
 		"extension":                      {uri: "sip:100@x", trunk: 4, number: "100"},
 		"extension, by password":         {from: "203.0.113.1:5060", uri: "sip:100@x", trunk: -1, try: 1},
 		"over a registration":            {from: "198.51.100.1:5060", uri: "sip:tok@x", to: "sip:+4930901861@x", trunk: 6, number: "+4930901861"},
@@ -172,7 +188,8 @@ func TestCalledNumber(t *testing.T) {
 		if c.to == "" {
 			c.to = c.uri
 		}
-		text := fmt.Sprintf("INVITE %s SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bKa\r\nTo: <%s>\r\nFrom: <sip:someone@y>;tag=1\r\nCall-ID: a\r\nCSeq: 1 INVITE\r\n%s",
+		text := fmt.Sprintf("INVITE %s SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bKa\r\nTo: <%s>\r\nFrom: <sip:someone@y>;tag=1\r\n"+
+			"Call-ID: a\r\nCSeq: 1 INVITE\r\n%s",
 			c.uri, c.to, strings.Join(append(c.headers, "", ""), "\r\n"))
 		v := x.route(requestOf(t, text), netip.MustParseAddrPort(c.from), false)
 		id := int64(-1)
@@ -186,7 +203,8 @@ func TestCalledNumber(t *testing.T) {
 	// Who has proved to be a trunk is called at what they name, too.
 	x := newIndex([]Trunk{usual, phone})
 	for uri, want := range map[string]string{"sip:030901822@x": "+4930901822", "sip:+4930901899@x": ""} {
-		req := requestOf(t, "INVITE "+uri+" SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bKa\r\nTo: <"+uri+">\r\nFrom: <sip:a@y>;tag=1\r\nCall-ID: a\r\nCSeq: 1 INVITE\r\n\r\n")
+		req := requestOf(t, "INVITE "+uri+" SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bKa\r\nTo: <"+uri+
+			">\r\nFrom: <sip:a@y>;tag=1\r\nCall-ID: a\r\nCSeq: 1 INVITE\r\n\r\n")
 		if got, ok := x.answers(x.byID[1], x.calledIn(req)); ok != (want != "") || ok && got != want {
 			t.Errorf("%s: %q, %v", uri, got, ok)
 		}
@@ -198,7 +216,8 @@ func TestCalledNumber(t *testing.T) {
 func TestInboundHosts(t *testing.T) {
 	t.Parallel()
 	caller := newWire(t, "127.0.0.1")
-	s := prepare(t, Config{Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", Address: "192.0.2.1", ByIP: true, Hosts: []string{"trunk.test"}})})
+	s := prepare(t,
+		Config{Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", Address: "192.0.2.1", ByIP: true, Hosts: []string{"trunk.test"}})})
 	var there atomic.Bool
 	names := zone(t, caller.addr())
 	s.resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -231,7 +250,8 @@ func TestInboundHosts(t *testing.T) {
 	}
 	there.Store(false)
 	s.lookUpHosts(map[hostName]bool{{"trunk.test", overUDP}: true})
-	if got := s.withHosts([]Trunk{{ByIP: true, Hosts: []string{"trunk.test"}}}); len(got[0].Allowed) != 1 || !got[0].allows(netip.MustParseAddr("127.0.0.1")) {
+	if got := s.withHosts([]Trunk{{ByIP: true, Hosts: []string{"trunk.test"}}}); len(got[0].Allowed) != 1 ||
+		!got[0].allows(netip.MustParseAddr("127.0.0.1")) {
 		t.Errorf("let in are %v", got[0].Allowed)
 	}
 }
@@ -330,7 +350,8 @@ func TestNamedTwice(t *testing.T) {
 	t.Parallel()
 	one := Trunk{ID: 1, Number: "+4930901820", Username: "alice", Password: "x"}
 	two := Trunk{ID: 2, Number: "+4930901830", Username: "alice", Password: "y"}
-	req := requestOf(t, "INVITE sip:alice@x SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bKa\r\nTo: <sip:alice@x>\r\nFrom: <sip:a@y>;tag=1\r\nCall-ID: a\r\nCSeq: 1 INVITE\r\n\r\n")
+	req := requestOf(t, "INVITE sip:alice@x SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bKa\r\nTo: <sip:alice@x>\r\n"+
+		"From: <sip:a@y>;tag=1\r\nCall-ID: a\r\nCSeq: 1 INVITE\r\n\r\n")
 	home := netip.MustParseAddrPort("198.51.100.1:5060")
 	for n, trunks := range [][]Trunk{{}, {one}, {one, two}} {
 		x := newIndex(trunks)
@@ -348,8 +369,9 @@ func TestAuthName(t *testing.T) {
 	a := newAnswerer(0)
 	callee, caller := start(t, Config{Answer: a.answer, Trunks: fixed(own)}), start(t, Config{})
 	for _, c := range []struct{ username, authName, want string }{{"bob", "4711-a", ""}, {"4711-a", "", ""}, {"bob", "", "403"}} {
-		l, err := caller.Dial(soon(t), Dialling{To: "+15550001111", From: "+15550002222", Trunk: Trunk{Address: callee.Addr().String(), Username: c.username,
-			Password: "right", Manners: Manners{AuthName: c.authName, FromUser: "username"}}})
+		l, err := caller.Dial(soon(t),
+			Dialling{To: "+15550001111", From: "+15550002222", Trunk: Trunk{Address: callee.Addr().String(), Username: c.username,
+				Password: "right", Manners: Manners{AuthName: c.authName, FromUser: "username"}}})
 		if c.want != "" {
 			if codeOf(err) != c.want {
 				t.Errorf("%+v: %v", c, err)

@@ -31,18 +31,20 @@ func TestOpusDescribed(t *testing.T) {
 		text string
 		want rtp.Codec
 	}{
-		"alone":              {"m=audio 4000 RTP/AVP 111\r\n" + opus, wide},
-		"keys of its clock":  {"m=audio 4000 RTP/AVP 111 0 101 110\r\n" + events8 + events48 + opus, keys},
-		"keys of 8 kHz":      {"m=audio 4000 RTP/AVP 111 101\r\n" + events8 + opus, old},
-		"PCMU is preferred":  {"m=audio 4000 RTP/AVP 0 111 110 101\r\n" + events8 + events48 + opus, rtp.Codec{Format: audio.PCMU, Event: true, SendEvent: 101, ReceiveEvent: 101}},
-		"keys of no use":     {"m=audio 4000 RTP/AVP 0 110\r\n" + events48, rtp.Codec{Format: audio.PCMU}},
-		"a limit":            {"m=audio 4000 RTP/AVP 111\r\na=fmtp:111 minptime=10; MaxAverageBitrate=20000;stereo=1\r\n" + opus, slow},
-		"an impossible one":  {"m=audio 4000 RTP/AVP 111\r\na=fmtp:111 maxaveragebitrate=5;maxaveragebitrate\r\n" + opus, wide},
-		"one of another":     {"m=audio 4000 RTP/AVP 111\r\na=fmtp:112 maxaveragebitrate=20000\r\n" + opus, wide},
-		"capitals":           {"m=audio 4000 RTP/AVP 111\r\na=rtpmap:111 OPUS/48000/2\r\n", wide},
-		"without channels":   {"m=audio 4000 RTP/AVP 111\r\na=rtpmap:111 opus/48000\r\n", wide},
-		"of another clock":   {"m=audio 4000 RTP/AVP 111 8\r\na=rtpmap:111 opus/16000\r\n", rtp.Codec{Format: audio.PCMA, Send: 8, Receive: 8}},
-		"of several streams": {"m=audio 4000 RTP/AVP 111 8\r\na=rtpmap:111 multiopus/48000/6\r\n", rtp.Codec{Format: audio.PCMA, Send: 8, Receive: 8}},
+		"alone":             {"m=audio 4000 RTP/AVP 111\r\n" + opus, wide},
+		"keys of its clock": {"m=audio 4000 RTP/AVP 111 0 101 110\r\n" + events8 + events48 + opus, keys},
+		"keys of 8 kHz":     {"m=audio 4000 RTP/AVP 111 101\r\n" + events8 + opus, old},
+		"PCMU is preferred": {"m=audio 4000 RTP/AVP 0 111 110 101\r\n" + events8 + events48 + opus,
+			rtp.Codec{Format: audio.PCMU, Event: true, SendEvent: 101, ReceiveEvent: 101}},
+		"keys of no use":    {"m=audio 4000 RTP/AVP 0 110\r\n" + events48, rtp.Codec{Format: audio.PCMU}},
+		"a limit":           {"m=audio 4000 RTP/AVP 111\r\na=fmtp:111 minptime=10; MaxAverageBitrate=20000;stereo=1\r\n" + opus, slow},
+		"an impossible one": {"m=audio 4000 RTP/AVP 111\r\na=fmtp:111 maxaveragebitrate=5;maxaveragebitrate\r\n" + opus, wide},
+		"one of another":    {"m=audio 4000 RTP/AVP 111\r\na=fmtp:112 maxaveragebitrate=20000\r\n" + opus, wide},
+		"capitals":          {"m=audio 4000 RTP/AVP 111\r\na=rtpmap:111 OPUS/48000/2\r\n", wide},
+		"without channels":  {"m=audio 4000 RTP/AVP 111\r\na=rtpmap:111 opus/48000\r\n", wide},
+		"of another clock":  {"m=audio 4000 RTP/AVP 111 8\r\na=rtpmap:111 opus/16000\r\n", rtp.Codec{Format: audio.PCMA, Send: 8, Receive: 8}},
+		"of several streams": {"m=audio 4000 RTP/AVP 111 8\r\na=rtpmap:111 multiopus/48000/6\r\n",
+			rtp.Codec{Format: audio.PCMA, Send: 8, Receive: 8}},
 	} {
 		d, err := parseSDP([]byte(opusHead + c.text))
 		if err != nil {
@@ -66,7 +68,8 @@ func TestOpusDescribed(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, ok := d.audio(0, &mine, srtpOff)
-	if want := (rtp.Codec{Format: audio.Opus, Send: 111, Receive: 96, Event: true, SendEvent: 110, ReceiveEvent: eventWide, EventClock: 48000}); !ok || c.codec != want {
+	if want := (rtp.Codec{Format: audio.Opus, Send: 111, Receive: 96, Event: true, SendEvent: 110, ReceiveEvent: eventWide,
+		EventClock: 48000}); !ok || c.codec != want {
 		t.Errorf("by the answer %+v, not %+v", c.codec, want)
 	}
 	answer := string(l.answer(d, choice{codec: keys}, directions["sendrecv"]))
@@ -91,12 +94,15 @@ func TestOpusOfferedAgain(t *testing.T) {
 		back  string // what an answer takes
 		want  rtp.Codec
 	}{
-		"other numbers": {rtp.Codec{Format: audio.Opus, Send: 111, Receive: 111, Event: true, SendEvent: 110, ReceiveEvent: 110, EventClock: 48000},
-			[]string{"RTP/AVP 111 9 101 110\r\n", "a=rtpmap:111 opus/48000/2\r\n", "a=rtpmap:110 telephone-event/48000\r\n", "a=rtpmap:101 telephone-event/8000\r\n"},
+		"other numbers": {rtp.Codec{Format: audio.Opus, Send: 111, Receive: 111, Event: true, SendEvent: 110, ReceiveEvent: 110,
+			EventClock: 48000},
+			[]string{"RTP/AVP 111 9 101 110\r\n", "a=rtpmap:111 opus/48000/2\r\n", "a=rtpmap:110 telephone-event/48000\r\n",
+				"a=rtpmap:101 telephone-event/8000\r\n"},
 			"111 110\r\na=rtpmap:111 opus/48000/2\r\na=rtpmap:110 telephone-event/48000",
 			rtp.Codec{Format: audio.Opus, Send: 111, Receive: 111, Event: true, SendEvent: 110, ReceiveEvent: 110, EventClock: 48000}},
 		"the numbers of our events": {rtp.Codec{Format: audio.Opus, Send: 101, Receive: 101, Event: true, SendEvent: 96, ReceiveEvent: 96},
-			[]string{"RTP/AVP 101 9 96 102\r\n", "a=rtpmap:101 opus/48000/2\r\n", "a=rtpmap:96 telephone-event/8000\r\n", "a=rtpmap:102 telephone-event/48000\r\n"},
+			[]string{"RTP/AVP 101 9 96 102\r\n", "a=rtpmap:101 opus/48000/2\r\n", "a=rtpmap:96 telephone-event/8000\r\n",
+				"a=rtpmap:102 telephone-event/48000\r\n"},
 			"101 102\r\na=rtpmap:101 opus/48000/2\r\na=rtpmap:102 telephone-event/48000",
 			rtp.Codec{Format: audio.Opus, Send: 101, Receive: 101, Event: true, SendEvent: 102, ReceiveEvent: 102, EventClock: 48000}},
 		"the number of our Opus": {rtp.Codec{Format: audio.G722, Send: 9, Receive: 9, Event: true, SendEvent: 96, ReceiveEvent: 96},
@@ -255,8 +261,10 @@ func TestOpusJoined(t *testing.T) {
 
 // FuzzDescription: no description breaks us, and what is chosen from one can be said.
 func FuzzDescription(f *testing.F) {
-	f.Add(opusHead + "m=audio 4000 RTP/AVP 111 0 101\r\na=rtpmap:111 opus/48000/2\r\na=fmtp:111 useinbandfec=1;maxaveragebitrate=20000\r\na=ptime:40\r\n")
-	f.Add(opusHead + "m=audio 4000 RTP/AVP 96 97\r\na=rtpmap:97 telephone-event/48000\r\na=rtpmap:96 OPUS/48000\r\na=fmtp:96 ;=;maxaveragebitrate=-1\r\n")
+	f.Add(opusHead + "m=audio 4000 RTP/AVP 111 0 101\r\na=rtpmap:111 opus/48000/2\r\n" +
+		"a=fmtp:111 useinbandfec=1;maxaveragebitrate=20000\r\na=ptime:40\r\n")
+	f.Add(opusHead + "m=audio 4000 RTP/AVP 96 97\r\na=rtpmap:97 telephone-event/48000\r\na=rtpmap:96 OPUS/48000\r\n" +
+		"a=fmtp:96 ;=;maxaveragebitrate=-1\r\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		d, err := parseSDP([]byte(text))
 		if err != nil {

@@ -130,7 +130,8 @@ func TestOtherRateInCall(t *testing.T) {
 		for _, change := range []struct {
 			method, formats string
 			to              audio.Format
-		}{{"INVITE", "0", audio.PCMU}, {"INVITE", "9", audio.G722}, {"UPDATE", "8", audio.PCMA}, {"", "9", audio.G722}, {"", "0", audio.PCMU}, {"UPDATE", "9 8", began}} {
+		}{{"INVITE", "0", audio.PCMU}, {"INVITE", "9", audio.G722}, {"UPDATE", "8", audio.PCMA}, {"", "9", audio.G722}, {"", "0", audio.PCMU},
+			{"UPDATE", "9 8", began}} {
 			if change.formats == "9 8" && began == audio.PCMU {
 				change.to = audio.PCMA // of what fits, what changes least
 			}
@@ -190,7 +191,8 @@ func (p *phone) all() []int16 {
 func TestSetup(t *testing.T) {
 	t.Parallel()
 	a := newAnswerer(0)
-	s := start(t, Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback, SRTP: "optional"})})
+	s := start(t,
+		Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback, SRTP: "optional"})})
 	const print = "a=fingerprint:sha-256 4A:AD:B9:B1:3F:82:18:3B:54:02:12:DF:3E:5D:49:6B:19:E5:7C:AB:3E:5D:49:6B:19:E5:7C:AB:3E:5D:49:6B"
 	for setup, want := range map[string]string{"passive": "active", "actpass": "active", "active": "passive", "holdconn": ""} {
 		for _, group := range []string{"a=mid:0", "a=group:BUNDLE 0\r\na=mid:0"} {

@@ -32,21 +32,24 @@ func TestReasonReceived(t *testing.T) {
 	}
 	// CANCEL before the answer.
 	causes := make(chan error, 1)
-	s = start(t, Config{Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback}), Answer: func(ctx context.Context, in *Invite) {
-		_ = in.Ring()
-		<-ctx.Done()
-		causes <- context.Cause(ctx)
-	}})
+	s = start(t, Config{Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback}),
+		Answer: func(ctx context.Context, in *Invite) {
+			_ = in.Ring()
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+		}})
 	w := newWire(t, "127.0.0.1")
 	uri := "sip:+15550001111@" + s.Addr().String()
 	invite := w.message("INVITE", uri, "<"+uri+">", "taken back", 1, sdp(w.addr()))
 	w.send(s.Addr(), invite)
 	for !strings.HasPrefix(w.receive(hang), "SIP/2.0 180") {
 	}
-	cancel := strings.NewReplacer("INVITE sip:", "CANCEL sip:", "1 INVITE", "1 CANCEL", "Content-Type: application/sdp\r\n", "").Replace(invite)
+	cancel := strings.NewReplacer("INVITE sip:", "CANCEL sip:", "1 INVITE", "1 CANCEL", "Content-Type: application/sdp\r\n",
+		"").Replace(invite)
 	head, _, _ := strings.Cut(cancel, "Content-Length")
 	w.send(s.Addr(), head+`Reason: SIP;cause=200;text="Call completed elsewhere"`+"\r\nContent-Length: 0\r\n\r\n")
-	if err := get(t, causes); !errors.Is(err, parley.CustomerHangup) || !strings.Contains(parley.Explanation(err), "Call completed elsewhere") {
+	if err := get(t, causes); !errors.Is(err, parley.CustomerHangup) ||
+		!strings.Contains(parley.Explanation(err), "Call completed elsewhere") {
 		t.Errorf("a call taken back ended with %v", err)
 	}
 }

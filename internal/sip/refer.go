@@ -93,7 +93,8 @@ func (l *leg) referral(req *sipgo.Request) (r *referral, code int) {
 
 // plain reports whether the parts of a Replaces header can be written into one of ours.
 func (r *replaces) plain() bool {
-	return !strings.ContainsFunc(r.callID+r.ours+r.theirs, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`;,<>"`, c) })
+	return !strings.ContainsFunc(r.callID+r.ours+r.theirs,
+		func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`;,<>"`, c) })
 }
 
 func (r *replaces) String() string {

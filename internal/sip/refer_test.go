@@ -62,8 +62,8 @@ func TestRefer(t *testing.T) {
 			t.Fatal(res)
 		}
 		m := r.other.take("INVITE")
-		if field(m, "Replaces") != "abc@x;to-tag=one;from-tag=two" || field(m, "Require") != "replaces" || field(m, "Referred-By") != "<sip:101@pbx>" ||
-			!strings.HasPrefix(field(m, "To"), "<sip:102@") {
+		if field(m, "Replaces") != "abc@x;to-tag=one;from-tag=two" || field(m, "Require") != "replaces" ||
+			field(m, "Referred-By") != "<sip:101@pbx>" || !strings.HasPrefix(field(m, "To"), "<sip:102@") {
 			t.Errorf("the INVITE:\n%s", m)
 		}
 		offer, err := parseSDP([]byte(bodyOf(m)))
@@ -170,7 +170,8 @@ func TestReferRefused(t *testing.T) {
 	}
 
 	// The caller leaves, and then nobody is left in the call.
-	if res := r.first.ask("REFER", "", r.to("102", instead), "Refer-Sub: false"); !strings.HasPrefix(res, "SIP/2.0 202") || field(res, "Refer-Sub") != "false" {
+	if res := r.first.ask("REFER", "", r.to("102", instead), "Refer-Sub: false"); !strings.HasPrefix(res, "SIP/2.0 202") ||
+		field(res, "Refer-Sub") != "false" {
 		t.Fatal(res)
 	}
 	m := r.other.take("INVITE")

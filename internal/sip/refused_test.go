@@ -19,8 +19,9 @@ func TestRefusedBecause(t *testing.T) {
 		headers      []string
 		want         string
 	}{
-		"nothing":          {"486 Busy Here", "", nil, ""},
-		"a text":           {"503 Service Unavailable", "", []string{`Reason: Q.850;cause=38;text="Network out of order"`}, "Network out of order"},
+		"nothing": {"486 Busy Here", "", nil, ""},
+		"a text": {"503 Service Unavailable", "", []string{`Reason: Q.850;cause=38;text="Network out of order"`},
+			"Network out of order"},
 		"a cause":          {"503 Service Unavailable", "", []string{"Reason: Q.850 ; cause = 38"}, "Q.850 cause 38"},
 		"the status again": {"603 Decline", "", []string{"Reason: SIP;cause=603"}, ""},
 		"where to complain": {"603 Network Blocked", "",
@@ -58,7 +59,8 @@ func TestUnfit(t *testing.T) {
 	t.Parallel()
 	at := netip.MustParseAddrPort("192.0.2.1:4000")
 	plain := sdp(at)
-	savp := strings.Replace(sdp(at, "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz"), "RTP/AVP", "RTP/SAVP", 1)
+	savp := strings.Replace(sdp(at, "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz"),
+		"RTP/AVP", "RTP/SAVP", 1)
 	strange := strings.Replace(plain, "RTP/AVP 0 101", "RTP/AVP 18 101", 1)
 	for name, c := range map[string]struct {
 		offer string

@@ -287,7 +287,8 @@ func TestEverySuite(t *testing.T) {
 		return c
 	}
 	a := newAnswerer(1000)
-	s := start(t, Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback, SRTP: "required"})})
+	s := start(t,
+		Config{Answer: a.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", ByIP: true, Allowed: loopback, SRTP: "required"})})
 	for _, suite := range offeredStream {
 		theirs, media := rtp.NewKey(suite), newWire(t, "127.0.0.1")
 		c := newWire(t, "127.0.0.1").call(s, "+15550001111",
@@ -326,7 +327,8 @@ func TestEverySuite(t *testing.T) {
 			t.Errorf("%s: the far end does not hear the tone", suite)
 		}
 		p := in.phone
-		p.await(t, "a tone of 440 Hz is heard", func() bool { n := len(p.heard) - 1600; return n > 0 && share(p.heard[n:], 440, audio.Narrow) > 0.9 })
+		p.await(t, "a tone of 440 Hz is heard",
+			func() bool { n := len(p.heard) - 1600; return n > 0 && share(p.heard[n:], 440, audio.Narrow) > 0.9 })
 		in.stop(errDone)
 		in.ends(t, errDone)
 	}

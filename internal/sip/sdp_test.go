@@ -27,14 +27,17 @@ func TestNegotiation(t *testing.T) {
 		addr   string
 		mirror string
 	}{
-		"the offerer's first": {text: head + "m=audio 4000 RTP/AVP 8 0 9 101\r\na=rtpmap:101 telephone-event/8000\r\n", want: rtp.Codec{Format: audio.PCMA, Send: 8, Receive: 8, Event: true, SendEvent: 101, ReceiveEvent: 101}},
+		"the offerer's first": {text: head + "m=audio 4000 RTP/AVP 8 0 9 101\r\na=rtpmap:101 telephone-event/8000\r\n",
+			want: rtp.Codec{Format: audio.PCMA, Send: 8, Receive: 8, Event: true, SendEvent: 101, ReceiveEvent: 101}},
 		"G722 first": {text: head + "m=audio 4000 RTP/AVP 9 0\r\n",
 			want: rtp.Codec{Format: audio.G722, Send: 9, Receive: 9}},
 		"what we don't have": {text: head + "m=audio 4000 RTP/AVP 18 3 0\r\n", want: rtp.Codec{Format: audio.PCMU}},
-		"dynamic types":      {text: head + "m=audio 4000 RTP/AVP 96 97\r\na=rtpmap:96 pcma/8000/1\r\na=rtpmap:97 Telephone-Event/8000\r\n", want: rtp.Codec{Format: audio.PCMA, Send: 96, Receive: 96, Event: true, SendEvent: 97, ReceiveEvent: 97}},
+		"dynamic types": {text: head + "m=audio 4000 RTP/AVP 96 97\r\na=rtpmap:96 pcma/8000/1\r\na=rtpmap:97 Telephone-Event/8000\r\n",
+			want: rtp.Codec{Format: audio.PCMA, Send: 96, Receive: 96, Event: true, SendEvent: 97, ReceiveEvent: 97}},
 		"a static type renamed": {text: head + "m=audio 4000 RTP/AVP 0 8\r\na=rtpmap:0 opus/48000/2\r\n",
 			want: rtp.Codec{Format: audio.PCMA, Send: 8, Receive: 8}},
-		"the answer's types": {text: head + "m=audio 4000 RTP/AVP 96 100\r\na=rtpmap:96 G722/8000\r\na=rtpmap:100 telephone-event/8000\r\n", own: &own, want: rtp.Codec{Format: audio.G722, Send: 96, Receive: 9, Event: true, SendEvent: 100, ReceiveEvent: 101}},
+		"the answer's types": {text: head + "m=audio 4000 RTP/AVP 96 100\r\na=rtpmap:96 G722/8000\r\na=rtpmap:100 telephone-event/8000\r\n",
+			own: &own, want: rtp.Codec{Format: audio.G722, Send: 96, Receive: 9, Event: true, SendEvent: 100, ReceiveEvent: 101}},
 		"of a rate": {text: head + "m=audio 4000 RTP/AVP 9 8\r\n", rate: audio.Narrow,
 			want: rtp.Codec{Format: audio.PCMA, Send: 8, Receive: 8}},
 		"none of a rate": {text: head + "m=audio 4000 RTP/AVP 0 8\r\n", rate: audio.Wide, none: true},
@@ -112,13 +115,16 @@ func TestNegotiation(t *testing.T) {
 
 func TestAnswerText(t *testing.T) {
 	t.Parallel()
-	d, err := parseSDP([]byte("v=0\r\nc=IN IP4 192.0.2.1\r\nm=video 5000 RTP/AVP 31 32\r\nm=audio 4000 RTP/AVP 8 96\r\na=rtpmap:96 telephone-event/8000\r\nm=audio 0 RTP/AVP 0\r\n"))
+	d, err := parseSDP(
+		[]byte("v=0\r\nc=IN IP4 192.0.2.1\r\nm=video 5000 RTP/AVP 31 32\r\nm=audio 4000 RTP/AVP 8 96\r\na=rtpmap:96 telephone-event/8000\r\n" +
+			"m=audio 0 RTP/AVP 0\r\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c, _ := d.audio(0, nil, srtpOff)
 	l := local{id: 5, addr: netip.MustParseAddrPort("198.51.100.1:20000")}
-	const want = "v=0\r\no=parley 5 1 IN IP4 198.51.100.1\r\ns=-\r\nc=IN IP4 198.51.100.1\r\nt=0 0\r\nm=video 0 RTP/AVP 31\r\nm=audio 20000 RTP/AVP 8 96\r\n" +
+	const want = "v=0\r\no=parley 5 1 IN IP4 198.51.100.1\r\ns=-\r\nc=IN IP4 198.51.100.1\r\nt=0 0\r\nm=video 0 RTP/AVP 31\r\n" +
+		"m=audio 20000 RTP/AVP 8 96\r\n" +
 		"a=rtpmap:8 PCMA/8000\r\na=rtpmap:96 telephone-event/8000\r\na=fmtp:96 0-15\r\na=ptime:20\r\na=recvonly\r\nm=audio 0 RTP/AVP 0\r\n"
 	if got := string(l.answer(d, c, directions["recvonly"])); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -131,11 +137,15 @@ func TestAnswerText(t *testing.T) {
 
 // FuzzSDP: no input makes it fail, and the answer can be read and matches.
 func FuzzSDP(f *testing.F) {
-	f.Add([]byte("v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0 101\r\na=rtpmap:101 telephone-event/8000\r\na=sendonly\r\n"))
+	f.Add([]byte("v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0 101\r\n" +
+		"a=rtpmap:101 telephone-event/8000\r\na=sendonly\r\n"))
 	f.Add([]byte("v=0\nm=audio 4000 RTP/AVP 96\na=rtpmap:96 G722/8000\nc=IN IP6 ::1\n"))
 	f.Add([]byte("v=0\r\nm=audio 65535/2 RTP/AVPF 8\r\na=rtpmap:\r\na=inactive\r\nm=x 1 y z\r\n"))
-	f.Add([]byte("v=0\r\nm=audio 4 RTP/SAVP 0\r\na=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz|2^31|1:4 WSH=64\r\n"))
-	f.Add([]byte("v=0\r\nm=audio 4 RTP/AVP 0\r\na=crypto:999999999 aead_aes_128_gcm inline:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==|1:128\r\n"))
+	f.Add(
+		[]byte("v=0\r\nm=audio 4 RTP/SAVP 0\r\n" +
+			"a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz|2^31|1:4 WSH=64\r\n"))
+	f.Add(
+		[]byte("v=0\r\nm=audio 4 RTP/AVP 0\r\na=crypto:999999999 aead_aes_128_gcm inline:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==|1:128\r\n"))
 	f.Add([]byte("v=0\r\nm=\x00 0 \xff 0\r\n"))
 	f.Add([]byte("v=0\r\na=fingerprint:sha-256 " + strings.Repeat("AA:", 31) + "AA\r\na=setup:actpass\r\nm=audio 4 UDP/TLS/RTP/SAVPF 0\r\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -235,7 +245,8 @@ func TestControl(t *testing.T) {
 // TestPrefer: a trunk's order of codecs decides the order in our offer, and codecs that are not in it are left out.
 func TestPrefer(t *testing.T) {
 	t.Parallel()
-	const offer = "v=0\r\nc=IN IP4 192.0.2.1\r\nm=audio 4000 RTP/AVP 9 0 8 101\r\na=rtpmap:101 telephone-event/8000\r\nm=video 5000 RTP/AVP 31\r\n"
+	const offer = "v=0\r\nc=IN IP4 192.0.2.1\r\nm=audio 4000 RTP/AVP 9 0 8 101\r\na=rtpmap:101 telephone-event/8000\r\n" +
+		"m=video 5000 RTP/AVP 31\r\n"
 	for name, c := range map[string]struct {
 		own  codecs
 		want audio.Format

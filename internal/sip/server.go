@@ -126,7 +126,8 @@ func (s *Server) Listen() error {
 			continue // the free UDP port is somebody's TCP port
 		}
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return fmt.Errorf("listen for SIP on %s: another program has that port; stop it, or set PARLEY_SIP_LISTEN to another one, or to off for no telephone: %w", want, err)
+			return fmt.Errorf("listen for SIP on %s: another program has that port; stop it, or set PARLEY_SIP_LISTEN to another one, "+
+				"or to off for no telephone: %w", want, err)
 		}
 		return fmt.Errorf("listen for SIP on %s (PARLEY_SIP_LISTEN): %w", want, err)
 	}
@@ -166,7 +167,8 @@ func (s *Server) bind(want *net.UDPAddr) (err error) {
 
 func (s *Server) listenSecure() error {
 	if s.config.TLS == nil {
-		return errors.New("PARLEY_SIP_TLS_LISTEN needs a certificate: set PARLEY_SIP_TLS_CERT and PARLEY_SIP_TLS_KEY, or PARLEY_TLS_CERT and PARLEY_TLS_KEY")
+		return errors.New("PARLEY_SIP_TLS_LISTEN needs a certificate: set PARLEY_SIP_TLS_CERT and PARLEY_SIP_TLS_KEY, " +
+			"or PARLEY_TLS_CERT and PARLEY_TLS_KEY")
 	}
 	at, err := net.ResolveTCPAddr("tcp", s.config.Secure)
 	if err != nil {

@@ -51,9 +51,10 @@ var endpoints = map[string]string{
 	"keys in band":                    "allow=ulaw\ndtmf_mode=inband",
 	"password":                        "allow=ulaw\nauth=secret\noutbound_auth=secret",
 	"registration":                    "allow=ulaw\nauth=own",
-	"UPDATE":                          "allow=ulaw\nsend_pai=yes\ntrust_id_outbound=yes\nsend_connected_line=yes\nconnected_line_method=update",
-	"fax":                             "allow=ulaw\nt38_udptl=yes",
-	"identity":                        "allow=ulaw\nsend_pai=yes\ntrust_id_outbound=yes\nsend_diversion=yes",
+	"UPDATE": "allow=ulaw\nsend_pai=yes\ntrust_id_outbound=yes\nsend_connected_line=yes\n" +
+		"connected_line_method=update",
+	"fax":      "allow=ulaw\nt38_udptl=yes",
+	"identity": "allow=ulaw\nsend_pai=yes\ntrust_id_outbound=yes\nsend_diversion=yes",
 }
 
 // numberOf is the number by which Asterisk knows the endpoint of a row.
@@ -130,19 +131,23 @@ func newAsterisk(t *testing.T) *asterisk {
 	fmt.Fprintf(&pjsip, "[own]\ntype=auth\nauth_type=userpass\nusername=%s\npassword=right\n", numberOf("registration"))
 	for row, settings := range endpoints {
 		n := numberOf(row)
-		fmt.Fprintf(&pjsip, "[%s]\ntype=endpoint\ncontext=in\ndisallow=all\ndirect_media=no\naors=%s\n%s\n[%s]\ntype=aor\nmax_contacts=1\nremove_existing=yes\n",
+		fmt.Fprintf(&pjsip, "[%s]\ntype=endpoint\ncontext=in\ndisallow=all\ndirect_media=no\naors=%s\n%s\n[%s]\ntype=aor\nmax_contacts=1\n"+
+			"remove_existing=yes\n",
 			n, n, settings, n)
 	}
-	plan := strings.NewReplacer("SIPPORT", fmt.Sprint(a.sip), "HERE", dir, "IDENTITY", numberOf("identity"), "PLAIN", numberOf("plain call, µ-law"))
+	plan := strings.NewReplacer("SIPPORT", fmt.Sprint(a.sip), "HERE", dir, "IDENTITY", numberOf("identity"), "PLAIN",
+		numberOf("plain call, µ-law"))
 	for name, text := range map[string]string{
 		"cert.pem": cert, "key.pem": key, "ca.pem": a.ca.pem,
-		"asterisk.conf":   strings.ReplaceAll("[directories]\nastetcdir => DIR\nastvarlibdir => DIR\nastdbdir => DIR\nastspooldir => DIR\nastrundir => DIR\nastlogdir => DIR\nastkeydir => DIR\n[options]\nhighpriority=no\n", "DIR", dir),
+		"asterisk.conf": strings.ReplaceAll("[directories]\nastetcdir => DIR\nastvarlibdir => DIR\nastdbdir => DIR\nastspooldir => DIR\n"+
+			"astrundir => DIR\nastlogdir => DIR\nastkeydir => DIR\n[options]\nhighpriority=no\n", "DIR", dir),
 		"modules.conf":    "[modules]\nautoload=yes\n",
 		"logger.conf":     "[logfiles]\nconsole => notice,warning,error,verbose(3)\n",
 		"pjsip.conf":      pjsip.String(),
 		"rtp.conf":        "[general]\nrtpstart=32100\nrtpend=32399\n",
 		"extensions.conf": plan.Replace(dialplan),
-		"manager.conf":    fmt.Sprintf("[general]\nenabled=yes\nport=%d\nbindaddr=127.0.0.1\n[tester]\nsecret=tester\nread=all\nwrite=all\n", a.manager),
+		"manager.conf": fmt.Sprintf("[general]\nenabled=yes\nport=%d\nbindaddr=127.0.0.1\n[tester]\nsecret=tester\n"+
+			"read=all\nwrite=all\n", a.manager),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -165,7 +170,8 @@ func (a *asterisk) originate(t *testing.T, channel string, then ...string) {
 		then = argsOf("Application: Echo")
 	}
 	fmt.Fprintf(c, "Action: Login\r\nUsername: tester\r\nSecret: tester\r\nEvents: off\r\n\r\n")
-	fmt.Fprintf(c, "Action: Originate\r\nChannel: %s\r\nAsync: true\r\nCallerID: <+15550009999>\r\n%s\r\n\r\n", channel, strings.Join(then, "\r\n"))
+	fmt.Fprintf(c, "Action: Originate\r\nChannel: %s\r\nAsync: true\r\nCallerID: <+15550009999>\r\n%s\r\n\r\n", channel,
+		strings.Join(then, "\r\n"))
 	in := bufio.NewScanner(c)
 	for n := 0; n < 2 && in.Scan(); {
 		if line := in.Text(); strings.HasPrefix(line, "Response: ") {
@@ -309,7 +315,8 @@ func (a *asterisk) others(t *testing.T, plain string) {
 	})
 	try(t, stack, "attended transfer to somebody (REFER with Replaces)", "in", func(t *testing.T) {
 		number := numberOf(plain) // that of ours, whom pjsua calls and joins to Asterisk
-		s, who := a.server(t, Config{Trunks: fixed(Trunk{ID: 1, Number: number, Address: fmt.Sprintf("127.0.0.1:%d", a.sip), ByIP: true, Allowed: loopback})})
+		s, who := a.server(t,
+			Config{Trunks: fixed(Trunk{ID: 1, Number: number, Address: fmt.Sprintf("127.0.0.1:%d", a.sip), ByIP: true, Allowed: loopback})})
 		f, _ := startPJSUA(t, a.ca, call{}, argsOf("--no-vad", "--id", "sip:"+number+"@127.0.0.1"), "sip:"+number+"@"+s.Addr().String())
 		r := who.next(t).running
 		r.own().MayRefer(func(string) error { return nil })
@@ -321,7 +328,8 @@ func (a *asterisk) others(t *testing.T, plain string) {
 		r.hangUp(t)
 	})
 	try(t, stack, "redirect (302)", "out", func(t *testing.T) {
-		l, err := start(t, Config{}).Dial(soon(t), Dialling{Trunk: a.trunk(plain, call{}), To: "+15550010110", From: numberOf(plain), May: func(string) error { return nil }})
+		l, err := start(t, Config{}).
+			Dial(soon(t), Dialling{Trunk: a.trunk(plain, call{}), To: "+15550010110", From: numberOf(plain), May: func(string) error { return nil }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -369,14 +377,16 @@ func (a *asterisk) others(t *testing.T, plain string) {
 		a.originate(t, "Local/identified@in/n", "Application: Echo", fmt.Sprintf("Variable: __PORT=%d", s.Addr().Port()))
 		in := who.next(t)
 		got := in.in.Signalling
-		if in.in.From != "+15550008888" || got.CallerName != "Carol" || len(got.Diversions) != 1 || got.Diversions[0].PhoneNumber != "+15550007777" ||
-			!strings.Contains(in.said(), "\r\nX-Order-Id: 4711\r\n") {
+		if in.in.From != "+15550008888" || got.CallerName != "Carol" || len(got.Diversions) != 1 ||
+			got.Diversions[0].PhoneNumber != "+15550007777" || !strings.Contains(in.said(), "\r\nX-Order-Id: 4711\r\n") {
 			t.Errorf("from %s: %+v\n%s", in.in.From, got, in.said())
 		}
 		in.hangUp(t)
 	})
 	try(t, stack, "who calls (PAI), Diversion, X- headers", "out", func(t *testing.T) {
-		l, err := start(t, Config{}).Dial(soon(t), Dialling{Trunk: a.trunk(plain, call{}), To: "+15550010111", From: numberOf(plain), Headers: map[string]string{"X-Order-Id": "4711"}})
+		l, err := start(t, Config{}).
+			Dial(soon(t), Dialling{Trunk: a.trunk(plain, call{}), To: "+15550010111", From: numberOf(plain),
+				Headers: map[string]string{"X-Order-Id": "4711"}})
 		if err != nil {
 			t.Fatal(err)
 		}

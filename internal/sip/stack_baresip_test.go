@@ -31,7 +31,8 @@ func startBaresip(t *testing.T, ca *authority, c call, settings []string, to str
 	if to == "" {
 		account += ";answermode=auto"
 	}
-	config := "module_path " + modules + "\nmodule g722.so\nmodule g711.so\nmodule opus.so\nmodule srtp.so\nmodule dtls_srtp.so\nmodule ausine.so\nmodule sndfile.so\nmodule stdio.so\n" +
+	config := "module_path " + modules + "\nmodule g722.so\nmodule g711.so\nmodule opus.so\nmodule srtp.so\nmodule dtls_srtp.so\n" +
+		"module ausine.so\nmodule sndfile.so\nmodule stdio.so\n" +
 		"module_app account.so\nmodule_app menu.so\naudio_source ausine,440\nausrc_srate 48000\nausrc_channels 2\n" +
 		fmt.Sprintf("sip_listen %s:%d\nsip_certificate %s/own.pem\nsip_cafile %s/ca.pem\nsnd_path %s\n", host, port, dir, dir, dir)
 	if len(settings) > 0 {
@@ -41,7 +42,8 @@ func startBaresip(t *testing.T, ca *authority, c call, settings []string, to str
 		}
 	}
 	cert, key := ca.pair(t, tomorrow, "127.0.0.1")
-	for name, text := range map[string]string{"config": config, "accounts": account + "\n", "contacts": "", "own.pem": cert + key, "ca.pem": ca.pem} {
+	for name, text := range map[string]string{"config": config, "accounts": account + "\n", "contacts": "", "own.pem": cert + key,
+		"ca.pem": ca.pem} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +67,8 @@ func TestStackBaresip(t *testing.T) {
 	installed(t, "baresip", "-h")
 	srtp, mandatory := argsOf(";mediaenc=srtp"), argsOf(";mediaenc=srtp-mand")
 	p := &telephone{stack: "baresip", start: startBaresip, quit: "q", sound: "*dec.wav", can: map[string][]string{
-		"plain call, µ-law": nil, "A-law": nil, "G.722": nil, "Opus": nil, "packets of 10 ms": argsOf(";ptime=10"), "packets of 40 ms": argsOf(";ptime=40"),
+		"plain call, µ-law": nil, "A-law": nil, "G.722": nil, "Opus": nil, "packets of 10 ms": argsOf(";ptime=10"),
+		"packets of 40 ms": argsOf(";ptime=40"),
 		"packets of 60 ms": argsOf(";ptime=60"), "TCP": nil, "TLS": nil, "IPv6": nil, "SRTP optional": srtp, "SRTP required, over TLS": mandatory,
 		"DTLS-SRTP": argsOf(";mediaenc=dtls_srtp"), muxed: argsOf(";rtcp_mux=yes", "rtcp_mux yes"), reported: nil},
 		// We don't offer to have RTCP on the port of the sound. Where it answers, its packets are as long as we like ours.

@@ -108,12 +108,14 @@ func newKamailio(t *testing.T) *kamailio {
 	text := strings.NewReplacer("SIP\r\n", fmt.Sprint(k.sip)+"\r\n", ":SIP", fmt.Sprintf(":%d", k.sip), ":TLS", fmt.Sprintf(":%d", k.tls),
 		"MODULES", modules[0], "DIR", dir, "ENGINE", fmt.Sprint(port)).Replace(routes)
 	for name, text := range map[string]string{"cert.pem": cert, "key.pem": key, "kamailio.cfg": text,
-		"tls.cfg": fmt.Sprintf("[server:default]\nmethod = TLSv1.2+\nprivate_key = %s/key.pem\ncertificate = %s/cert.pem\n[client:default]\nverify_certificate = no\n", dir, dir)} {
+		"tls.cfg": fmt.Sprintf("[server:default]\nmethod = TLSv1.2+\nprivate_key = %s/key.pem\ncertificate = %s/cert.pem\n[client:default]\n"+
+			"verify_certificate = no\n", dir, dir)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	k.otherStack = begin(t, dir, "kamailio", "-DD", "-E", "-f", filepath.Join(dir, "kamailio.cfg"), "-Y", dir, "-P", filepath.Join(dir, "pid"), "-m", "64", "-M", "8")
+	k.otherStack = begin(t, dir, "kamailio", "-DD", "-E", "-f", filepath.Join(dir, "kamailio.cfg"), "-Y", dir, "-P", filepath.Join(dir, "pid"),
+		"-m", "64", "-M", "8")
 	listening(t, k.sip)
 	listening(t, k.tls)
 	return k
@@ -132,8 +134,9 @@ func (k *kamailio) trunk(number, transport string) Trunk {
 // behind runs a pjsua that is registered here under a name.
 func (k *kamailio) behind(t *testing.T, name string, args ...string) *otherStack {
 	t.Helper()
-	f := pjsua(t, k.ca, audio.Narrow, append(append(here, "--no-vad", "--dis-codec=G722", "--local-port", fmt.Sprint(ownPort(t)), "--auto-answer", "200",
-		"--id", fmt.Sprintf("sip:%s@127.0.0.1:%d", name, k.sip), "--registrar", fmt.Sprintf("sip:127.0.0.1:%d", k.sip)), args...)...)
+	f := pjsua(t, k.ca, audio.Narrow,
+		append(append(here, "--no-vad", "--dis-codec=G722", "--local-port", fmt.Sprint(ownPort(t)), "--auto-answer", "200",
+			"--id", fmt.Sprintf("sip:%s@127.0.0.1:%d", name, k.sip), "--registrar", fmt.Sprintf("sip:127.0.0.1:%d", k.sip)), args...)...)
 	f.says("registration success")
 	return f
 }
@@ -158,7 +161,8 @@ func TestStackKamailio(t *testing.T) {
 	installed(t, "rtpengine", "-v")
 	k := newKamailio(t)
 	for i, c := range calls {
-		if !slices.Contains(argsOf("plain call, µ-law", "TCP", "TLS", "SRTP required, over TLS", "SRTP by AEAD_AES_128_GCM", "DTLS-SRTP"), c.row) {
+		if !slices.Contains(argsOf("plain call, µ-law", "TCP", "TLS", "SRTP required, over TLS", "SRTP by AEAD_AES_128_GCM", "DTLS-SRTP"),
+			c.row) {
 			continue
 		}
 		last := map[string]int{"SRTP required, over TLS": 7, "SRTP by AEAD_AES_128_GCM": 8, "DTLS-SRTP": 9}[c.row]

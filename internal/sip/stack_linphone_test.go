@@ -24,10 +24,13 @@ func startLinphone(t *testing.T, ca *authority, c call, settings []string, to st
 	dir := t.TempDir()
 	port = ownPort(t)
 	sections := map[string][]string{
-		"sip": {fmt.Sprintf("sip_port=%d", port), fmt.Sprintf("sip_tcp_port=%d", port), fmt.Sprintf("sip_tls_port=%d", port+1), "bind_address=" + c.host(),
-			"contact=sip:+15550001111@127.0.0.1", "guess_hostname=0", "auto_net_state_mon=0", "verify_server_certs=1", "verify_server_cn=0", "root_ca=" + dir + "/ca.pem"},
+		"sip": {fmt.Sprintf("sip_port=%d", port), fmt.Sprintf("sip_tcp_port=%d", port), fmt.Sprintf("sip_tls_port=%d", port+1),
+			"bind_address=" + c.host(),
+			"contact=sip:+15550001111@127.0.0.1", "guess_hostname=0", "auto_net_state_mon=0", "verify_server_certs=1", "verify_server_cn=0",
+			"root_ca=" + dir + "/ca.pem"},
 		"rtp": {"audio_rtp_port=-1", "bind_address=" + c.host()},
-		"audio_codec_0": map[audio.Format][]string{0: {"mime=PCMU", "rate=8000", "channels=1"}, audio.PCMA: {"mime=PCMA", "rate=8000", "channels=1"},
+		"audio_codec_0": map[audio.Format][]string{0: {"mime=PCMU", "rate=8000", "channels=1"},
+			audio.PCMA: {"mime=PCMA", "rate=8000", "channels=1"},
 			audio.G722: {"mime=G722", "rate=8000", "channels=1"}, audio.Opus: {"mime=opus", "rate=48000", "channels=2"}}[c.codec],
 	}
 	for i, name := range argsOf("opus/48000/2", "speex/16000/1", "speex/8000/1", "PCMU/8000/1", "PCMA/8000/1", "G729/8000/1") {
@@ -87,15 +90,19 @@ func startLinphone(t *testing.T, ca *authority, c call, settings []string, to st
 
 func TestStackLinphone(t *testing.T) {
 	installed(t, "linphonec", "-v")
-	// It has no certificate of its own, doesn't believe one that names an address (verify_server_cn), and answers an offer of plain sound with keys without any. We don't offer to
-	// have RTCP on the port of the sound.
+	// It has no certificate of its own, doesn't believe one that names an address (verify_server_cn), and answers an offer of plain sound
+	// with keys without any. We don't offer to have RTCP on the port of the sound.
 	p := &telephone{stack: "linphone", start: startLinphone, quit: "quit", sound: "rec.wav", can: map[string][]string{
 		"plain call, µ-law": nil, "A-law": nil, "G.722": nil, "Opus": nil,
-		"packets of 10 ms": argsOf("rtp upload_ptime=10", "rtp download_ptime=10"), "packets of 40 ms": argsOf("rtp upload_ptime=40", "rtp download_ptime=40"),
+		"packets of 10 ms": argsOf("rtp upload_ptime=10", "rtp download_ptime=10"),
+		"packets of 40 ms": argsOf("rtp upload_ptime=40", "rtp download_ptime=40"),
 		"packets of 60 ms": argsOf("rtp upload_ptime=60", "rtp download_ptime=60"), "TCP": nil, "TLS": nil, "IPv6": nil,
-		"SRTP optional": argsOf("sip media_encryption=srtp"), "SRTP required, over TLS": argsOf("sip media_encryption=srtp", "sip media_encryption_mandatory=1"),
+		"SRTP optional":                   argsOf("sip media_encryption=srtp"),
+		"SRTP required, over TLS":         argsOf("sip media_encryption=srtp", "sip media_encryption_mandatory=1"),
 		"SRTP by AES_CM_128_HMAC_SHA1_32": argsOf("sip media_encryption=srtp", "sip srtp_crypto_suites=AES_CM_128_HMAC_SHA1_32"),
-		"DTLS-SRTP":                       argsOf("sip media_encryption=dtls"), timed: argsOf("sip session_expires_value=90", "sip session_expires_enabled=1"), muxed: argsOf("rtp rtcp_mux=1"), reported: nil},
+		"DTLS-SRTP":                       argsOf("sip media_encryption=dtls"),
+		timed:                             argsOf("sip session_expires_value=90", "sip session_expires_enabled=1"),
+		muxed:                             argsOf("rtp rtcp_mux=1"), reported: nil},
 		only: map[string]string{muxed: "in", "TLS": "in", "SRTP required, over TLS": "in", "SRTP optional": "in"}}
 	p.try(t)
 	p.both(t, "keys (RFC 4733)", nil, func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
@@ -108,12 +115,13 @@ func TestStackLinphone(t *testing.T) {
 		f.says("Receiving tone *")
 		r.hangUp(t)
 	})
-	p.both(t, "keys (INFO)", argsOf("sip use_info=1", "sip use_rfc2833=0"), func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
-		r.phone.hears(t, 440)
-		f.types("7")
-		r.phone.await(t, "the key comes", func() bool { return r.phone.keys == "7" })
-		r.hangUp(t)
-	})
+	p.both(t, "keys (INFO)", argsOf("sip use_info=1", "sip use_rfc2833=0"),
+		func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
+			r.phone.hears(t, 440)
+			f.types("7")
+			r.phone.await(t, "the key comes", func() bool { return r.phone.keys == "7" })
+			r.hangUp(t)
+		})
 	p.both(t, "hold and back (re-INVITE)", nil, func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
 		holds(t, f, r, "pause", "resume")
 	})

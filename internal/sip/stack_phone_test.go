@@ -257,7 +257,8 @@ func (p *telephone) calling(t *testing.T, settings ...string) (f *otherStack, s 
 }
 
 // both tries something in calls of both directions.
-func (p *telephone) both(t *testing.T, row string, settings []string, test func(t *testing.T, f *otherStack, s *Server, a *answerer, r *running)) {
+func (p *telephone) both(t *testing.T, row string, settings []string,
+	test func(t *testing.T, f *otherStack, s *Server, a *answerer, r *running)) {
 	try(t, p.stack, row, "in", func(t *testing.T) {
 		f, s, a, r := p.called(t, settings...)
 		test(t, f, s, a, r)

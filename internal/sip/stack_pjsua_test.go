@@ -39,10 +39,11 @@ func pjsuaOf(t testing.TB, ca *authority, hz float64, rate audio.Rate, args ...s
 		t.Skip("pjsua is not installed")
 	}
 	// it only writes its output in large pieces
-	return begin(t, dir, "stdbuf", append([]string{"-oL", program, "--null-audio", "--no-tones", "--no-color", "--log-level", "5", "--app-log-level", "5",
-		"--play-file", toned(t, dir, hz, int(rate)), "--auto-play", "--clock-rate", fmt.Sprint(int(rate)),
-		"--rec-file", filepath.Join(dir, "rec.wav"), "--auto-rec", "--rtp-port", fmt.Sprint(ownPort(t)),
-		"--tls-ca-file", "ca.pem", "--tls-cert-file", "cert.pem", "--tls-privkey-file", "key.pem"}, args...)...)
+	return begin(t, dir, "stdbuf",
+		append([]string{"-oL", program, "--null-audio", "--no-tones", "--no-color", "--log-level", "5", "--app-log-level", "5",
+			"--play-file", toned(t, dir, hz, int(rate)), "--auto-play", "--clock-rate", fmt.Sprint(int(rate)),
+			"--rec-file", filepath.Join(dir, "rec.wav"), "--auto-rec", "--rtp-port", fmt.Sprint(ownPort(t)),
+			"--tls-ca-file", "ca.pem", "--tls-cert-file", "cert.pem", "--tls-privkey-file", "key.pem"}, args...)...)
 }
 
 // here keeps it to this machine.
@@ -87,13 +88,16 @@ func TestStackPJSUA(t *testing.T) {
 	installed(t, "pjsua", "--version")
 	calm := "--no-vad" // otherwise it says nothing in silence
 	p := &telephone{stack: "pjsua", start: startPJSUA, quit: "q", sound: "rec.wav", can: map[string][]string{
-		"plain call, µ-law": argsOf(calm), "A-law": argsOf(calm), "G.722": argsOf(calm, "--dis-codec=opus"), "Opus": argsOf(calm, "--dis-codec=G722", "--add-codec=opus"),
-		"packets of 10 ms": argsOf(calm, "--ptime=10"), "packets of 40 ms": argsOf(calm, "--ptime=40"), "packets of 60 ms": argsOf(calm, "--ptime=60"),
-		"TCP": argsOf(calm), "TLS": argsOf(calm),
-		"SRTP optional": argsOf(calm, "--use-srtp=1", "--srtp-secure=0"), "SRTP required, over TLS": argsOf(calm, "--use-srtp=2", "--srtp-secure=1"),
+		"plain call, µ-law": argsOf(calm), "A-law": argsOf(calm), "G.722": argsOf(calm, "--dis-codec=opus"),
+		"Opus":             argsOf(calm, "--dis-codec=G722", "--add-codec=opus"),
+		"packets of 10 ms": argsOf(calm, "--ptime=10"), "packets of 40 ms": argsOf(calm, "--ptime=40"),
+		"packets of 60 ms": argsOf(calm, "--ptime=60"), "TCP": argsOf(calm), "TLS": argsOf(calm),
+		"SRTP optional":            argsOf(calm, "--use-srtp=1", "--srtp-secure=0"),
+		"SRTP required, over TLS":  argsOf(calm, "--use-srtp=2", "--srtp-secure=1"),
 		"SRTP by AEAD_AES_128_GCM": argsOf(calm, "--use-srtp=2", "--srtp-secure=0"), // which it prefers, if it was built with it
-		"DTLS-SRTP":                argsOf(calm, "--use-srtp=2", "--srtp-secure=0", "--srtp-keying=1"), timed: argsOf(calm, "--use-timer=3", "--timer-se=90"), reliably: argsOf(calm, "--use-100rel"),
-		muxed: argsOf(calm, "--rtcp-mux"), reported: argsOf(calm)},
+		"DTLS-SRTP":                argsOf(calm, "--use-srtp=2", "--srtp-secure=0", "--srtp-keying=1"),
+		timed:                      argsOf(calm, "--use-timer=3", "--timer-se=90"),
+		reliably:                   argsOf(calm, "--use-100rel"), muxed: argsOf(calm, "--rtcp-mux"), reported: argsOf(calm)},
 		// We don't offer to have RTCP on the port of the sound; it does not ring when it answers at once.
 		only: map[string]string{muxed: "in", reliably: "in", "SRTP by AEAD_AES_128_GCM": "in"}}
 	p.try(t)
@@ -116,9 +120,10 @@ func TestStackPJSUA(t *testing.T) {
 	p.both(t, "hold and back (re-INVITE)", argsOf(calm), func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
 		holds(t, f, r, "H", "v")
 	})
-	p.both(t, "session refreshed", argsOf(calm, "--use-timer=3", "--timer-se=90"), func(t *testing.T, _ *otherStack, _ *Server, _ *answerer, r *running) {
-		renewed(t, r, 440)
-	})
+	p.both(t, "session refreshed", argsOf(calm, "--use-timer=3", "--timer-se=90"),
+		func(t *testing.T, _ *otherStack, _ *Server, _ *answerer, r *running) {
+			renewed(t, r, 440)
+		})
 	p.both(t, "UPDATE in an answered call", argsOf(calm), func(t *testing.T, f *otherStack, _ *Server, _ *answerer, r *running) {
 		r.phone.hears(t, 440)
 		f.types("U")
@@ -166,7 +171,8 @@ func TestStackPJSUA(t *testing.T) {
 		try(t, p.stack, row, "out", func(t *testing.T) {
 			s, _, ca := answering(t, Config{})
 			port := ownPort(t)
-			f := pjsua(t, ca, audio.Narrow, append(here, calm, setting, "--dis-codec=G722", "--local-port", fmt.Sprint(port), "--auto-answer", "183")...)
+			f := pjsua(t, ca, audio.Narrow,
+				append(here, calm, setting, "--dis-codec=G722", "--local-port", fmt.Sprint(port), "--auto-answer", "183")...)
 			f.says("Ready: Success")
 			r := hearsEarly(t, s, (&call{}).trunk("+15550002222", port, ca.pem), "+15550001111", 440, func() { f.types("a\n200") })
 			(&call{row: row}).proves(t, r, 440)
@@ -190,7 +196,8 @@ func TestStackPJSUA(t *testing.T) {
 		port := ownPort(t)
 		f := pjsua(t, ca, audio.Narrow, append(here, "--local-port", fmt.Sprint(port))...)
 		f.says("Ready: Success")
-		d := Dialling{Trunk: (&call{}).trunk("+15550002222", port, ""), To: "+15550001111", From: "+15550002222", May: func(string) error { return nil }}
+		d := Dialling{Trunk: (&call{}).trunk("+15550002222", port, ""), To: "+15550001111", From: "+15550002222",
+			May: func(string) error { return nil }}
 		var redirecting sync.WaitGroup
 		redirecting.Go(func() {
 			awaits(t, "the call", func() bool { return strings.Contains(f.text(), "Press a to answer") })
@@ -227,9 +234,11 @@ func TestStackPJSUA(t *testing.T) {
 func joins(t *testing.T, p *telephone, join string) {
 	t.Helper()
 	who := newAnswerer(1000)
-	s := start(t, Config{Answer: who.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", Address: "127.0.0.1:9", ByIP: true, Allowed: loopback})})
+	s := start(t,
+		Config{Answer: who.answer, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", Address: "127.0.0.1:9", ByIP: true, Allowed: loopback})})
 	ca, port := newAuthority(t), ownPort(t)
-	other := pjsuaOf(t, ca, 700, audio.Narrow, append(here, "--no-vad", "--dis-codec=G722", "--dis-codec=PCMA", "--local-port", fmt.Sprint(port), "--auto-answer", "200")...)
+	other := pjsuaOf(t, ca, 700, audio.Narrow,
+		append(here, "--no-vad", "--dis-codec=G722", "--dis-codec=PCMA", "--local-port", fmt.Sprint(port), "--auto-answer", "200")...)
 	other.says("Ready: Success")
 	f, _ := p.start(t, ca, call{}, argsOf("--no-vad"), "sip:+15550001111@"+s.Addr().String())
 	r := who.next(t).running

@@ -38,7 +38,8 @@ var table = struct {
 	cells   map[string]verdict // by stack and row
 	with    []string           // the versions
 	missing []string           // what is not installed
-}{cells: map[string]verdict{}, stacks: []string{"Asterisk", "pjsua", "baresip", "linphone", proxied, signalling}, rows: strings.Split(rows, "\n")}
+}{cells: map[string]verdict{}, stacks: []string{"Asterisk", "pjsua", "baresip", "linphone", proxied, signalling},
+	rows: strings.Split(rows, "\n")}
 
 const (
 	proxied    = "Kamailio, rtpengine, pjsua"

@@ -65,7 +65,8 @@ func TestSurvey(t *testing.T) {
 	call := func(want *station) {
 		t.Helper()
 		n := want.calls.Load()
-		_, err := s.Dial(soon(t), Dialling{Trunk: Trunk{ID: 1, Number: "+15550002222", Address: "trunk.test"}, To: "+15550001111", From: "+15550002222"})
+		_, err := s.Dial(soon(t),
+			Dialling{Trunk: Trunk{ID: 1, Number: "+15550002222", Address: "trunk.test"}, To: "+15550001111", From: "+15550002222"})
 		if codeOf(err) != "486" || want.calls.Load() != n+1 {
 			t.Errorf("the call went elsewhere: %v", err)
 		}

@@ -227,7 +227,8 @@ func TestStrangers(t *testing.T) {
 				w.message("NONSENSE", uri, "<"+uri+">", "g", 1, ""),
 				strings.Replace(w.message("OPTIONS", uri, "<"+uri+">", "h", 1, ""), "SIP/2.0\r\n", "SIP/7.0\r\n", 1),
 				strings.Replace(w.message("OPTIONS", uri, "<"+uri+">", "i", 1, ""), "CSeq", "X-CSeq", 1),
-				"SIP/2.0 200 OK\r\nVia: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bKx\r\nCSeq: 1 INVITE\r\nFrom: <sip:a@b>;tag=a\r\nTo: <sip:a@b>;tag=b\r\nCall-ID: x\r\nContent-Length: 0\r\n\r\n",
+				"SIP/2.0 200 OK\r\nVia: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bKx\r\nCSeq: 1 INVITE\r\nFrom: <sip:a@b>;tag=a\r\nTo: <sip:a@b>;tag=b\r\n" +
+					"Call-ID: x\r\nContent-Length: 0\r\n\r\n",
 				"OPTIONS", "\r\n\r\n", "\x00\x01\x02", strings.Repeat("A", 20000),
 			} {
 				w.send(s.Addr(), m)

@@ -59,7 +59,8 @@ type turnedGate struct {
 }
 
 func newTurned() *turned {
-	return &turned{asked: map[string]challenged{}, waiting: map[turnedGate]int{}, told: map[string]time.Time{}, gates: map[turnedGate]*rate.Limiter{},
+	return &turned{asked: map[string]challenged{}, waiting: map[turnedGate]int{}, told: map[string]time.Time{},
+		gates:     map[turnedGate]*rate.Limiter{},
 		strangers: rate.NewLimiter(5, 50), looks: map[bool]*rate.Limiter{true: rate.NewLimiter(100, 400), false: rate.NewLimiter(50, 200)},
 		challengeFor: 8 * time.Second}
 }
@@ -315,10 +316,12 @@ func (g *ingress) asked(trunks []*Trunk) {
 // nobody says that no trunk has the number called.
 func (g *ingress) nobody(x *index) string {
 	if list := x.calledIn(g.req).anyone; strings.Join(list, "") == "" {
-		return "The call named no number: neither its Request-URI nor its To has a user part. Have the provider send the number called, such as sip:+4930901820@HOST."
+		return "The call named no number: neither its Request-URI nor its To has a user part. " +
+			"Have the provider send the number called, such as sip:+4930901820@HOST."
 	}
 	return "The call was for " + strings.Join(x.calledIn(g.req).anyone, " and ") +
-		", and no trunk that takes calls from here has that number. Add it to the trunk's numbers, or set where the provider names the number called (called_number_from)."
+		", and no trunk that takes calls from here has that number. Add it to the trunk's numbers, " +
+		"or set where the provider names the number called (called_number_from)."
 }
 
 // unread says why a call could not be read.
@@ -331,10 +334,13 @@ func unread(code int, bad string) string {
 
 // What owners are told of refused calls.
 const (
-	noLogin    = "The caller was asked for the trunk's user name and password, and sent none. Enter them at the provider, or let calls in by the provider's addresses (allowed_inbound_ips)."
-	wrongLogin = "The user name or the password was wrong. Enter the trunk's at the provider, or let calls in by the provider's addresses (allowed_inbound_ips)."
-	tooMany    = "More calls began at once over this trunk, or over all of them, than this server takes. The caller may try again after a few seconds."
-	allBusy    = "All lines of this server were in use, or it was stopping."
+	noLogin = "The caller was asked for the trunk's user name and password, and sent none. " +
+		"Enter them at the provider, or let calls in by the provider's addresses (allowed_inbound_ips)."
+	wrongLogin = "The user name or the password was wrong. Enter the trunk's at the provider, " +
+		"or let calls in by the provider's addresses (allowed_inbound_ips)."
+	tooMany = "More calls began at once over this trunk, or over all of them, than this server takes. " +
+		"The caller may try again after a few seconds."
+	allBusy = "All lines of this server were in use, or it was stopping."
 )
 
 // turn notes that a call which was let in is refused.
@@ -342,7 +348,8 @@ func (in *Invite) turn(code int, why string) {
 	if in.Trunk == nil || why == "" {
 		return
 	}
-	m := &turnedCall{call: callOf(in.req), user: callerOf(in.req), text: []byte(in.req.String()), from: addrPort(in.req.Source()), way: way(strings.ToUpper(in.req.Transport()))}
+	m := &turnedCall{call: callOf(in.req), user: callerOf(in.req), text: []byte(in.req.String()), from: addrPort(in.req.Source()),
+		way: way(strings.ToUpper(in.req.Transport()))}
 	for _, came := range in.server.ladders.find(in.req.CallID().Value()).messages() {
 		if came.Direction == "in" {
 			m.text = []byte(came.Text)

@@ -66,9 +66,11 @@ func TestTurned(t *testing.T) {
 	expect("another number", 1, 404, true, w, "+15550009999", "Call-ID: unknown")
 	invite(w, "+15550001111", "plain", sdp(w.addr(), "a=crypto:9 NONE inline:abc"))
 	expect("not encrypted", 1, 488, true, w, "must be encrypted", "Call-ID: plain")
-	w.send(s.Addr(), strings.Replace(w.message("INVITE", uri("+15550001111"), "<"+uri("+15550001111")+">", "unread", 1, ""), "1 INVITE", "1 BYE", 1))
+	w.send(s.Addr(),
+		strings.Replace(w.message("INVITE", uri("+15550001111"), "<"+uri("+15550001111")+">", "unread", 1, ""), "1 INVITE", "1 BYE", 1))
 	expect("not readable", 1, 400, true, w, "CSeq names another method", "Call-ID: unread")
-	w.send(s.Addr(), strings.Replace(w.message("INVITE", uri("+15550001111"), "<"+uri("+15550001111")+">", "long", 1, ""), "CSeq: 1", "CSeq: x", 1))
+	w.send(s.Addr(),
+		strings.Replace(w.message("INVITE", uri("+15550001111"), "<"+uri("+15550001111")+">", "long", 1, ""), "CSeq: 1", "CSeq: x", 1))
 	expect("a header that is not readable", 1, 400, true, w, "CSeq", "Call-ID: long")
 	invite(w, "+15550001111", "extension", sdp(w.addr()), "Require: martian")
 	expect("an extension", 1, 420, true, w, "martian", "Call-ID: extension")
@@ -79,7 +81,8 @@ func TestTurned(t *testing.T) {
 		t.Fatal(err)
 	}
 	login := func(password string) string {
-		credentials, err := digest.Digest(c, digest.Options{Method: "INVITE", URI: uri("+15550002222"), Username: "bob", Password: password, Count: 1})
+		credentials, err := digest.Digest(c,
+			digest.Options{Method: "INVITE", URI: uri("+15550002222"), Username: "bob", Password: password, Count: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,13 +173,14 @@ func TestTurnedShared(t *testing.T) {
 		beside Trunk
 		want   int
 	}{
-		"the carrier, by its networks":      {Trunk{ByIP: true, Allowed: at}, 0},
-		"the carrier, by a password":        {Trunk{Username: "u", Password: "p", Allowed: at}, 0},
-		"the carrier, by its address":       {Trunk{Address: "192.0.2.9:5060"}, 0},
-		"the carrier, by its name":          {Trunk{Address: "trunk.test"}, 0},
-		"the carrier elsewhere":             {Trunk{ByIP: true, Allowed: elsewhere, Address: "198.51.100.1"}, 1},
-		"another's password":                {Trunk{ID: 2, Owner: 8, Number: "+15550002222", Username: "u", Password: "p"}, 0},
-		"another's password, elsewhere":     {Trunk{ID: 2, Owner: 8, Number: "+15550002222", Username: "u", Password: "p", Allowed: elsewhere}, 1},
+		"the carrier, by its networks": {Trunk{ByIP: true, Allowed: at}, 0},
+		"the carrier, by a password":   {Trunk{Username: "u", Password: "p", Allowed: at}, 0},
+		"the carrier, by its address":  {Trunk{Address: "192.0.2.9:5060"}, 0},
+		"the carrier, by its name":     {Trunk{Address: "trunk.test"}, 0},
+		"the carrier elsewhere":        {Trunk{ByIP: true, Allowed: elsewhere, Address: "198.51.100.1"}, 1},
+		"another's password":           {Trunk{ID: 2, Owner: 8, Number: "+15550002222", Username: "u", Password: "p"}, 0},
+		"another's password, elsewhere": {Trunk{ID: 2, Owner: 8, Number: "+15550002222", Username: "u", Password: "p", Allowed: elsewhere},
+			1},
 		"another's name, not registered":    {Trunk{ID: 2, Owner: 8, Number: "+15550002222", Address: "trunk.test"}, 0},
 		"another's proxy, not registered":   {Trunk{ID: 2, Owner: 8, Number: "+15550002222", Address: "198.51.100.1", Proxy: "trunk.test"}, 0},
 		"another's name, leading elsewhere": {Trunk{ID: 2, Owner: 8, Number: "+15550002222", Address: "other.test"}, 1},
@@ -226,7 +230,8 @@ func TestTurnedFlood(t *testing.T) {
 			}
 			return n
 		}
-		if got := fmt.Sprint(count()); got != fmt.Sprintf("map[1 false 192.0.2.1:%d 1 false 192.0.2.2:1 1 true 198.51.100.1:1]", parley.MostRefusalsOfPlace) {
+		if got := fmt.Sprint(count()); got != fmt.Sprintf("map[1 false 192.0.2.1:%d 1 false 192.0.2.2:1 1 true 198.51.100.1:1]",
+			parley.MostRefusalsOfPlace) {
 			t.Errorf("told %s", got)
 		}
 		time.Sleep(l.challengeFor)

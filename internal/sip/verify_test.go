@@ -47,7 +47,9 @@ func TestVerified(t *testing.T) {
 	p := newProofs(t)
 	a := newAnswerer(0)
 	byPassword := Trunk{ID: 2, Number: "+15550002222", Address: "127.0.0.9", Username: "alice", Password: "secret"}
-	s := start(t, Config{Answer: a.answer, Verifier: p.verifier, Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", Country: "US", Address: "127.0.0.1", ByIP: true, Allowed: loopback}, byPassword)})
+	s := start(t,
+		Config{Answer: a.answer, Verifier: p.verifier,
+			Trunks: fixed(Trunk{ID: 1, Number: "+15550001111", Country: "US", Address: "127.0.0.1", ByIP: true, Allowed: loopback}, byPassword)})
 	statement := stir.Statement{From: "+15550009999", To: "+15550001111", Attest: "A", Origin: "1"}
 	good := p.sign(t, statement)
 	of := func(change func(*stir.Statement)) string {
@@ -74,17 +76,26 @@ func TestVerified(t *testing.T) {
 		{"nothing", "none", "", nil},
 		{"good", "verified A", "", []string{"Identity: " + good}},
 		{"replayed", "failed: it was signed for another call before: it is replayed", "438", []string{"Identity: " + good}},
-		{"compact name, folded", "verified B", "", []string{"y: " + strings.Replace(of(func(s *stir.Statement) { s.Attest = "B" }), ".", ".\r\n ", 1)}},
-		{"asserted", "verified A", "", []string{"P-Asserted-Identity: <tel:+15550008888>", "Identity: " + of(func(s *stir.Statement) { s.From = "+15550008888" })}},
-		{"not who is asserted", "failed: it was signed for another caller than the one who is shown", "438", []string{"P-Asserted-Identity: <tel:+15550008888>", "Identity: " + of(func(*stir.Statement) {})}},
-		{"hidden", "verified A", "", []string{"P-Asserted-Identity: <tel:+15550008888>", "Privacy: id", "Identity: " + of(func(s *stir.Statement) { s.From = "+15550008888" })}},
-		{"another caller", "failed: it was signed for another caller than the one who is shown", "438", []string{"Identity: " + of(func(s *stir.Statement) { s.From = "+15550009998" })}},
-		{"another number", "failed: it was signed for a call to another number", "438", []string{"Identity: " + of(func(s *stir.Statement) { s.To = "+15550001112" })}},
+		{"compact name, folded", "verified B", "",
+			[]string{"y: " + strings.Replace(of(func(s *stir.Statement) { s.Attest = "B" }), ".", ".\r\n ", 1)}},
+		{"asserted", "verified A", "",
+			[]string{"P-Asserted-Identity: <tel:+15550008888>", "Identity: " + of(func(s *stir.Statement) { s.From = "+15550008888" })}},
+		{"not who is asserted", "failed: it was signed for another caller than the one who is shown", "438",
+			[]string{"P-Asserted-Identity: <tel:+15550008888>", "Identity: " + of(func(*stir.Statement) {})}},
+		{"hidden", "verified A", "",
+			[]string{"P-Asserted-Identity: <tel:+15550008888>", "Privacy: id",
+				"Identity: " + of(func(s *stir.Statement) { s.From = "+15550008888" })}},
+		{"another caller", "failed: it was signed for another caller than the one who is shown", "438",
+			[]string{"Identity: " + of(func(s *stir.Statement) { s.From = "+15550009998" })}},
+		{"another number", "failed: it was signed for a call to another number", "438",
+			[]string{"Identity: " + of(func(s *stir.Statement) { s.To = "+15550001112" })}},
 		{"wrong", "failed: the signature is wrong", "438", []string{"Identity: " + wrong}},
 		{"unreadable", "failed: it has no info", "438", []string{"Identity: x"}},
 		{"name", "verified A", "", []string{"Identity: " + of(func(s *stir.Statement) { s.Name = "Ana Ltd" })}},
-		{"carrier", "carrier: verified B", "", []string{"P-Asserted-Identity: <sip:+15550009999;verstat=TN-Validation-Passed-B@127.0.0.1;user=phone>"}},
-		{"carrier, of the address", "carrier: failed: the carrier could not verify the caller", "", []string{"P-Asserted-Identity: <sip:+15550009999@127.0.0.1;verstat=TN-Validation-Failed>"}},
+		{"carrier", "carrier: verified B", "",
+			[]string{"P-Asserted-Identity: <sip:+15550009999;verstat=TN-Validation-Passed-B@127.0.0.1;user=phone>"}},
+		{"carrier, of the address", "carrier: failed: the carrier could not verify the caller", "",
+			[]string{"P-Asserted-Identity: <sip:+15550009999@127.0.0.1;verstat=TN-Validation-Failed>"}},
 		{"Twilio", "carrier: verified C", "", []string{"X-Twilio-VerStat: TN-Validation-Passed-C"}},
 		{"we know better", "failed: the signature is wrong", "438", []string{"Identity: " + wrong, "X-Twilio-VerStat: TN-Validation-Passed-A"}},
 		{"the carrier knows better", "carrier: verified A", "", []string{"Identity: " + away, "X-Twilio-VerStat: TN-Validation-Passed-A"}},
@@ -121,9 +132,11 @@ func TestCarrierElsewhere(t *testing.T) {
 		trunk *Trunk
 		from  string
 		want  string
-	}{"provider": {own, "127.0.0.1", "carrier: verified A"}, "elsewhere": {own, "127.0.0.2", "none"}, "by password": {password, "127.0.0.1", "none"}} {
-		in := &Invite{server: s, Trunk: c.trunk, from: netip.MustParseAddr(c.from), req: requestOf(t, "INVITE sip:a@b SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bKa\r\n"+
-			"From: <sip:a@b>;tag=a\r\nTo: <sip:a@b>\r\nCall-ID: a\r\nCSeq: 1 INVITE\r\nX-Twilio-VerStat: TN-Validation-Passed-A\r\n\r\n")}
+	}{"provider": {own, "127.0.0.1", "carrier: verified A"}, "elsewhere": {own, "127.0.0.2", "none"},
+		"by password": {password, "127.0.0.1", "none"}} {
+		in := &Invite{server: s, Trunk: c.trunk, from: netip.MustParseAddr(c.from),
+			req: requestOf(t, "INVITE sip:a@b SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bKa\r\n"+
+				"From: <sip:a@b>;tag=a\r\nTo: <sip:a@b>\r\nCall-ID: a\r\nCSeq: 1 INVITE\r\nX-Twilio-VerStat: TN-Validation-Passed-A\r\n\r\n")}
 		in.verify()
 		if got := in.Signalling.Verification; got.String() != c.want {
 			t.Errorf("%s: %s", name, got)
@@ -140,13 +153,15 @@ func TestSigned(t *testing.T) {
 		attest       string
 		off, without bool
 		withheld     bool
-	}{"A": {attest: "A"}, "B": {attest: "B"}, "A, withheld": {attest: "A", withheld: true}, "the trunk does not want it": {attest: "A", off: true}, "no attestation": {without: true}} {
+	}{"A": {attest: "A"}, "B": {attest: "B"}, "A, withheld": {attest: "A", withheld: true},
+		"the trunk does not want it": {attest: "A", off: true}, "no attestation": {without: true}} {
 		f := newFar(t)
 		trunk := f.trunk()
 		trunk.Sign, trunk.Name = !c.off, "Ana Ltd, sales"
 		out := make(chan error, 1)
 		go func() {
-			_, err := s.Dial(soon(t), Dialling{Trunk: trunk, To: "+15550001111", From: "+15550002222", Attest: c.attest, Origin: "7", Withheld: c.withheld})
+			_, err := s.Dial(soon(t),
+				Dialling{Trunk: trunk, To: "+15550001111", From: "+15550002222", Attest: c.attest, Origin: "7", Withheld: c.withheld})
 			out <- err
 		}()
 		first := f.take("INVITE")
@@ -162,7 +177,8 @@ func TestSigned(t *testing.T) {
 				continue
 			}
 			got = append(got, value)
-			v := p.verifier.Verify(t.Context(), stir.Call{ID: field(spelled(m), "Call-ID"), From: "+15550002222", To: []string{"+15550001111"}, Identities: []string{value}})
+			v := p.verifier.Verify(t.Context(),
+				stir.Call{ID: field(spelled(m), "Call-ID"), From: "+15550002222", To: []string{"+15550001111"}, Identities: []string{value}})
 			shown := map[string]string{"A": "Ana Ltd, sales"}[c.attest] // nobody has checked whose the others are
 			if c.withheld {
 				shown = ""

@@ -77,8 +77,10 @@ func (m *meta) next(begins string) string {
 
 func (m *meta) sdp(tag, opus, events int) string {
 	return fmt.Sprintf("v=0\r\no=- 1746657286595 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE audio\r\na=msid-semantic: WMS 42da\r\n"+
-		"m=audio %d RTP/SAVP %d %d\r\nc=IN IP4 127.0.0.1\r\na=rtcp:9 IN IP4 0.0.0.0\r\na=mid:audio\r\na=sendrecv\r\na=msid:42da WhatsAppTrack1\r\na=rtcp-mux\r\n%s"+
-		"a=rtpmap:%d opus/48000/2\r\na=fmtp:%d maxaveragebitrate=20000;maxplaybackrate=16000;minptime=20;sprop-maxcapturerate=16000;useinbandfec=1\r\n"+
+		"m=audio %d RTP/SAVP %d %d\r\nc=IN IP4 127.0.0.1\r\na=rtcp:9 IN IP4 0.0.0.0\r\na=mid:audio\r\na=sendrecv\r\n"+
+		"a=msid:42da WhatsAppTrack1\r\na=rtcp-mux\r\n%s"+
+		"a=rtpmap:%d opus/48000/2\r\n"+
+		"a=fmtp:%d maxaveragebitrate=20000;maxplaybackrate=16000;minptime=20;sprop-maxcapturerate=16000;useinbandfec=1\r\n"+
 		"a=rtpmap:%d telephone-event/8000\r\na=maxptime:20\r\na=ptime:20\r\na=ssrc:1238967757 cname:WhatsAppAudioStream1\r\n",
 		m.rtp.addr().Port(), opus, events, sdes{tag, m.key}.line(), opus, opus, events)
 }
@@ -131,14 +133,15 @@ func (m *meta) talk(theirs string, opus uint8, p *phone) {
 	if n := len(heard) - 8000; n < 0 || share(heard[n:], 1000, audio.Wide) < 0.9 {
 		m.t.Errorf("of %d samples the end is no tone", len(heard))
 	}
-	p.await(m.t, "a tone of 440 Hz is heard", func() bool { n := len(p.heard) - 3200; return n > 0 && share(p.heard[n:], 440, audio.Wide) > 0.9 })
+	p.await(m.t, "a tone of 440 Hz is heard",
+		func() bool { n := len(p.heard) - 3200; return n > 0 && share(p.heard[n:], 440, audio.Wide) > 0.9 })
 }
 
 // whatsAppTrunk is a trunk as the preset fills it in, and as its page says.
 func whatsAppTrunk(address, ca string) Trunk {
 	s := preset.Of("whatsapp").Settings
-	t := Trunk{ID: 7, Number: "+" + business, Address: address, Transport: *s.Transport, CA: ca, SRTP: *s.SRTP, Username: business, Password: "made by Meta",
-		Manners: Manners{Format: *s.SIPCallingFormat, FromDomain: "meta-voip.example.com"}}
+	t := Trunk{ID: 7, Number: "+" + business, Address: address, Transport: *s.Transport, CA: ca, SRTP: *s.SRTP, Username: business,
+		Password: "made by Meta", Manners: Manners{Format: *s.SIPCallingFormat, FromDomain: "meta-voip.example.com"}}
 	for _, name := range s.Codecs {
 		for _, f := range []audio.Format{audio.PCMU, audio.PCMA, audio.Opus} {
 			if f.String() == name {
@@ -176,9 +179,12 @@ func TestWhatsAppOut(t *testing.T) {
 	}
 	m := newMeta(t, c.(*tls.Conn))
 	answer := func(req, status string, body string, more ...string) {
-		lines := []string{"SIP/2.0 " + status, "Via: " + field(req, "Via"), "Record-Route: <sip:onevc-sip-proxy.fbinfra.net:8191;transport=tls;lr>",
-			"Record-Route: <sip:127.0.0.1:" + strconv.Itoa(int(netip.MustParseAddrPort(far.Addr().String()).Port())) + ";transport=tls;lr>", "Call-ID: " + field(req, "Call-ID"), "From: " + field(req, "From"),
-			"To: " + field(req, "To") + ";tag=0d185053", "CSeq: " + field(req, "CSeq"), "Allow: INVITE, ACK, BYE, CANCEL, NOTIFY, OPTIONS", "Supported: timer"}
+		lines := []string{"SIP/2.0 " + status, "Via: " + field(req, "Via"),
+			"Record-Route: <sip:onevc-sip-proxy.fbinfra.net:8191;transport=tls;lr>",
+			"Record-Route: <sip:127.0.0.1:" + strconv.Itoa(int(netip.MustParseAddrPort(far.Addr().String()).Port())) + ";transport=tls;lr>",
+			"Call-ID: " + field(req, "Call-ID"), "From: " + field(req, "From"),
+			"To: " + field(req, "To") + ";tag=0d185053", "CSeq: " + field(req, "CSeq"), "Allow: INVITE, ACK, BYE, CANCEL, NOTIFY, OPTIONS",
+			"Supported: timer"}
 		m.write(append(lines, more...), body)
 	}
 	req := m.next("INVITE ")
@@ -188,10 +194,12 @@ func TestWhatsAppOut(t *testing.T) {
 		strings.Count(req, "a=crypto:") != 5 || !strings.Contains(req, " AES_256_CM_HMAC_SHA1_80 inline:") {
 		t.Errorf("the INVITE:\n%s", req)
 	}
-	answer(req, "407 Proxy Authentication Required", "", `Proxy-Authenticate: Digest realm="wa.meta.vc",nonce="419ac2415577f8e1",opaque="440badfc05072367",algorithm=MD5,qop="auth"`)
+	answer(req, "407 Proxy Authentication Required", "",
+		`Proxy-Authenticate: Digest realm="wa.meta.vc",nonce="419ac2415577f8e1",opaque="440badfc05072367",algorithm=MD5,qop="auth"`)
 	m.next("ACK ")
 	req = m.next("INVITE ")
-	if c := proved(t, req, field(req, "Proxy-Authorization"), business, "made by Meta"); c.Realm != "wa.meta.vc" || c.Opaque != "440badfc05072367" || c.QOP != "auth" {
+	if c := proved(t, req, field(req, "Proxy-Authorization"), business, "made by Meta"); c.Realm != "wa.meta.vc" ||
+		c.Opaque != "440badfc05072367" || c.QOP != "auth" {
 		t.Errorf("the proof: %+v", c)
 	}
 	answer(req, "100 Trying", "")

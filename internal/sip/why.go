@@ -67,7 +67,8 @@ func (s *Server) unanswered(t *Trunk, err error) error {
 	if s.config.Reach != nil && t.Number != "" {
 		public = " Only public addresses are reached."
 	}
-	return because(err, "Nothing answered at %s over %s. Check the trunk's address and transport, and that it lets this server in.%s", t.place(), t.way(), public)
+	return because(err, "Nothing answered at %s over %s. Check the trunk's address and transport, and that it lets this server in.%s",
+		t.place(), t.way(), public)
 }
 
 // allowed says why a trunk may not be at an address, nil if it may. The operator's own trunk may be anywhere.

@@ -24,7 +24,8 @@ func TestExampleOfRFC8225(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if tok.PPT != Base || tok.X5U != rfcURL || tok.Claims.Orig.TN != "12155551212" || tok.Claims.IAT != 1471375418 || !tok.Claims.Dest.has("sip:Alice@example.com;user=x") {
+	if tok.PPT != Base || tok.X5U != rfcURL || tok.Claims.Orig.TN != "12155551212" || tok.Claims.IAT != 1471375418 ||
+		!tok.Claims.Dest.has("sip:Alice@example.com;user=x") {
 		t.Errorf("%+v", tok)
 	}
 	if got := input(Base, rfcURL, tok.Claims); got != rfcHead+"."+rfcClaims {
@@ -48,7 +49,8 @@ func TestExampleOfRFC7515(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tok := &Token{signed: "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ",
+	tok := &Token{
+		signed:    "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ",
 		signature: number("DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q").FillBytes(make([]byte, 64))}
 	if !tok.Verify(key) {
 		t.Error("the signature is taken for wrong")
@@ -68,8 +70,9 @@ func TestExampleOfRFC7515(t *testing.T) {
 // TestExampleOfRFC8588: the header and claims of section 4's example, in canonical form.
 func TestExampleOfRFC8588(t *testing.T) {
 	t.Parallel()
-	head, claims, _ := strings.Cut(input(Shaken, "https://cert.example.org/passport.cer", Claims{Attest: "A", Dest: Parties{TN: []string{"12125551213"}},
-		IAT: 1443208345, Orig: Party{TN: "12155551212"}, OrigID: "123e4567-e89b-12d3-a456-426655440000"}), ".")
+	head, claims, _ :=
+		strings.Cut(input(Shaken, "https://cert.example.org/passport.cer", Claims{Attest: "A", Dest: Parties{TN: []string{"12125551213"}},
+			IAT: 1443208345, Orig: Party{TN: "12155551212"}, OrigID: "123e4567-e89b-12d3-a456-426655440000"}), ".")
 	for part, want := range map[string]string{
 		head:   `{"alg":"ES256","ppt":"shaken","typ":"passport","x5u":"https://cert.example.org/passport.cer"}`,
 		claims: `{"attest":"A","dest":{"tn":["12125551213"]},"iat":1443208345,"orig":{"tn":"12155551212"},"origid":"123e4567-e89b-12d3-a456-426655440000"}`,
@@ -131,7 +134,8 @@ func TestIdentityHeaders(t *testing.T) {
 			t.Errorf("%q: %+v, %v", value, got, err)
 		}
 	}
-	for value, says := range map[string]string{"a.b.c": "no info", "a.b.c;info=https://x/y": "angle", "a.b.c;info=<https://x>;alg=RS256": "ES256",
+	for value, says := range map[string]string{"a.b.c": "no info", "a.b.c;info=https://x/y": "angle",
+		"a.b.c;info=<https://x>;alg=RS256":                     "ES256",
 		"a.b.c;info=<" + strings.Repeat("x", longestURI) + ">": "angle", strings.Repeat("x", longestToken+1): "too long"} {
 		if _, err := parseIdentity(value); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%.40q: %v", value, err)
@@ -146,7 +150,8 @@ func TestCompactForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	full, err := sign(key, Base, rfcURL, Claims{Dest: Parties{URI: []string{"sip:alice@example.com"}}, IAT: 1471375418, Orig: Party{TN: "12155551212"}})
+	full, err := sign(key, Base, rfcURL,
+		Claims{Dest: Parties{URI: []string{"sip:alice@example.com"}}, IAT: 1471375418, Orig: Party{TN: "12155551212"}})
 	if err != nil {
 		t.Fatal(err)
 	}

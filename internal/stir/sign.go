@@ -65,8 +65,8 @@ type Statement struct {
 	Name     string // the caller's; "" for none
 }
 
-// Sign is the value of an Identity header for a call (RFC 8588), with the caller's name (RFC 9795) where there is one. "" is for a call between parties
-// that are no telephone numbers.
+// Sign is the value of an Identity header for a call (RFC 8588), with the caller's name (RFC 9795) where there is one. "" is for a call
+// between parties that are no telephone numbers.
 func (s *Signer) Sign(st Statement) (string, error) {
 	from, to := canonicalNumber(st.From), canonicalNumber(st.To)
 	if from == "" || to == "" {

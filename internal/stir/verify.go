@@ -66,8 +66,9 @@ func wrong(code int, why error) error { return &flaw{code, why.Error()} }
 type unsure struct{ flaw }
 
 var (
-	errUntrusted = &unsure{flaw{0, "the signature is right, but this server has no authorities whose certificates it believes (PARLEY_STIR_ROOTS)"}}
-	errKinds     = &unsure{flaw{0, "the call was signed in ways alone that are not known"}}
+	errUntrusted = &unsure{
+		flaw{0, "the signature is right, but this server has no authorities whose certificates it believes (PARLEY_STIR_ROOTS)"}}
+	errKinds = &unsure{flaw{0, "the call was signed in ways alone that are not known"}}
 )
 
 // Verify says what a call's Identity headers prove; nil for a call that has none. It waits for certificates for a

@@ -105,32 +105,42 @@ func TestVerify(t *testing.T) {
 		"old":                   {[]string{b.token(good, Shaken, at(-67*time.Second))}, "failed: it was signed too long ago", stale},
 		"a little early":        {[]string{b.token(good, Shaken, at(4*time.Second))}, "verified A", 0},
 		"early":                 {[]string{b.token(good, Shaken, at(10*time.Second))}, "failed: it was signed in the future", stale},
-		"another caller":        {[]string{b.token(good, Shaken, func(c *Claims) { c.Orig.TN = other[1:] })}, "failed: it was signed for another caller", invalid},
-		"another number":        {[]string{b.token(good, Shaken, to(other))}, "failed: it was signed for a call to another number", invalid},
-		"several numbers":       {[]string{b.token(good, Shaken, func(c *Claims) { c.Dest.TN = []string{other[1:], us[1:]} })}, "verified A", 0},
-		"forwarded":             {[]string{b.token(good, Shaken, to(other)), b.token(good, Div, diverted(other, us))}, "verified A", 0},
+		"another caller": {[]string{b.token(good, Shaken, func(c *Claims) { c.Orig.TN = other[1:] })},
+			"failed: it was signed for another caller", invalid},
+		"another number":  {[]string{b.token(good, Shaken, to(other))}, "failed: it was signed for a call to another number", invalid},
+		"several numbers": {[]string{b.token(good, Shaken, func(c *Claims) { c.Dest.TN = []string{other[1:], us[1:]} })}, "verified A", 0},
+		"forwarded":       {[]string{b.token(good, Shaken, to(other)), b.token(good, Div, diverted(other, us))}, "verified A", 0},
 		"forwarded twice": {[]string{b.token(good, Shaken, to(other)), b.token(good, Div, diverted("+15550007777", us)),
 			b.token(good, Div, diverted(other, "+15550007777"))}, "verified A", 0},
-		"forwarded by nobody": {[]string{b.token(good, Shaken, to(other)), b.token(good, Div, diverted("+15550007777", us))}, "failed: it was signed for a call to", invalid},
-		"div alone":           {[]string{b.token(good, Div, diverted(other, us))}, "unverified: ", 0},
-		"forged":              {[]string{forged}, "failed: ", invalid},
-		"wrong signature":     {[]string{wrongSignature}, "failed: the signature is wrong", invalid},
-		"unreadable":          {[]string{"x"}, "failed: it has no info", invalid},
-		"two certificates":    {[]string{strings.Replace(b.token(good, Shaken, nil), "good.pem>", "x.pem>", 1)}, "failed: the header and its token", invalid},
-		"two kinds":           {[]string{strings.Replace(b.token(good, Shaken, nil), "ppt=shaken", "ppt=rcd", 1)}, "failed: the header is of the kind", invalid},
-		"expired":             {[]string{b.token(b.with("/expired", b.Issue(expired)), Shaken, nil)}, "failed: the certificate has expired", unsupported},
-		"a stranger's":        {[]string{b.token(b.with("/stranger", stranger.Issue(nil)), Shaken, nil)}, "failed: no trusted authority", unsupported},
+		"forwarded by nobody": {[]string{b.token(good, Shaken, to(other)), b.token(good, Div, diverted("+15550007777", us))},
+			"failed: it was signed for a call to", invalid},
+		"div alone":       {[]string{b.token(good, Div, diverted(other, us))}, "unverified: ", 0},
+		"forged":          {[]string{forged}, "failed: ", invalid},
+		"wrong signature": {[]string{wrongSignature}, "failed: the signature is wrong", invalid},
+		"unreadable":      {[]string{"x"}, "failed: it has no info", invalid},
+		"two certificates": {[]string{strings.Replace(b.token(good, Shaken, nil), "good.pem>", "x.pem>", 1)},
+			"failed: the header and its token", invalid},
+		"two kinds": {[]string{strings.Replace(b.token(good, Shaken, nil), "ppt=shaken", "ppt=rcd", 1)},
+			"failed: the header is of the kind", invalid},
+		"expired": {[]string{b.token(b.with("/expired", b.Issue(expired)), Shaken, nil)},
+			"failed: the certificate has expired", unsupported},
+		"a stranger's": {[]string{b.token(b.with("/stranger", stranger.Issue(nil)), Shaken, nil)}, "failed: no trusted authority", unsupported},
 		"for no numbers": {[]string{b.token(b.with("/web", b.Issue(func(c *x509.Certificate) { c.ExtraExtensions = nil })), Shaken, nil)},
 			"failed: the certificate does not say whose", unsupported},
-		"for the range":     {[]string{b.token(b.with("/range", b.Issue(ours("15550009950", "1"))), Shaken, nil)}, "verified A", 0},
-		"for the number":    {[]string{b.token(b.with("/one", b.Issue(ours("1444", them[1:]))), Shaken, nil)}, "verified A", 0},
-		"for other numbers": {[]string{b.token(b.with("/others", b.Issue(ours("15550009899", "1"))), Shaken, nil)}, "failed: the certificate does not speak", unsupported},
-		"critical list": {[]string{b.token(b.with("/critical", b.Issue(func(c *x509.Certificate) { c.ExtraExtensions[0].Critical = true })), Shaken, nil)},
+		"for the range":  {[]string{b.token(b.with("/range", b.Issue(ours("15550009950", "1"))), Shaken, nil)}, "verified A", 0},
+		"for the number": {[]string{b.token(b.with("/one", b.Issue(ours("1444", them[1:]))), Shaken, nil)}, "verified A", 0},
+		"for other numbers": {[]string{b.token(b.with("/others", b.Issue(ours("15550009899", "1"))), Shaken, nil)},
+			"failed: the certificate does not speak", unsupported},
+		"critical list": {
+			[]string{b.token(b.with("/critical", b.Issue(func(c *x509.Certificate) { c.ExtraExtensions[0].Critical = true })), Shaken, nil)},
 			"verified A", 0},
-		"broken list": {[]string{b.token(b.with("/broken", b.Issue(func(c *x509.Certificate) { c.ExtraExtensions[0].Value = []byte{0x30, 0} })), Shaken, nil)},
+		"broken list": {
+			[]string{b.token(b.with("/broken", b.Issue(func(c *x509.Certificate) { c.ExtraExtensions[0].Value = []byte{0x30, 0} })), Shaken, nil)},
 			"unverified: the certificate's TNAuthList", badInfo},
-		"no certificate": {[]string{b.token(&Signer{URL: b.server.URL + "/gone", key: good.key}, Shaken, nil)}, "unverified: the certificate could not be fetched: the answer was 404", badInfo},
-		"by http":        {[]string{b.token(&Signer{URL: "http://127.0.0.1/x", key: good.key}, Shaken, nil)}, "unverified: the certificate's address is no https", badInfo},
+		"no certificate": {[]string{b.token(&Signer{URL: b.server.URL + "/gone", key: good.key}, Shaken, nil)},
+			"unverified: the certificate could not be fetched: the answer was 404", badInfo},
+		"by http": {[]string{b.token(&Signer{URL: "http://127.0.0.1/x", key: good.key}, Shaken, nil)},
+			"unverified: the certificate's address is no https", badInfo},
 	} {
 		got := b.verify(name, c.identities...)
 		if !strings.HasPrefix(got.String(), c.want) || got != nil && got.Code != c.code {
@@ -154,7 +164,8 @@ func TestVerifyWithoutRoots(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.v.Roots = nil
-	if got := b.verify("a", b.token(b.signer, Shaken, nil)); got.Result != parley.Unverified || got.Attestation != "A" || !strings.Contains(got.Reason, "PARLEY_STIR_ROOTS") {
+	if got := b.verify("a", b.token(b.signer, Shaken, nil)); got.Result != parley.Unverified || got.Attestation != "A" ||
+		!strings.Contains(got.Reason, "PARLEY_STIR_ROOTS") {
 		t.Errorf("%+v", got)
 	}
 	if got := b.verify("b", b.token(&Signer{URL: b.signer.URL, key: b.with("/x", b.Issue(nil)).key}, Shaken, nil)); !got.Failed() {
@@ -204,7 +215,8 @@ func TestRichCallData(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if got := b.verify("forged", strings.Replace(b.token(b.signer, RCD, card), ".pem>", ".pem >", 1), b.token(b.with("/s", stirtest.New(t).Issue(nil)), RCD, card),
+	if got := b.verify("forged", strings.Replace(b.token(b.signer, RCD, card), ".pem>", ".pem >", 1),
+		b.token(b.with("/s", stirtest.New(t).Issue(nil)), RCD, card),
 		b.token(b.signer, Shaken, nil)); got.CallerName != "Ana  Ltd" || !got.Verified() {
 		t.Errorf("%+v", got)
 	}
@@ -280,7 +292,8 @@ func TestCacheBounded(t *testing.T) {
 			t.Errorf("%d: %v, asked %d times", i, err, b.server.Asked("/gone"))
 		}
 	}
-	if err := get(b.server.Put("/long", append(chain, make([]byte, longestChain)...))); err == nil || !strings.Contains(err.Error(), "too long") {
+	if err := get(b.server.Put("/long", append(chain, make([]byte, longestChain)...))); err == nil ||
+		!strings.Contains(err.Error(), "too long") {
 		t.Error(err)
 	}
 	for _, bad := range []string{"", "https:///x", "ftp://a/b", "https://a/" + strings.Repeat("x", longestURI)} {
@@ -311,7 +324,8 @@ func TestCacheBounded(t *testing.T) {
 	c.mu.Lock()
 	c.fetches = 0
 	c.mu.Unlock()
-	for control, want := range map[string]time.Duration{"": usualAge, "max-age=600": 10 * time.Minute, "no-store": leastAge, "max-age=1": leastAge,
+	for control, want := range map[string]time.Duration{"": usualAge, "max-age=600": 10 * time.Minute, "no-store": leastAge,
+		"max-age=1":        leastAge,
 		"max-age=99999999": mostAge, "Private, Max-Age=\"600\"": 10 * time.Minute, "max-age=x": usualAge, "max-age=600, no-cache": leastAge} {
 		if got := ageOf(control); got != want {
 			t.Errorf("%q: %s, want %s", control, got, want)
@@ -322,9 +336,12 @@ func TestCacheBounded(t *testing.T) {
 func TestCarriersWords(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{"TN-Validation-Passed": "carrier: verified A", "TN-Validation-Passed-A": "carrier: verified A",
-		"tn-validation-passed-b": "carrier: verified B", "TN-Validation-Passed-C-Diverted": "carrier: verified C", "TN-Validation-Passed-X": "carrier: verified",
-		"TN-Validation-Failed": "carrier: failed: the carrier could not", "TN-Validation-Failed-A": "carrier: failed: ", "No-TN-Validation": "carrier: unverified: ",
-		"Verified": "carrier: verified", "Not Verified": "carrier: unverified: ", "Not Applicable": "carrier: unverified: ", "what?": "carrier: unverified: ", " ": "none"} {
+		"tn-validation-passed-b": "carrier: verified B", "TN-Validation-Passed-C-Diverted": "carrier: verified C",
+		"TN-Validation-Passed-X": "carrier: verified",
+		"TN-Validation-Failed":   "carrier: failed: the carrier could not", "TN-Validation-Failed-A": "carrier: failed: ",
+		"No-TN-Validation": "carrier: unverified: ",
+		"Verified":         "carrier: verified", "Not Verified": "carrier: unverified: ", "Not Applicable": "carrier: unverified: ",
+		"what?": "carrier: unverified: ", " ": "none"} {
 		if got := Carrier(word); !strings.HasPrefix(got.String(), want) || got != nil && got.Carrier != word {
 			t.Errorf("%q: %s, want %s", word, got, want)
 		}
