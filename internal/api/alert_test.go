@@ -22,7 +22,8 @@ func TestAlerts(t *testing.T) {
 		h.post("/user/alerts", rule(map[string]any{"assistant_id": 999999}), status(422)).fails("assistant_id")
 		h.post("/user/alerts", rule(map[string]any{"hours_start": "25:00", "hours_end": "18:00"}), status(422)).fails("hours_start")
 		h.post("/user/alerts", map[string]any{}, status(422)).fails("name", "kind", "threshold")
-		made := h.post("/user/alerts", rule(map[string]any{"assistant_id": assistant, "hours_start": nil}), status(201)).json()["data"].(map[string]any)
+		made := h.post("/user/alerts", rule(map[string]any{"assistant_id": assistant, "hours_start": nil}), status(201)).
+			json()["data"].(map[string]any)
 		if fmt.Sprintln(made["window_minutes"], made["min_calls"], made["email"], made["value"], made["raised_at"]) != "60 5 true <nil> <nil>\n" {
 			t.Errorf("%v", made)
 		}
@@ -38,14 +39,16 @@ func TestAlerts(t *testing.T) {
 
 		h.post(path+"/test", nil, status(400)) // the account has no endpoint, the server sends no e-mail
 		h.put("/user/webhook-endpoint", map[string]any{"url": "https://example.com/hooks"}, status(200))
-		if got := h.post(path+"/test", nil, status(200)).json()["data"].(map[string]any); got["webhook"] != "https://example.com/hooks" || got["email"] != nil {
+		if got := h.post(path+"/test", nil, status(200)).json()["data"].(map[string]any); got["webhook"] != "https://example.com/hooks" ||
+			got["email"] != nil {
 			t.Errorf("%v", got)
 		}
 		deliveries := h.get("/user/webhook-deliveries?event=alert.raised", status(200)).json()["data"].([]any)
 		if len(deliveries) != 1 {
 			t.Fatalf("%v", deliveries)
 		}
-		sent := h.get(fmt.Sprintf("/user/webhook-deliveries/%v", deliveries[0].(map[string]any)["id"]), status(200)).json()["payload"].(map[string]any)
+		sent := h.get(fmt.Sprintf("/user/webhook-deliveries/%v", deliveries[0].(map[string]any)["id"]), status(200)).
+			json()["payload"].(map[string]any)
 		if sent["test"] != true || fmt.Sprint(sent["threshold"]) != "12.5" {
 			t.Errorf("%v", sent)
 		}

@@ -39,7 +39,8 @@ func TestAnalytics(t *testing.T) {
 		h.held(a, func(c *parley.Call) { c.Test = true })
 		got := h.get("/user/analytics?range=today", status(200)).json()
 		total := got["total"].(map[string]any)
-		if got := fmt.Sprintln(total["calls"], total["cost"], total["success_rate"], total["minutes"], total["failed"]); got != "2 0.25 0.5 3 1\n" {
+		if got := fmt.Sprintln(total["calls"], total["cost"], total["success_rate"], total["minutes"],
+			total["failed"]); got != "2 0.25 0.5 3 1\n" {
 			t.Errorf("%v", total)
 		}
 		if n := len(got["days"].([]any)); n != 1 {
@@ -176,8 +177,10 @@ func (h *harness) ownSheets(assistant int64) {
 	for i := range 205 { // more than one read returns
 		h.post("/user/blacklist", map[string]any{"phone_number": fmt.Sprintf("+1415555%04d", 2000+i)}, status(201))
 	}
-	tool := h.post("/user/tools", map[string]any{"name": "look_up", "description": "=2+2", "endpoint": "https://example.com/{id}", "method": "GET",
-		"headers": []any{map[string]any{"name": "X-Key", "value": "very secret"}}, "schema": []any{}}, status(201)).json()["data"].(map[string]any)
+	tool := h.post("/user/tools",
+		map[string]any{"name": "look_up", "description": "=2+2", "endpoint": "https://example.com/{id}", "method": "GET",
+			"headers": []any{map[string]any{"name": "X-Key", "value": "very secret"}}, "schema": []any{}}, status(201)).
+		json()["data"].(map[string]any)
 	base := h.post("/user/knowledgebases", map[string]any{"name": "Rules"}, status(201)).json()["data"].(map[string]any)
 	for path, want := range map[string][]string{
 		"assistants.csv":    {fmt.Sprint(assistant), "'=1+1", fmt.Sprint(number)},

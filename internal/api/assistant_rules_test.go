@@ -15,7 +15,8 @@ import (
 // oneOf are the fields with a fixed set of values.
 var oneOf = map[string]string{"type": "inbound, outbound", "mode": "pipeline, multimodal, dualplex",
 	"status":             "active, inactive",
-	"knowledgebase_mode": "function_call, prompt", "ambient_sound": "off, office, city, forest, crowded_room, cafe, nature", "endpoint_type": "vad, ai"}
+	"knowledgebase_mode": "function_call, prompt", "ambient_sound": "off, office, city, forest, crowded_room, cafe, nature",
+	"endpoint_type": "vad, ai"}
 
 // between are the bounds of numbers (decisions 3). The test also tries a step beyond them.
 var between = map[string]struct{ low, high, step float64 }{

@@ -25,9 +25,9 @@ var shown = map[string]string{
 	"max_silence_duration": "40", "reengagement_interval": "30", "end_call_on_voicemail": "1",
 	"llm_temperature": `"0.10"`,
 	"voice_stability": `"0.70"`, "voice_similarity": `"0.50"`, "speech_speed": `"1.00"`, "allow_interruptions": "true",
-	"enable_noise_cancellation": "true", "background_speech_cancellation": "false", "prompt_current_time": "true", "endpoint_sensitivity": "0.5", "endpoint_type": `"vad"`,
-	"interrupt_sensitivity": "0.5",
-	"min_interrupt_words":   "null", "wait_for_customer": "false", "transcriber_provider_id": "null",
+	"enable_noise_cancellation": "true", "background_speech_cancellation": "false", "prompt_current_time": "true",
+	"endpoint_sensitivity": "0.5", "endpoint_type": `"vad"`, "interrupt_sensitivity": "0.5",
+	"min_interrupt_words": "null", "wait_for_customer": "false", "transcriber_provider_id": "null",
 	"synthesizer_provider_id": "null",
 	"llm_model_id":            "*", "multimodal_model_id": "null", "ambient_sound": `"off"`,
 	"ambient_sound_volume":           `"0.50"`,
@@ -134,8 +134,8 @@ func (h *harness) full(toolID, otherID int64) map[string]any {
 		"fillers":       1,
 		"filler_config": map[string]any{"neutral": []any{"Hm."}, "question": []any{"Let me see."}}, "record": true,
 		"wait_for_customer":         true,
-		"enable_noise_cancellation": false, "background_speech_cancellation": true, "prompt_current_time": false, "max_duration": 3600, "max_silence_duration": 360,
-		"reengagement_interval": 600, "reengagement_prompt": "Still there?",
+		"enable_noise_cancellation": false, "background_speech_cancellation": true, "prompt_current_time": false, "max_duration": 3600,
+		"max_silence_duration": 360, "reengagement_interval": 600, "reengagement_prompt": "Still there?",
 		"ringing_time": 120, "end_call_on_voicemail": false, "voice_mail_message": "Call back.",
 		"post_call_evaluation": false,
 		"post_call_schema":     []any{map[string]any{"name": "sale", "type": "bool", "description": "Sold?"}},
@@ -177,7 +177,9 @@ func TestAssistantPutOfGet(t *testing.T) {
 					t.Errorf("%s: PUT of what GET returned changed %s", when, difference(before.body, after.body))
 				}
 				h.put(at, nil, status(200))
-				h.put(at, nil, raw(`{"unknown":1,"id":7,"uuid":"x","user_id":9,"created_at":5,"deleted_at":"now","instance_id":4,"language":"xx","prompt_version":8}`), status(200))
+				h.put(at, nil,
+					raw(`{"unknown":1,"id":7,"uuid":"x","user_id":9,"created_at":5,"deleted_at":"now",`+
+						`"instance_id":4,"language":"xx","prompt_version":8}`), status(200))
 				if after := h.get(at); !bytes.Equal(before.body, after.body) {
 					t.Errorf("%s: what can't be changed was: %s", when, difference(before.body, after.body))
 				}
@@ -278,8 +280,8 @@ var assistantKinds = map[string]string{
 	"min_interrupt_words":   "int",
 	"interrupt_sensitivity": "number", "endpoint_type": "string", "endpoint_sensitivity": "number",
 	"fillers": "flag", "filler_config": "object",
-	"record": "bool", "enable_noise_cancellation": "bool", "background_speech_cancellation": "bool", "prompt_current_time": "bool", "wait_for_customer": "bool",
-	"post_call_evaluation": "bool", "is_webhook_active": "bool",
+	"record": "bool", "enable_noise_cancellation": "bool", "background_speech_cancellation": "bool", "prompt_current_time": "bool",
+	"wait_for_customer": "bool", "post_call_evaluation": "bool", "is_webhook_active": "bool",
 	"webhook_url": "string", "inbound_webhook_url": "string", "conversation_ended_webhook_url": "string",
 	"send_webhook_only_on_completed": "bool",
 	"include_recording_in_webhook":   "bool", "max_duration": "int", "max_silence_duration": "int",

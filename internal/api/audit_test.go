@@ -77,9 +77,10 @@ func TestAuditFilters(t *testing.T) {
 		n := 0
 		add := func(userID int64, who string) {
 			n++
-			err := h.db.Write(store.By(t.Context(), store.Actor{UserID: userID, Who: who, Name: who}), func(ctx context.Context, tx *store.Tx) error {
-				return tx.CreateTool(ctx, userID, &parley.Tool{Name: "t" + strings.Repeat("x", n)})
-			})
+			err := h.db.Write(store.By(t.Context(), store.Actor{UserID: userID, Who: who, Name: who}),
+				func(ctx context.Context, tx *store.Tx) error {
+					return tx.CreateTool(ctx, userID, &parley.Tool{Name: "t" + strings.Repeat("x", n)})
+				})
 			if err != nil {
 				t.Fatal(err)
 			}

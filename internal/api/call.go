@@ -37,7 +37,8 @@ func (a *API) callRoutes() {
 		NotFound: "Leg not found", Summary: "Change what a supervisor or third person does: listen, whisper, talk or take over"}, a.updateCallLeg)
 	handle(a, op{Method: "PATCH", Path: "/user/calls/{id}/legs/{leg}", Name: "reconnectCallLeg", Tag: tag,
 		NotFound: "Leg not found", Status: 200, Raw: fragmentType, Stream: fragmentType,
-		Summary: "Connect the browser of a leg anew, after its network has changed (RFC 9725, section 4.3): If-Match is * or the ETag of the answer"},
+		Summary: "Connect the browser of a leg anew, after its network has changed (RFC 9725, section 4.3): " +
+			"If-Match is * or the ETag of the answer"},
 		a.reconnectCallLeg)
 	handle(a, op{Method: "DELETE", Path: "/user/calls/{id}/legs/{leg}", Name: "hangUpCallLeg", Tag: tag,
 		NotFound: "Leg not found", Summary: "Hang up on a supervisor or third person"}, a.hangUpCallLeg)

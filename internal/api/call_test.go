@@ -508,7 +508,8 @@ func TestFollowCall(t *testing.T) {
 		k.reason <- parley.CustomerHangup
 		got := read(t, late, "end")
 		if got[0] != `status {"status":"completed"}` ||
-			!strings.HasPrefix(got[1], `end {"status":"completed","ended_reason":"customer_hangup","ended_detail":null,"duration":`) || len(got) != 2 {
+			!strings.HasPrefix(got[1], `end {"status":"completed","ended_reason":"customer_hangup","ended_detail":null,"duration":`) ||
+			len(got) != 2 {
 			t.Errorf("end %q", got)
 		}
 		if rest, err := io.ReadAll(late); err != nil || len(bytes.TrimSpace(rest)) != 0 {
@@ -721,7 +722,8 @@ func TestTrunkCheck(t *testing.T) {
 		status(200)).json()["data"].(map[string]any); got["registered"] != false {
 		t.Errorf("changed %v", got)
 	}
-	h.post(at+"/check", nil, status(200)).is(`{"registered":false,"options_ms":null,"error":"no answer from 10.0.0.9 within 5 s: is the address right?"}`)
+	h.post(at+"/check", nil, status(200)).
+		is(`{"registered":false,"options_ms":null,"error":"no answer from 10.0.0.9 within 5 s: is the address right?"}`)
 	if rows := h.get(trunksAt).rows(); rows[0]["registered"] != false {
 		t.Errorf("listed %v", rows)
 	}
@@ -745,7 +747,8 @@ func TestCampaignReview(t *testing.T) {
 		storetest.Jobs(t, p.db, p.api.Campaigns.AddWorkers)
 		list := "Mobile,name\n+12025550101,Ana\n12,Bo\n"
 		p.post("/user/leads/import", nil, multi("campaign_id", fmt.Sprint(c), "columns", "[]", "file", strings.NewReader(list))).fails("columns")
-		got := p.post("/user/leads/import", nil, multi("campaign_id", fmt.Sprint(c), "rejected_csv", "1", "columns", `{"Mobile": "phone_number"}`, "file", strings.NewReader(list)),
+		got := p.post("/user/leads/import", nil,
+			multi("campaign_id", fmt.Sprint(c), "rejected_csv", "1", "columns", `{"Mobile": "phone_number"}`, "file", strings.NewReader(list)),
 			status(200)).json()["data"].(map[string]any)
 		if csv, _ := got["rejected_csv"].(string); !strings.Contains(csv, "international format.,12,Bo\n") {
 			t.Errorf("%v", got)
@@ -768,7 +771,8 @@ func TestCampaignReview(t *testing.T) {
 		if call["client_phone_number"] != "+12025550105" || call["campaign_id"] != nil || fmt.Sprint(call["input_variables"]) != "map[name:Ana]" {
 			t.Errorf("%v", call)
 		}
-		if entries := fmt.Sprint(p.get("/user/billing/ledger", status(200)).json()["data"]); !strings.Contains(entries, fmt.Sprintf("call:%d", n)) {
+		if entries := fmt.Sprint(p.get("/user/billing/ledger", status(200)).json()["data"]); !strings.Contains(entries,
+			fmt.Sprintf("call:%d", n)) {
 			t.Errorf("nothing was charged: %s", entries)
 		}
 		leads := p.get("/user/leads?page=1&campaign_id="+fmt.Sprint(c), status(200)).json()["data"].([]any)

@@ -58,7 +58,8 @@ func TestCampaignLife(t *testing.T) {
 		got.is(fmt.Sprintf(`{"id":%d,"name":"Spring","status":"draft","assistant_id":%d,"timezone":"UTC","max_calls_in_parallel":3,"mark_complete_when_no_leads":true,`+
 			`"allowed_hours_start_time":"00:00:00","allowed_hours_end_time":"23:59:00","allowed_days":["monday","tuesday","wednesday","thursday","friday","saturday","sunday"],`+
 			`"max_retries":3,"retry_interval":60,"retry_on_voicemail":false,"retry_on_goal_incomplete":false,"goal_completion_variable":null,"phone_number_ids":[],`+
-			`"paused_until":null,"pause_reason":null,"started_at":null,"completed_at":null,"created_at":"%s","updated_at":"%s"}`, id(c), who, stamp, stamp))
+			`"paused_until":null,"pause_reason":null,"started_at":null,"completed_at":null,"created_at":"%s","updated_at":"%s"}`, id(c),
+			who, stamp, stamp))
 		if one := h.get(fmt.Sprintf("/user/campaign/%d", id(c)), status(200)); !bytes.Equal(one.body, got.body) {
 			t.Errorf("under its other name it is %s", one.body)
 		}
@@ -95,8 +96,9 @@ func TestCampaignLife(t *testing.T) {
 			id(list[1]) != id(c) {
 			t.Errorf("the list is %v", list)
 		}
-		h.get(at+"/stats", status(200)).is(`{"total":0,"by_status":{"blacklisted":0,"completed":0,"created":0,"processing":0,"reached-max-retries":0,"rescheduled":0,"scheduled":0},` +
-			`"calls":0,"answered":0,"voicemail":0,"busy":0,"no_answer":0,"failed":0,"canceled":0,"cost":0}`)
+		h.get(at+"/stats", status(200)).
+			is(`{"total":0,"by_status":{"blacklisted":0,"completed":0,"created":0,"processing":0,"reached-max-retries":0,"rescheduled":0,"scheduled":0},` +
+				`"calls":0,"answered":0,"voicemail":0,"busy":0,"no_answer":0,"failed":0,"canceled":0,"cost":0}`)
 
 		other := h.stranger()
 		for _, path := range []string{at, fmt.Sprintf("/user/campaign/%d", id(c)), "/user/campaigns/0",
@@ -268,7 +270,8 @@ func TestCampaignPlan(t *testing.T) {
 		if answers[201] != 1 || answers[403] != 7 {
 			t.Errorf("eight made together were answered %v", answers)
 		}
-		h.post("/user/campaigns", body, status(403)).is(`{"message":"Your plan allows 1 campaigns. Delete what you no longer need, or ask the operator of this server for a larger plan."}`)
+		h.post("/user/campaigns", body, status(403)).
+			is(`{"message":"Your plan allows 1 campaigns. Delete what you no longer need, or ask the operator of this server for a larger plan."}`)
 		c := h.get("/user/campaigns").list()[0]
 		if fmt.Sprint(c["max_calls_in_parallel"]) != "2" {
 			t.Errorf("by default it has %v calls at once", c["max_calls_in_parallel"])
@@ -312,7 +315,8 @@ func TestCampaignStatus(t *testing.T) {
 			now["started_at"] == nil {
 			t.Errorf("%v", now)
 		}
-		move(c, "stop", 200, fmt.Sprintf(`{"message":"Campaign stopped successfully","success":true,"data":{"campaign_id":%d,"status":"stopped"}}`, c))
+		move(c, "stop", 200,
+			fmt.Sprintf(`{"message":"Campaign stopped successfully","success":true,"data":{"campaign_id":%d,"status":"stopped"}}`, c))
 		refuse(c, "stop", "The campaign is not in progress.")
 		move(c, "start", 200, started)
 

@@ -131,7 +131,8 @@ func TestLeadContactsOverHTTP(t *testing.T) {
 				"variables": map[string]any{"name": "Bo", "n": 5}},
 				map[string]any{"phone_number": "+14155550103"}}}, status(200)).json()["data"].(map[string]any)
 		at := fmt.Sprintf("/leads/%d", id(l))
-		const want = "[map[id:1 phone_number:+14155550102 status:created variables:map[n:5 name:Bo]] map[id:2 phone_number:+14155550103 status:created variables:map[]]]"
+		const want = "[map[id:1 phone_number:+14155550102 status:created variables:map[n:5 name:Bo]] map[id:2 phone_number:+14155550103 " +
+			"status:created variables:map[]]]"
 		if fmt.Sprint(l["secondary_contacts"]) != want ||
 			fmt.Sprint(h.get("/user"+at, status(200)).json()["secondary_contacts"]) != want {
 			t.Errorf("%v", l)

@@ -110,7 +110,8 @@ func TestConversationRoundTrip(t *testing.T) {
 			whole["customer"] != nil {
 			t.Errorf("whole: %v", whole)
 		}
-		if e := h.get("/user/billing/ledger", status(200)).json()["data"].([]any)[0].(map[string]any); e["amount"] != json.Number("-0.01") || e["balance_after"] != json.Number("4.99") {
+		if e := h.get("/user/billing/ledger", status(200)).json()["data"].([]any)[0].(map[string]any); e["amount"] != json.Number("-0.01") ||
+			e["balance_after"] != json.Number("4.99") {
 			t.Errorf("ledger: %v", e)
 		}
 		other := h.stranger()
@@ -287,7 +288,8 @@ func TestStreamedReplyAndFollower(t *testing.T) {
 		}
 		one := h.get("/user/conversations/"+id, status(200)).json()
 		history := one["history"].([]any)
-		if last := history[len(history)-1].(map[string]any); last["author_name"] == nil || history[0].(map[string]any)["author_name"] != nil || one["assignee"] != h.user.Name {
+		if last := history[len(history)-1].(map[string]any); last["author_name"] == nil || history[0].(map[string]any)["author_name"] != nil ||
+			one["assignee"] != h.user.Name {
 			t.Errorf("%v does not name who wrote it", one)
 		}
 		h.post("/user/conversations/"+id+"/enable-ai", nil, status(200)).is(`{"status":true,"ai_enabled":true}`)
@@ -383,7 +385,8 @@ func TestConversationFilters(t *testing.T) {
 			}
 		}
 		h.get("/user/conversations?type=phone").fails("type")
-		h.get("/user/conversations?date_from=31.01.2026&date_to=2026-02-30&assistant_id=x&per_page=101&page=0").fails("date_from", "date_to", "assistant_id", "per_page", "page")
+		h.get("/user/conversations?date_from=31.01.2026&date_to=2026-02-30&assistant_id=x&per_page=101&page=0").
+			fails("date_from", "date_to", "assistant_id", "per_page", "page")
 		h.get("/user/conversations?assistant_id=0", status(404)).is(`{"message":"Assistant not found"}`)
 		h.get("/user/conversations?assistant_id=99999", status(404)).is(`{"message":"Assistant not found"}`)
 		h.stranger().get(fmt.Sprintf("/user/conversations?assistant_id=%d", aid), status(404))
@@ -439,7 +442,8 @@ func TestWhatNeedsAPerson(t *testing.T) {
 		member.token = token
 		member.post("/user/conversations/"+mine+"/disable-ai", nil, status(200))
 		for as, want := range map[*harness]string{&member: mine, h: handed} {
-			if got := as.get("/user/conversations?show=mine", status(200)).json()["data"].([]any); len(got) != 1 || got[0].(map[string]any)["id"] != want {
+			if got := as.get("/user/conversations?show=mine", status(200)).json()["data"].([]any); len(got) != 1 ||
+				got[0].(map[string]any)["id"] != want {
 				t.Errorf("mine are %v, want %s", got, want)
 			}
 		}

@@ -16,7 +16,8 @@ func (a *API) draftRoutes() {
 		handle(a, op{Method: method, Path: one + "/draft",
 			Name: map[string]string{"PUT": "saveAssistantDraft", "PATCH": "patchAssistantDraft"}[method], Tag: tag,
 			NotFound: noDraft, Body: parley.Assistant{}, Partial: true,
-			Summary: "Update the fields that are sent, in the draft, which is created if there is none; the live assistant stays as it is"}, a.saveDraft)
+			Summary: "Update the fields that are sent, in the draft, which is created if there is none; the live assistant stays as it is"},
+			a.saveDraft)
 	}
 	handle(a, op{Method: "DELETE", Path: one + "/draft", Name: "discardAssistantDraft", Tag: tag, NotFound: noDraft,
 		Summary: "Discard the draft"}, a.discardDraft)
@@ -37,7 +38,8 @@ func (a *API) draftRoutes() {
 	handle(a, op{Method: "POST", Path: "/user/assistants/import", Name: "importAssistant", Tag: tag, Status: 201,
 		Idempotent: true, Summary: "Import an assistant from a file; left_out says what could not be imported"}, a.importAssistant)
 	handle(a, op{Method: "POST", Path: one + "/duplicate", Name: "duplicateAssistant", Tag: tag, Status: 201,
-		NotFound: assistantMissing, Idempotent: true, Summary: "Duplicate an assistant: the copy is inactive, without a phone number"}, a.duplicateAssistant)
+		NotFound: assistantMissing, Idempotent: true, Summary: "Duplicate an assistant: the copy is inactive, without a phone number"},
+		a.duplicateAssistant)
 }
 
 func (a *API) exportAssistant(ctx context.Context, r *request, in *byID) (*assistant.File, error) {

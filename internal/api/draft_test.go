@@ -33,8 +33,8 @@ func TestVersionsOfAssistants(t *testing.T) {
 		if got := rows(list["data"], "version"); fmt.Sprint(got) != "[3 2 1]" || list["total"] != json.Number("3") {
 			t.Fatalf("versions %v", list)
 		}
-		if got := rows(list["data"], "changed"); got[0] != "[is_webhook_active webhook_url]" || got[1] != "[system_prompt tool_ids max_duration]" &&
-			got[1] != "[system_prompt max_duration tool_ids]" {
+		if got := rows(list["data"], "changed"); got[0] != "[is_webhook_active webhook_url]" ||
+			got[1] != "[system_prompt tool_ids max_duration]" && got[1] != "[system_prompt max_duration tool_ids]" {
 			t.Errorf("changed %v", got)
 		}
 		if got := rows(list["data"], "author"); !strings.Contains(got[1], "API key “test”") {
@@ -99,7 +99,8 @@ func TestDraftIsNotLiveUntilPublished(t *testing.T) {
 		h.get(one+"/draft", status(404)).is(`{"message":"This assistant has no draft"}`)
 		h.post(one+"/publish", map[string]any{}, status(404))
 		h.delete(one+"/draft", status(404))
-		d := h.put(one+"/draft", map[string]any{"name": "Front", "variables": map[string]any{"a": "b"}}, status(200)).json()["data"].(map[string]any)
+		d := h.put(one+"/draft", map[string]any{"name": "Front", "variables": map[string]any{"a": "b"}}, status(200)).
+			json()["data"].(map[string]any)
 		if fmt.Sprint(d["changed"]) != "[name variables]" || d["live_changed"] != false || fmt.Sprint(d["problems"]) != "map[]" ||
 			d["assistant"].(map[string]any)["name"] != "Front" || !strings.Contains(d["author"].(string), "API key “test”") {
 			t.Fatalf("draft %v", d)
@@ -137,7 +138,8 @@ func TestDraftIsNotLiveUntilPublished(t *testing.T) {
 
 		// A draft with no differences is no draft.
 		h.put(one+"/draft", map[string]any{"name": "Back"}, status(200))
-		if d := h.put(one+"/draft", map[string]any{"name": "Front"}, status(200)).json()["data"].(map[string]any); len(d["changed"].([]any)) != 0 {
+		if d := h.put(one+"/draft", map[string]any{"name": "Front"}, status(200)).
+			json()["data"].(map[string]any); len(d["changed"].([]any)) != 0 {
 			t.Errorf("changed %v", d["changed"])
 		}
 		h.get(one+"/draft", status(404))
@@ -200,7 +202,8 @@ func TestAssistantsAsFiles(t *testing.T) {
 		other.post(one+"/duplicate", nil, status(404))
 		made := other.post("/user/assistants/import", file.json(), status(201)).json()
 		data := made["data"].(map[string]any)
-		if data["name"] != "Desk" || data["max_duration"] != json.Number("77") || data["status"] != "inactive" || len(data["tool_ids"].([]any)) != 0 {
+		if data["name"] != "Desk" || data["max_duration"] != json.Number("77") || data["status"] != "inactive" ||
+			len(data["tool_ids"].([]any)) != 0 {
 			t.Errorf("imported %v", data)
 		}
 		if left := fmt.Sprint(made["left_out"]); !strings.Contains(left, "you have none of this name") {
@@ -208,7 +211,8 @@ func TestAssistantsAsFiles(t *testing.T) {
 		}
 		strange := file.json()
 		strange["assistant"].(map[string]any)["voice_id"] = 424242
-		if left := fmt.Sprint(h.post("/user/assistants/import", strange, status(201)).json()["left_out"]); !strings.Contains(left, "The voice: it is not available here") {
+		if left := fmt.Sprint(h.post("/user/assistants/import", strange, status(201)).json()["left_out"]); !strings.Contains(left,
+			"The voice: it is not available here") {
 			t.Errorf("left out %v", left)
 		}
 		h.post("/user/assistants/import", map[string]any{"format": "x", "assistant": map[string]any{}}, status(422))
@@ -216,7 +220,8 @@ func TestAssistantsAsFiles(t *testing.T) {
 
 		twin := h.post(one+"/duplicate", nil, status(201)).json()["data"].(map[string]any)
 		if twin["name"] != "Desk (copy)" || twin["status"] != "inactive" || twin["max_duration"] != json.Number("77") ||
-			fmt.Sprint(twin["variables"]) != "map[company:Sunrise shop_key:s3cret-4711]" || fmt.Sprint(twin["tool_ids"]) != fmt.Sprintf("[%d]", tool) {
+			fmt.Sprint(twin["variables"]) != "map[company:Sunrise shop_key:s3cret-4711]" ||
+			fmt.Sprint(twin["tool_ids"]) != fmt.Sprintf("[%d]", tool) {
 			t.Errorf("the copy is %v", twin)
 		}
 		if v := h.get(fmt.Sprintf("/user/assistants/%d/versions", id(twin))).json(); v["total"] != json.Number("1") {
@@ -231,7 +236,8 @@ func TestDraftMustPassItsTests(t *testing.T) {
 		a := h.assistant(map[string]any{"require_tests": true})
 		one := fmt.Sprintf("/user/assistants/%d", a)
 		h.put(one+"/draft", map[string]any{"name": "Front"}, status(200))
-		if text := h.post(one+"/publish", map[string]any{}, status(409)).json()["message"].(string); !strings.Contains(text, "have not been run") {
+		if text := h.post(one+"/publish", map[string]any{}, status(409)).
+			json()["message"].(string); !strings.Contains(text, "have not been run") {
 			t.Errorf("refused with %q", text)
 		}
 		h.post(one+"/test-runs", map[string]any{"draft": true}, status(422)) // there are no tests
@@ -270,11 +276,13 @@ func TestDraftMustPassItsTests(t *testing.T) {
 		run(map[string]any{"draft": true}, parley.TestPassed)
 		h.put(one+"/draft", map[string]any{"name": "Other"}, status(200)) // the tests ran on another draft
 		refused("have not been run")
-		if got := h.get(one + "/tests").json()["data"].([]any)[0].(map[string]any); got["draft_state"] != "" || got["live_state"] != "" || got["last_state"] != "pass" {
+		if got := h.get(one + "/tests").json()["data"].([]any)[0].(map[string]any); got["draft_state"] != "" || got["live_state"] != "" ||
+			got["last_state"] != "pass" {
 			t.Errorf("the test is %v", got)
 		}
 		last := run(map[string]any{"draft": true}, parley.TestPassed)
-		if got := h.get(one + "/tests").json()["data"].([]any)[0].(map[string]any); got["draft_state"] != "pass" || got["draft_run_id"] != json.Number(fmt.Sprint(last)) {
+		if got := h.get(one + "/tests").json()["data"].([]any)[0].(map[string]any); got["draft_state"] != "pass" ||
+			got["draft_run_id"] != json.Number(fmt.Sprint(last)) {
 			t.Errorf("the test is %v", got)
 		}
 		h.post(one+"/publish", map[string]any{"note": "Better."}, status(200))
@@ -284,7 +292,8 @@ func TestDraftMustPassItsTests(t *testing.T) {
 		// The version records who published it without its tests.
 		h.put(one+"/draft", map[string]any{"name": "In a hurry"}, status(200))
 		h.post(one+"/publish", map[string]any{"note": "Now.", "skip_tests": true}, status(200))
-		if v := h.get(one + "/versions").json()["data"].([]any)[0].(map[string]any); !strings.HasPrefix(v["note"].(string), "Now. (Published without its tests: ") {
+		if v := h.get(one + "/versions").json()["data"].([]any)[0].(map[string]any); !strings.HasPrefix(v["note"].(string),
+			"Now. (Published without its tests: ") {
 			t.Errorf("the version is %v", v)
 		}
 		h.post(one+"/test-runs", map[string]any{"draft": true}, status(404))
@@ -297,7 +306,9 @@ func TestShareLinks(t *testing.T) {
 	h, _ := talking(t, storetest.SQLite(t, rules), nil)
 	a := h.assistant(map[string]any{"initial_message": "Live hello."}) // it is inactive
 	one := fmt.Sprintf("/user/assistants/%d", a)
-	h.put(one+"/draft", map[string]any{"initial_message": "Draft hello.", "widget_settings": map[string]any{"allowed_origins": []any{"https://shop.example"}}}, status(200))
+	h.put(one+"/draft",
+		map[string]any{"initial_message": "Draft hello.", "widget_settings": map[string]any{"allowed_origins": []any{"https://shop.example"}}},
+		status(200))
 	made := h.post(one+"/share-links", nil, status(201)).json()["data"].(map[string]any)
 	link := made["url"].(string)
 	token := link[strings.LastIndex(link, "/")+1:]
@@ -332,7 +343,8 @@ func TestShareLinks(t *testing.T) {
 	h.get("/widgets/"+token, with(status(200))...)
 	// It is stored hashed, and expires after a day.
 	keys, err := h.db.KeysNamed(t.Context(), h.user.ID, parley.ShareLink, fmt.Sprint(a), parley.Now())
-	if err != nil || len(keys) != 1 || strings.Contains(token, string(keys[0].Hash)) || keys[0].ExpiresAt.Sub(keys[0].CreatedAt).Round(time.Minute) != 24*time.Hour {
+	if err != nil || len(keys) != 1 || strings.Contains(token, string(keys[0].Hash)) ||
+		keys[0].ExpiresAt.Sub(keys[0].CreatedAt).Round(time.Minute) != 24*time.Hour {
 		t.Errorf("stored as %+v, %v", keys, err)
 	}
 	if keys, _ := h.db.KeysNamed(t.Context(), h.user.ID, parley.ShareLink, fmt.Sprint(a), keys[0].ExpiresAt); len(keys) != 0 {

@@ -65,7 +65,8 @@ func TestEndpointSecrets(t *testing.T) {
 		h.put(at, endpointBody("mine"), status(200))
 		h.put(at, map[string]any{"key": nil, "headers": []any{}}, status(200))
 		secrets("[]")
-		if log := h.get("/user/audit", status(200)).body; strings.Contains(string(log), endpointKey) || strings.Contains(string(log), "team's-secret") {
+		if log := h.get("/user/audit", status(200)).body; strings.Contains(string(log), endpointKey) ||
+			strings.Contains(string(log), "team's-secret") {
 			t.Errorf("the audit log has a secret: %s", log)
 		}
 	})

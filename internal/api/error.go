@@ -45,7 +45,8 @@ func (f family) shape(e *parley.Error) errorBody {
 		return errorBody{Status: &no, Error: e.Message}
 	case e.Kind == parley.Invalid && (len(e.Fields) > 0 || e.Code == badJSON):
 		return errorBody{Message: e.Message, Errors: &e.Fields}
-	case (e.Kind == parley.Conflict || e.Kind == parley.Forbidden) && f == bare: // {message} everywhere (decisions 1, 2), {error} for trunks (6)
+	// {message} everywhere (decisions 1, 2), {error} for trunks (6)
+	case (e.Kind == parley.Conflict || e.Kind == parley.Forbidden) && f == bare:
 		return errorBody{Message: e.Message, Error: e.Message}
 	case e.Kind == parley.Conflict, e.Kind == parley.TooLarge, e.Kind == parley.Unsupported:
 		return errorBody{Message: e.Message}

@@ -22,13 +22,15 @@ import (
 
 // elsewhere are the limits whose refusal other tests show, by the name of one.
 var elsewhere = map[string]string{
-	"stored_mb": "TestPlanLimits", "members": "TestMembersAndSessions", "alerts": "TestAlerts", "saved_filters": "TestFilters", "sessions": "TestMembersAndSessions",
+	"stored_mb": "TestPlanLimits", "members": "TestMembersAndSessions", "alerts": "TestAlerts", "saved_filters": "TestFilters",
+	"sessions":       "TestMembersAndSessions",
 	"parallel_calls": "TestWebTest", "requests_together": "TestSlowReaders", "streams": "TestEnter", "trunk_checks": "TestTrunkChecks",
 	"connections": "TestConnectionsPerAddress", "address_streams": "TestStreamsPerAddress", "test_calls": "TestMinutesOfTests",
 	"test_minutes": "TestMinutesOfTests", "webhook_tests": "TestPlanLimits", "webhook_resends": "TestTriesAreCounted",
 	"tool_tests": "TestTriesAreCounted", "webhook_resends_rate": "TestTriesAreCounted", "tool_tests_rate": "TestTriesAreCounted",
 	"trunk_checks_rate": "TestTrunkChecks", "requests": "TestRateOfAccount", "key_requests": "TestRequestLimit",
-	"replies": "TestPublicLimitsAndCORS", "whatsapp_sends": "TestWhatsAppLimitAndNone", "sign_ins": "TestLoginLimits", "sign_ups": "TestTrialAccount",
+	"replies": "TestPublicLimitsAndCORS", "whatsapp_sends": "TestWhatsAppLimitAndNone", "sign_ins": "TestLoginLimits",
+	"sign_ups":    "TestTrialAccount",
 	"invitations": "TestInvitationByEmail", "caller_id_codes": "TestCallerIDs", "public_conversations": "TestVisitorsAreLimited",
 	"public_messages": "TestVisitorsAreLimited", "endpoints": "TestEndpointMakers", "endpoint_tests_rate": "TestEndpointMeasured",
 }
@@ -182,7 +184,8 @@ func TestEveryLimit(t *testing.T) {
 			}
 			slices.Sort(waits)
 			if len(waits) > 0 {
-				t.Logf("%d of %s: heap %+d KB, uploads %+d KB, somebody else's p95 %v", n, l.What, grown>>10, bytes>>10, waits[len(waits)*95/100].Round(10*time.Microsecond))
+				t.Logf("%d of %s: heap %+d KB, uploads %+d KB, somebody else's p95 %v", n, l.What, grown>>10, bytes>>10,
+					waits[len(waits)*95/100].Round(10*time.Microsecond))
 			}
 		})
 	}

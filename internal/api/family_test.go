@@ -32,7 +32,8 @@ func TestCallFilters(t *testing.T) {
 		}
 		check := func() {
 			t.Helper()
-			for query, want := range map[string][]int64{"?status=ended": {moved, assistant, customer}, "?status=completed": {moved, assistant, customer},
+			for query, want := range map[string][]int64{"?status=ended": {moved, assistant, customer},
+				"?status=completed":         {moved, assistant, customer},
 				"?status=ended_by_customer": {customer}, "?status=ended_by_assistant": {assistant}, "?status=busy": {busy},
 				"?status=ended_by_customer&ended_reason=assistant_hangup":   nil,
 				fmt.Sprintf("?assistant_id=%d&status=ended_by_customer", a): {customer},
@@ -101,7 +102,8 @@ func TestToolData(t *testing.T) {
 	tool := h.tool(nil)
 	made := h.post("/user/assistant", with(h.assistantBody(), map[string]any{"tools": []any{
 		map[string]any{"type": "end_call", "data": map[string]any{"description": "When all is said."}},
-		map[string]any{"type": "call_transfer", "description": "To a person.", "data": map[string]any{"phone_number": "+1 202 555 0123", "description": "Not this."}},
+		map[string]any{"type": "call_transfer", "description": "To a person.",
+			"data": map[string]any{"phone_number": "+1 202 555 0123", "description": "Not this."}},
 		map[string]any{"type": "assistant_transfer", "data": map[string]any{"assistant_id": uuid}},
 		map[string]any{"type": "assistant_transfer", "data": map[string]any{"assistant_id": peer}},
 		map[string]any{"type": "mid_call", "data": map[string]any{"id": tool}},
@@ -112,13 +114,14 @@ func TestToolData(t *testing.T) {
 		m := item.(map[string]any)
 		got = append(got, fmt.Sprint(m["type"], "|", m["description"], "|", m["phone_number"], "|", m["data"]))
 	}
-	want := []string{"end_call|When all is said.|<nil>|<nil>", "call_transfer|To a person.|+12025550123|<nil>", "assistant_transfer|<nil>|<nil>|<nil>",
-		"assistant_transfer|<nil>|<nil>|<nil>", "dtmf_input|<nil>|<nil>|<nil>"}
+	want := []string{"end_call|When all is said.|<nil>|<nil>", "call_transfer|To a person.|+12025550123|<nil>",
+		"assistant_transfer|<nil>|<nil>|<nil>", "assistant_transfer|<nil>|<nil>|<nil>", "dtmf_input|<nil>|<nil>|<nil>"}
 	if fmt.Sprint(got[:5]) != fmt.Sprint(want) || fmt.Sprint(made["tool_ids"]) != fmt.Sprintf("[%d]", tool) {
 		t.Errorf("tools %v, tool_ids %v", got, made["tool_ids"])
 	}
 	h.post("/user/assistant", with(h.assistantBody(), map[string]any{"tools": []any{
-		map[string]any{"type": "call_transfer", "data": "+12025550123"}}}), status(422)).says("tools.0.data", "The tools.0.data field must be an object.")
+		map[string]any{"type": "call_transfer", "data": "+12025550123"}}}), status(422)).
+		says("tools.0.data", "The tools.0.data field must be an object.")
 	h.post("/user/assistant", with(h.assistantBody(), map[string]any{"tools": []any{
 		map[string]any{"type": "call_transfer", "data": map[string]any{"phone_number": "x"}}}}), status(422)).fails("tools.0.phone_number")
 }
@@ -128,7 +131,8 @@ func TestTrailingSlash(t *testing.T) {
 	h := lite(t, nil)
 	a := h.assistant(nil)
 	for _, path := range []string{"/user/me", "/user/assistants/get", fmt.Sprintf("/user/assistant/%d", a), "/user/calls", "/openapi.json"} {
-		if with, without := h.get(path+"/", status(200)), h.get(path, status(200)); path != "/user/me" && string(with.body) != string(without.body) {
+		if with, without := h.get(path+"/", status(200)), h.get(path, status(200)); path != "/user/me" &&
+			string(with.body) != string(without.body) {
 			t.Errorf("%s/ answers %.200s", path, with.body)
 		}
 	}

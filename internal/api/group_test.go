@@ -22,7 +22,8 @@ func TestGroups(t *testing.T) {
 			}
 			made := h.post("/user/"+kind, map[string]any{"name": " Sales ", "color": "blue"}, status(201)).json()
 			g := made["data"].(map[string]any)
-			if made["message"] != title+" created successfully" || g["name"] != "Sales" || g["color"] != "blue" || fmt.Sprint(g["assistants_count"]) != "0" {
+			if made["message"] != title+" created successfully" || g["name"] != "Sales" || g["color"] != "blue" ||
+				fmt.Sprint(g["assistants_count"]) != "0" {
 				t.Errorf("made %v", made)
 			}
 			second := h.post(list, map[string]any{"name": "Support"}, status(201)).json()["data"].(map[string]any)
@@ -30,7 +31,8 @@ func TestGroups(t *testing.T) {
 				t.Errorf("colour %v", second["color"])
 			}
 			h.post(list, map[string]any{"name": "Sales"}, status(422)).says("name", "The name has already been taken.")
-			h.put(fmt.Sprintf("%s/%d", list, id(second)), map[string]any{"name": "Sales"}, status(422)).says("name", "The name has already been taken.")
+			h.put(fmt.Sprintf("%s/%d", list, id(second)), map[string]any{"name": "Sales"}, status(422)).
+				says("name", "The name has already been taken.")
 			other.post(list, map[string]any{"name": "Sales"}, status(201))
 			h.post(list, map[string]any{"name": strings.Repeat("é", 256), "color": "black"}, status(422)).fails("name", "color")
 			h.post(list, map[string]any{"name": strings.Repeat("é", 255)}, status(201))
@@ -61,7 +63,8 @@ func TestGroups(t *testing.T) {
 		}
 		h.post("/user/assistant", with(h.assistantBody(), map[string]any{"folder_id": labels[0], "label_ids": []int64{labels[1], foreign}}),
 			status(422)).fails("folder_id", "label_ids.1")
-		h.post("/user/assistant", with(h.assistantBody(), map[string]any{"label_ids": []int64{labels[1], labels[1]}}), status(422)).fails("label_ids.1")
+		h.post("/user/assistant", with(h.assistantBody(), map[string]any{"label_ids": []int64{labels[1], labels[1]}}), status(422)).
+			fails("label_ids.1")
 		a := h.assistant(map[string]any{"folder_id": fmt.Sprint(folder), "label_ids": []int64{labels[1], labels[0]}})
 		plain := h.assistant(nil)
 		at := fmt.Sprintf("/user/assistant/%d", a)

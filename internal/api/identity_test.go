@@ -33,7 +33,9 @@ func (h *harness) password(text string) {
 
 func TestMe(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		h.get("/user/me", status(200)).is(fmt.Sprintf(`{"id":%d,"name":"Ana","email":%q,"timezone":"UTC","country":"","plan":"default","total_balance":5}`, h.user.ID, h.user.Email))
+		h.get("/user/me", status(200)).
+			is(fmt.Sprintf(`{"id":%d,"name":"Ana","email":%q,"timezone":"UTC","country":"","plan":"default","total_balance":5}`,
+				h.user.ID, h.user.Email))
 	})
 }
 
@@ -172,7 +174,8 @@ func TestKeys(t *testing.T) {
 		h.get("/user/me", as, status(401)).is(unauthenticated)
 		h.delete(at, status(404)).is(`{"message":"API key not found."}`)
 
-		h.post("/user/api-keys", nil, status(422)).is(`{"message":"The name field is required.","errors":{"name":["The name field is required."]}}`)
+		h.post("/user/api-keys", nil, status(422)).
+			is(`{"message":"The name field is required.","errors":{"name":["The name field is required."]}}`)
 		for _, v := range []string{`5`, `true`, `[]`, `{}`} {
 			h.post("/user/api-keys", nil, raw(`{"name":`+v+`}`), status(422)).says("name",
 				"The name field must be a string.")

@@ -224,7 +224,8 @@ func (a *API) getDocumentContent(ctx context.Context, r *request, in *byDocument
 	defer file.Close()
 	h := r.W.Header()
 	h.Set("Content-Type", "application/octet-stream") // a stranger's file is shown by no browser as ours
-	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": fmt.Sprintf("document-%d.%s", d.ID, d.Type)}))
+	h.Set("Content-Disposition",
+		mime.FormatMediaType("attachment", map[string]string{"filename": fmt.Sprintf("document-%d.%s", d.ID, d.Type)}))
 	http.ServeContent(r.W, r.Request, "", d.CreatedAt.Time(), file)
 	return nil, errAnswered
 }

@@ -187,7 +187,8 @@ func TestKnowledgebaseLife(t *testing.T) {
 
 func TestKnowledgebaseRules(t *testing.T) {
 	h := lite(t, nil)
-	h.post("/user/knowledgebases", nil, status(422)).is(`{"message":"The name field is required.","errors":{"name":["The name field is required."]}}`)
+	h.post("/user/knowledgebases", nil, status(422)).
+		is(`{"message":"The name field is required.","errors":{"name":["The name field is required."]}}`)
 	long := strings.Repeat("ö", 256)
 	h.post("/user/knowledgebases", map[string]any{"name": long, "description": long}, status(422)).fails("name",
 		"description")
@@ -279,7 +280,8 @@ func TestDocumentLife(t *testing.T) {
 		if k := h.get(at).json()["data"].(map[string]any); k["status"] != "failed" || k["status_label"] != "Failed" {
 			t.Errorf("with a broken one: %v", k)
 		}
-		if again := h.post(atBroken+"/retry", nil, status(200)).json()["data"].(map[string]any); again["status"] != "processing" || again["error"] != nil {
+		if again := h.post(atBroken+"/retry", nil, status(200)).json()["data"].(map[string]any); again["status"] != "processing" ||
+			again["error"] != nil {
 			t.Errorf("again: %v", again)
 		}
 		h.settled(atBroken)

@@ -26,7 +26,8 @@ func (a *API) leadRoutes() {
 		Summary: "Add a lead to a campaign"}, a.createLead)
 	handle(a, op{Method: "POST", Path: "/user/leads/import", Name: "importLeads", Tag: tag, Body: leadImport{},
 		Upload: importLimit, File: "file", Idempotent: true,
-		Summary: "Add the rows of a CSV file or a spreadsheet (XLSX) to a campaign; the first 1,000 rows that can't be added are reported one by one"},
+		Summary: "Add the rows of a CSV file or a spreadsheet (XLSX) to a campaign; " +
+			"the first 1,000 rows that can't be added are reported one by one"},
 		a.importLeads)
 	handle(a, op{Method: "GET", Path: "/user/leads", Name: "listLeads", Tag: tag,
 		Summary: "List leads: with page or per_page a page of them, without either the newest 1,000 as a plain array"}, a.listLeads)

@@ -153,7 +153,8 @@ func TestLeadImport(t *testing.T) {
 		storetest.Jobs(t, h.db, h.api.Campaigns.AddWorkers)
 		c := fmt.Sprint(h.campaign(nil))
 		h.post("/user/blacklist", map[string]any{"phone_number": "+14155550105"}, status(201))
-		list := "\ufeffphone_number;Name;note\r\n+14155550101;Ána;=1+1\r\n4155550102;Bo;\r\n+14155550103;\"never closed;x\r\n+1 415 555 0101;again;\r\n\r\n;nobody;\r\n+14155550105;on the list;\r\n+14155550106;\"a;b\";last"
+		list := "\ufeffphone_number;Name;note\r\n+14155550101;Ána;=1+1\r\n4155550102;Bo;\r\n+14155550103;\"never closed;x\r\n" +
+			"+1 415 555 0101;again;\r\n\r\n;nobody;\r\n+14155550105;on the list;\r\n+14155550106;\"a;b\";last"
 		got := h.post("/user/leads/import", nil, multi("file", strings.NewReader(list), "campaign_id", c), status(200))
 		got.is(`{"message":"Leads imported successfully","data":{"imported":3,"skipped":4,"errors":[` +
 			`{"row":2,"field":"phone_number","message":"The phone_number field must be a valid phone number in international format. 4155550102 has no country code: write it with + and the country code, or choose the country of your account."},` +

@@ -109,7 +109,8 @@ func TestTriesAreCounted(t *testing.T) {
 					break
 				}
 			}
-			if a.status != 429 || n > 2*most || !strings.Contains(string(a.body), fmt.Sprintf("%d %s per minute", most, parley.LimitNamed(c.rate).What)) {
+			if a.status != 429 || n > 2*most ||
+				!strings.Contains(string(a.body), fmt.Sprintf("%d %s per minute", most, parley.LimitNamed(c.rate).What)) {
 				t.Errorf("%s: after %d more: %d %s", c.path, n, a.status, a.body)
 			}
 		}

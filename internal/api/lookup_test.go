@@ -14,7 +14,8 @@ func TestLookups(t *testing.T) {
 	for path, want := range map[string]string{
 		"languages": "id iso_2 name", "models": "code id name", "transcriber-providers": "code id name",
 		"synthesizer-providers": "code id name voice_similarity voice_stability",
-		"voices":                "accent age code gender id language_id name preview_url realtime_vendor synthesizer_provider_id voice_similarity voice_stability",
+		"voices": "accent age code gender id language_id name preview_url realtime_vendor synthesizer_provider_id " +
+			"voice_similarity voice_stability",
 	} {
 		list := h.get("/user/assistants/"+path, status(200)).list()
 		if len(list) == 0 {

@@ -65,14 +65,16 @@ func serverBody(url string) map[string]any {
 // A saved MCP server is listed, and its tools are called from a chat, with the variables of the assistant in its headers.
 func TestServerTools(t *testing.T) {
 	h, model := rough(t)
-	made := h.post("/user/tools", with(serverBody(orderServer(t)), map[string]any{"headers": []any{map[string]any{"name": "X-Key", "value": "s3cret"}}}),
+	made := h.post("/user/tools",
+		with(serverBody(orderServer(t)), map[string]any{"headers": []any{map[string]any{"name": "X-Key", "value": "s3cret"}}}),
 		status(201)).json()
 	if made["message"] != "Tool created successfully" {
 		t.Errorf("message %v", made["message"])
 	}
 	tool := made["data"].(map[string]any)
 	listing, _ := json.Marshal(tool["listing"])
-	for _, want := range []string{`"name":"look_up"`, `"read_only":true`, `"name":"cancel"`, `"destructive":true`, `"given":true`, `"error":""`} {
+	for _, want := range []string{`"name":"look_up"`, `"read_only":true`, `"name":"cancel"`, `"destructive":true`, `"given":true`,
+		`"error":""`} {
 		if !strings.Contains(string(listing), want) {
 			t.Errorf("no %s in %s", want, listing)
 		}
@@ -137,10 +139,12 @@ func TestServerLife(t *testing.T) {
 		t.Errorf("listing %v", listing)
 	}
 	// Another name keeps the list; another address has none of it.
-	if now := h.put(at, map[string]any{"name": "store"}, status(200)).json()["data"].(map[string]any); len(now["listing"].(map[string]any)["tools"].([]any)) != 2 {
+	if now := h.put(at, map[string]any{"name": "store"}, status(200)).
+		json()["data"].(map[string]any); len(now["listing"].(map[string]any)["tools"].([]any)) != 2 {
 		t.Errorf("with another name: %v", now)
 	}
-	if now := h.put(at, map[string]any{"endpoint": gone.URL}, status(200)).json()["data"].(map[string]any); len(now["listing"].(map[string]any)["tools"].([]any)) != 0 {
+	if now := h.put(at, map[string]any{"endpoint": gone.URL}, status(200)).
+		json()["data"].(map[string]any); len(now["listing"].(map[string]any)["tools"].([]any)) != 0 {
 		t.Errorf("at another address: %v", now)
 	}
 	h.put(at, map[string]any{"endpoint": far, "headers": []any{map[string]any{"name": "X-Key", "value": "{{key}}"}}}, status(200))
@@ -148,12 +152,14 @@ func TestServerLife(t *testing.T) {
 	if listed["message"] != "Tool listed" || len(listed["data"].(map[string]any)["listing"].(map[string]any)["tools"].([]any)) != 2 {
 		t.Errorf("listed with a variable: %v", listed)
 	}
-	if listed = h.post(at+"/list", map[string]any{}, status(200)).json(); listed["message"] != "Tool listed; its server could not be listed: the server answers with HTTP status 403 Forbidden" ||
+	if listed = h.post(at+"/list", map[string]any{}, status(200)).
+		json(); listed["message"] != "Tool listed; its server could not be listed: the server answers with HTTP status 403 Forbidden" ||
 		len(listed["data"].(map[string]any)["listing"].(map[string]any)["tools"].([]any)) != 2 {
 		t.Errorf("listed without: %v", listed)
 	}
 	try := func(body map[string]any) string {
-		return fmt.Sprint(h.post(at+"/test", with(map[string]any{"variables": map[string]any{"key": "s3cret"}}, body), status(200)).json()["body"])
+		return fmt.Sprint(h.post(at+"/test", with(map[string]any{"variables": map[string]any{"key": "s3cret"}}, body),
+			status(200)).json()["body"])
 	}
 	if got := try(map[string]any{"tool": "look_up", "arguments": map[string]any{"number": 5}}); got != "Order 5 is on its way." {
 		t.Errorf("tried: %s", got)
@@ -177,8 +183,10 @@ func TestServerNames(t *testing.T) {
 	h, model := rough(t)
 	key := map[string]any{"headers": []any{map[string]any{"name": "X-Key", "value": "s3cret"}}}
 	h.tool(map[string]any{"name": "cancel"})
-	one := id(h.post("/user/tools", with(with(serverBody(orderServer(t)), key), map[string]any{"name": "one"}), status(201)).json()["data"].(map[string]any))
-	two := id(h.post("/user/tools", with(with(serverBody(orderServer(t)), key), map[string]any{"name": "two"}), status(201)).json()["data"].(map[string]any))
+	one := id(h.post("/user/tools", with(with(serverBody(orderServer(t)), key), map[string]any{"name": "one"}), status(201)).
+		json()["data"].(map[string]any))
+	two := id(h.post("/user/tools", with(with(serverBody(orderServer(t)), key), map[string]any{"name": "two"}), status(201)).
+		json()["data"].(map[string]any))
 	plain := h.tool(map[string]any{"name": "look_up"})
 	_, single := h.active(map[string]any{"tool_ids": []any{one, plain}})
 	_, uuid := h.active(map[string]any{"tool_ids": []any{one, two, plain}})
@@ -210,7 +218,8 @@ func TestServerNames(t *testing.T) {
 	if got := fmt.Sprint(asked(talk)); got != "[look_up one_cancel one_look_up two_cancel two_look_up]" {
 		t.Errorf("of both: %s", got)
 	}
-	model.Script(aitest.Behaviour{Calls: []ai.ToolCall{{ID: "1", Name: "two_cancel", Arguments: `{"number":9}`}}}, aitest.Behaviour{Text: "There."})
+	model.Script(aitest.Behaviour{Calls: []ai.ToolCall{{ID: "1", Name: "two_cancel", Arguments: `{"number":9}`}}},
+		aitest.Behaviour{Text: "There."})
 	got := h.post("/conversations/"+talk+"/messages", map[string]any{"message": "Cancel it"}, anonymous, status(200)).json()
 	if calls := fmt.Sprint(got["function_calls"]); !strings.Contains(calls, `result:{"cancelled":9}`) {
 		t.Errorf("calls %s", calls)

@@ -77,7 +77,8 @@ func TestCannedAnswers(t *testing.T) {
 		}
 		one := at + "/" + made["id"].(json.Number).String()
 		h.put(one, map[string]any{"name": "address", "content": "x"}, status(422))
-		if got := h.put(one, map[string]any{"name": "open", "content": "From eight."}, status(200)).json()["data"].(map[string]any); got["name"] != "open" {
+		if got := h.put(one, map[string]any{"name": "open", "content": "From eight."}, status(200)).
+			json()["data"].(map[string]any); got["name"] != "open" {
 			t.Errorf("%v", got)
 		}
 		stranger := h.stranger()

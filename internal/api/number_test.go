@@ -325,7 +325,8 @@ func TestTwilioBehindTheAPI(t *testing.T) {
 		return true
 	}
 	h.get("/user/phone-numbers/search", status(500)).is(`{"error":"Failed to search phone numbers"}`)
-	h.post("/user/sms", from, status(500)).is(`{"message":"Failed to send SMS","error":"The carrier refuses this server's account: its operator must look at it."}`)
+	h.post("/user/sms", from, status(500)).
+		is(`{"message":"Failed to send SMS","error":"The carrier refuses this server's account: its operator must look at it."}`)
 	if h.balance() != "3.8417" {
 		t.Errorf("failures cost %s", h.balance())
 	}
@@ -354,7 +355,8 @@ func TestNumberRoute(t *testing.T) {
 		"telephones": []map[string]any{{"phone_number": "+49 30 901821"}}, "when_full": "queue"}
 	h.put(path, sent, status(200))
 	got := h.get(path, status(200)).json()["data"].(map[string]any)
-	if got["timezone"] != "Europe/Berlin" || got["otherwise"] != "assistant" || fmt.Sprint(got["otherwise_assistant_id"]) != fmt.Sprint(night) ||
+	if got["timezone"] != "Europe/Berlin" || got["otherwise"] != "assistant" ||
+		fmt.Sprint(got["otherwise_assistant_id"]) != fmt.Sprint(night) ||
 		fmt.Sprint(got["blocked_callers"]) != "[+4930901820 +1900*]" || fmt.Sprint(got["closed_dates"]) != "[2026-12-25]" ||
 		fmt.Sprint(got["hours"]) != "[map[days:[monday] from:09:00 to:17:00]]" || got["block_anonymous"] != false ||
 		fmt.Sprint(got["telephones"]) != "[map[phone_number:+4930901821 seconds:20]]" || got["when_full"] != "queue" ||

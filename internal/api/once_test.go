@@ -88,7 +88,8 @@ func TestIdempotency(t *testing.T) {
 			}
 		}
 		runs(1)
-		conflict := `{"message":"The Idempotency-Key was used with another request.","error":"The Idempotency-Key was used with another request."}`
+		conflict :=
+			`{"message":"The Idempotency-Key was used with another request.","error":"The Idempotency-Key was used with another request."}`
 		h.post("/user/pay", map[string]any{"amount": 6}, key("a"), status(409)).is(conflict)
 		h.post("/user/pay-too", body, key("a"), status(409)).is(conflict)
 		runs(0)
@@ -149,7 +150,8 @@ func TestIdempotency(t *testing.T) {
 	})
 }
 
-const tookEffect = "A request with this Idempotency-Key took effect, at least in part, and has no answer yet. Look at what it did before you use a new key."
+const tookEffect = "A request with this Idempotency-Key took effect, at least in part, and has no answer yet. " +
+	"Look at what it did before you use a new key."
 
 // A request whose commit succeeded has taken effect, even if its answer was lost with the connection: its key is never
 // freed.

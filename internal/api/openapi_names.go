@@ -33,12 +33,12 @@ var alsoRefuses = map[string][]int{
 	"makeCall": {402, 403}, "sendSMS": {400}, "createCampaign": {403}, "createCampaignPlural": {403},
 	"updateCampaignStatus": {400, 404},
 	"tryCampaign":          {400, 402, 403}, "scheduleCampaign": {400}, "unscheduleCampaign": {400},
-	"createTool": {403}, "createEndpoint": {403}, "updateEndpoint": {403}, "testEndpoint": {403, 429}, "purchaseNumber": {400, 402}, "createConversation": {402, 403},
-	"sendMessage":   {402, 502},
+	"createTool": {403}, "createEndpoint": {403}, "updateEndpoint": {403}, "testEndpoint": {403, 429}, "purchaseNumber": {400, 402},
+	"createConversation": {402, 403}, "sendMessage": {402, 502},
 	"startWebCall":  {402, 403, 503},
 	"generateReply": {402, 502}, "generateReplyShort": {402, 502}, "sendWhatsAppTemplate": {402, 503},
 	"sendWhatsAppText": {402, 403, 503},
 	"login":            {401}, "register": {403}, "logout": {400}, "createLead": {404}, "deleteCall": {409},
 	"hangUpCall": {409}, "eraseCustomer": {409},
-	"publishAssistantDraft": {409}, "importAssistant": {403}, "duplicateAssistant": {403}, "createTrunk": {409}, "updateTrunk": {409}, "tryTrunk": {402, 403, 409}, "retryDocument": {409},
-}
+	"publishAssistantDraft": {409}, "importAssistant": {403}, "duplicateAssistant": {403}, "createTrunk": {409}, "updateTrunk": {409},
+	"tryTrunk": {402, 403, 409}, "retryDocument": {409}}

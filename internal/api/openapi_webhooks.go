@@ -19,15 +19,19 @@ var webhookDocs = []struct {
 	summary string
 	payload reflect.Type
 }{
-	{parley.EventCallCompleted, "onCallCompleted", "A call is over and has been evaluated: sent to the assistant's webhook_url", reflect.TypeFor[parley.CallEnded]()},
-	{parley.EventCallInbound, "onCallInbound", "A call comes in: sent to the assistant's inbound_webhook_url before the call is answered, which waits up to 2 seconds for the response", reflect.TypeFor[parley.CallArriving]()},
+	{parley.EventCallCompleted, "onCallCompleted", "A call is over and has been evaluated: sent to the assistant's webhook_url",
+		reflect.TypeFor[parley.CallEnded]()},
+	{parley.EventCallInbound, "onCallInbound",
+		"A call comes in: sent to the assistant's inbound_webhook_url before the call is answered, which waits up to 2 seconds for the response",
+		reflect.TypeFor[parley.CallArriving]()},
 	{parley.EventCallInboundCompleted, "onCallInboundCompleted",
 		"An inbound call is over and has been evaluated: sent to the assistant's inbound_webhook_url",
 		reflect.TypeFor[parley.CallEnded]()},
 	{parley.EventConversationEnded, "onConversationEnded",
 		"Nobody has written in a conversation for a while: sent to the assistant's conversation_ended_webhook_url",
 		reflect.TypeFor[parley.ConversationEnded]()},
-	{parley.EventBalanceLow, "onBalanceLow", "The balance has fallen below the threshold: sent to the account's endpoint", reflect.TypeFor[parley.BalanceLow]()},
+	{parley.EventBalanceLow, "onBalanceLow", "The balance has fallen below the threshold: sent to the account's endpoint",
+		reflect.TypeFor[parley.BalanceLow]()},
 	{parley.EventPublicBudgetLow, "onPublicBudgetLow",
 		"Visitors have used most of the day's budget: sent to the account's endpoint",
 		reflect.TypeFor[parley.PublicBudgetLow]()},
@@ -38,7 +42,8 @@ var webhookDocs = []struct {
 		"A campaign's scheduled start was refused: sent to the account's endpoint",
 		reflect.TypeFor[parley.CampaignNotStarted]()},
 	{parley.EventAlertRaised, "onAlertRaised", "An alert is raised: sent to the account's endpoint", reflect.TypeFor[parley.AlertEvent]()},
-	{parley.EventAlertResolved, "onAlertResolved", "An alert is resolved: sent to the account's endpoint", reflect.TypeFor[parley.AlertEvent]()},
+	{parley.EventAlertResolved, "onAlertResolved", "An alert is resolved: sent to the account's endpoint",
+		reflect.TypeFor[parley.AlertEvent]()},
 }
 
 // eventPayload is the body of an event, as it is sent.
@@ -60,7 +65,8 @@ func webhooks(s *form.Schemas) object {
 		return object{"name": name, "in": "header", "required": true, "schema": object{"type": "string"},
 			"description": doc}
 	}
-	taken := object{"description": "Any 2xx ends the delivery. 410 disables the endpoint. Anything else, or no answer within 10 seconds, is tried again."}
+	taken := object{"description": "Any 2xx ends the delivery. 410 disables the endpoint. " +
+		"Anything else, or no answer within 10 seconds, is tried again."}
 	out := object{}
 	for _, w := range webhookDocs {
 		answer := object{"2XX": taken}
@@ -75,7 +81,8 @@ func webhooks(s *form.Schemas) object {
 			"parameters": []any{
 				header("webhook-id", "The event's id, the same on every attempt (Standard Webhooks)."),
 				header("webhook-timestamp", "When the attempt was made, seconds since 1970."),
-				header("webhook-signature", "v1,BASE64 of HMAC-SHA256 over id.timestamp.body with the account's secret; several, separated by a space, while a secret is being rotated."),
+				header("webhook-signature", "v1,BASE64 of HMAC-SHA256 over id.timestamp.body with the account's secret; several, "+
+					"separated by a space, while a secret is being rotated."),
 			},
 			"requestBody": object{"required": true,
 				"content": object{"application/json": object{"schema": s.Output(w.payload),

@@ -20,7 +20,8 @@ func TestWritesDuringAnOutage(t *testing.T) {
 	log := new(bytes.Buffer)
 	slog.SetDefault(slog.New(slog.NewTextHandler(log, nil)))
 	defer slog.SetDefault(slog.New(slog.DiscardHandler))
-	got := h.post("/user/tools", map[string]any{"name": "look", "description": "Looks", "method": "GET", "endpoint": "https://example.com"}, status(503))
+	got := h.post("/user/tools", map[string]any{"name": "look", "description": "Looks", "method": "GET", "endpoint": "https://example.com"},
+		status(503))
 	got.is(`{"message":"The server can't write to its database: its operator has to mend that. What was stored before can still be read.","retry_after":5}`)
 	if after := got.header.Get("Retry-After"); after != "5" {
 		t.Errorf("Retry-After is %q", after)

@@ -63,12 +63,14 @@ func TestNationalNumbers(t *testing.T) {
 				t.Errorf("%s finds %s leads, want %s", query, got, want)
 			}
 		}
-		if got := h.post("/user/blacklist", map[string]any{"phone_number": written}, status(201)).json()["data"].(map[string]any)["phone_number"]; got != read {
+		if got := h.post("/user/blacklist", map[string]any{"phone_number": written}, status(201)).
+			json()["data"].(map[string]any)["phone_number"]; got != read {
 			t.Errorf("%v is not to be called", got)
 		}
 		h.post("/user/lead", map[string]any{"campaign_id": c, "phone_number": "4.91512E+11"}).says("phone_number",
 			"The phone_number field must be a valid phone number in international format.",
-			"4.91512E+11 is how a spreadsheet shortens a long number, and its last digits are lost: format the column as text, enter the numbers again, and save the list.")
+			"4.91512E+11 is how a spreadsheet shortens a long number, and its last digits are lost: format the column as text, "+
+				"enter the numbers again, and save the list.")
 		h.post("/user/lead", map[string]any{"campaign_id": c, "phone_number": "0171 12345"}).says("phone_number",
 			"The phone_number field must be a valid phone number in international format.",
 			"There is no phone number 0171 12345 in Germany: write numbers of other countries with + and the country code.")
@@ -96,12 +98,14 @@ func TestNationalNumbers(t *testing.T) {
 		}
 
 		list := "phone_number,name\n0171 1234501,Ana\n+49 171 1234502,Bo\n02025550123,Cy\n"
-		report := fmt.Sprint(h.post("/user/leads/import", nil, multi("file", strings.NewReader(list), "campaign_id", fmt.Sprint(c)), status(200)).json()["data"])
+		report := fmt.Sprint(h.post("/user/leads/import", nil, multi("file", strings.NewReader(list), "campaign_id", fmt.Sprint(c)),
+			status(200)).json()["data"])
 		if !strings.Contains(report, "imported:2 ") && !strings.Contains(report, "imported:3 ") {
 			t.Errorf("imported: %s", report)
 		}
 		us := "phone_number\n(202) 555-0123\n"
-		report = fmt.Sprint(h.post("/user/leads/import", nil, multi("file", strings.NewReader(us), "campaign_id", fmt.Sprint(c), "country", "US"), status(200)).json()["data"])
+		report = fmt.Sprint(h.post("/user/leads/import", nil, multi("file", strings.NewReader(us), "campaign_id", fmt.Sprint(c), "country", "US"),
+			status(200)).json()["data"])
 		if !strings.Contains(report, "imported:1 ") {
 			t.Errorf("imported: %s", report)
 		}
@@ -120,7 +124,8 @@ func TestSMSNumbers(t *testing.T) {
 		for _, to := range []string{"4.91512E+11", "0171 12", "nobody"} {
 			h.post("/user/sms", map[string]any{"from": from, "to": to, "body": "x"}, status(400)).is(`{"message":"Invalid to phone number"}`)
 		}
-		if got := string(h.post("/user/sms", map[string]any{"from": from, "to": "0171/1234567", "body": "x"}).body); !strings.Contains(got, `"+491711234567"`) {
+		if got := string(h.post("/user/sms", map[string]any{"from": from, "to": "0171/1234567", "body": "x"}).body); !strings.Contains(got,
+			`"+491711234567"`) {
 			t.Errorf("sent: %s", got)
 		}
 	})

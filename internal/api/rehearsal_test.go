@@ -7,7 +7,8 @@ import (
 
 func TestRehearsals(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		desk := h.assistant(map[string]any{"system_prompt": "You talk with {{who}}.", "tool_ids": []int64{h.tool(map[string]any{"name": "book"})}})
+		desk := h.assistant(
+			map[string]any{"system_prompt": "You talk with {{who}}.", "tool_ids": []int64{h.tool(map[string]any{"name": "book"})}})
 		made := h.post("/user/rehearsals", map[string]any{"assistant_id": desk, "now": "2026-06-12T09:00:00+02:00", "words": "told",
 			"variables": map[string]any{"who": "Ana"}, "tools": []any{map[string]any{"tool": "book", "reply": "booked", "after_ms": 10}}},
 			status(201)).json()

@@ -218,7 +218,8 @@ func TestMembers(t *testing.T) {
 		h.stranger().delete(one+"/two-factor", status(404))
 		h.post(one+"/reset-password", nil, as, status(403))
 		link := h.post(one+"/reset-password", nil, status(201)).json()["data"].(map[string]any)
-		if link["emailed"] != false || !strings.HasSuffix(fmt.Sprint(link["link"]), "/reset/"+fmt.Sprint(link["token"])) || link["expires_at"] == nil {
+		if link["emailed"] != false || !strings.HasSuffix(fmt.Sprint(link["link"]), "/reset/"+fmt.Sprint(link["token"])) ||
+			link["expires_at"] == nil {
 			t.Errorf("the link is %v", link)
 		}
 		chosen := map[string]any{"token": link["token"], "password": "another horse battery"}
@@ -227,7 +228,8 @@ func TestMembers(t *testing.T) {
 		h.post("/password/reset", chosen, none, status(200))
 		h.post("/password/reset", chosen, none, status(404))
 		h.get("/user/me", as, status(401))
-		signed := h.post("/login", map[string]any{"email": strings.ToLower(address), "password": "another horse battery"}, none, status(200)).json()
+		signed := h.post("/login", map[string]any{"email": strings.ToLower(address), "password": "another horse battery"}, none,
+			status(200)).json()
 		as = header("Authorization", "Bearer "+signed["token"].(string))
 		h.delete(one+"/two-factor", status(404)) // there is none
 		h.put(one, map[string]any{"role": "boss"}, status(422)).fails("role")

@@ -74,12 +74,16 @@ func TestRoughDocuments(t *testing.T) {
 	h, model := rough(t)
 	h.reading()
 	for name, c := range map[string]struct{ kind, file, question, want string }{
-		"Big5":           {"txt", encoded(t, traditionalchinese.Big5, "營業時間：每天早上七點到晚上六點。外送費用為五十元。"), "外送費用", "外送費用為五十元"},
-		"Windows-874":    {"txt", encoded(t, charmap.Windows874, "ร้านเปิดเจ็ดโมงเช้าถึงหกโมงเย็น ค่าจัดส่งห้าสิบบาท"), "ค่าจัดส่งเท่าไหร่", "ค่าจัดส่งห้าสิบบาท"},
-		"Windows-1256":   {"txt", encoded(t, charmap.Windows1256, "المخبز مفتوح من الساعة السابعة صباحا حتى السادسة مساء."), "متى المخبز مفتوح", "المخبز مفتوح من الساعة السابعة"},
-		"ISO-8859-5":     {"txt", encoded(t, charmap.ISO8859_5, "Доставка по городу стоит двести рублей."), "Сколько стоит доставка?", "Доставка по городу стоит двести рублей"},
-		"Shift-JIS":      {"txt", encoded(t, japanese.ShiftJIS, "配送料は四百円です。"), "配送料はいくらですか", "配送料は四百円です"},
-		"a Word formula": {"docx", string(sample(t, "../document/testdata/fraction.docx")), "What is the discount?", "The discount is 1/2 of the price, area 10^3 units."},
+		"Big5": {"txt", encoded(t, traditionalchinese.Big5, "營業時間：每天早上七點到晚上六點。外送費用為五十元。"), "外送費用", "外送費用為五十元"},
+		"Windows-874": {"txt", encoded(t, charmap.Windows874, "ร้านเปิดเจ็ดโมงเช้าถึงหกโมงเย็น ค่าจัดส่งห้าสิบบาท"), "ค่าจัดส่งเท่าไหร่",
+			"ค่าจัดส่งห้าสิบบาท"},
+		"Windows-1256": {"txt", encoded(t, charmap.Windows1256, "المخبز مفتوح من الساعة السابعة صباحا حتى السادسة مساء."), "متى المخبز مفتوح",
+			"المخبز مفتوح من الساعة السابعة"},
+		"ISO-8859-5": {"txt", encoded(t, charmap.ISO8859_5, "Доставка по городу стоит двести рублей."), "Сколько стоит доставка?",
+			"Доставка по городу стоит двести рублей"},
+		"Shift-JIS": {"txt", encoded(t, japanese.ShiftJIS, "配送料は四百円です。"), "配送料はいくらですか", "配送料は四百円です"},
+		"a Word formula": {"docx", string(sample(t, "../document/testdata/fraction.docx")), "What is the discount?",
+			"The discount is 1/2 of the price, area 10^3 units."},
 	} {
 		base := h.knowledgebase(nil)
 		docs := fmt.Sprintf("/user/knowledgebases/%d/documents", base)
@@ -105,9 +109,14 @@ func TestRoughDocuments(t *testing.T) {
 
 	docs := fmt.Sprintf("/user/knowledgebases/%d/documents", h.knowledgebase(nil))
 	for name, c := range map[string]struct{ kind, file, want string }{
-		"no-tounicode.pdf":      {"pdf", string(sample(t, "../document/testdata/no-tounicode.pdf")), "The text of this PDF can't be read: its fonts don't say which letters they show. Print it to a new PDF or run text recognition (OCR) over it, and upload the result."},
-		"tounicode-shifted.pdf": {"pdf", string(sample(t, "../document/testdata/tounicode-shifted.pdf")), "The text of this PDF can't be read: its fonts don't say which letters they show. Print it to a new PDF or run text recognition (OCR) over it, and upload the result."},
-		"one set or another":    {"txt", "\xbd\xbe\xbf", "The file's character set can't be told for sure (ISO-8859-5 or windows-874): save it as plain text in UTF-8 and upload it again."},
+		"no-tounicode.pdf": {"pdf", string(sample(t, "../document/testdata/no-tounicode.pdf")),
+			"The text of this PDF can't be read: its fonts don't say which letters they show. " +
+				"Print it to a new PDF or run text recognition (OCR) over it, and upload the result."},
+		"tounicode-shifted.pdf": {"pdf", string(sample(t, "../document/testdata/tounicode-shifted.pdf")),
+			"The text of this PDF can't be read: its fonts don't say which letters they show. " +
+				"Print it to a new PDF or run text recognition (OCR) over it, and upload the result."},
+		"one set or another": {"txt", "\xbd\xbe\xbf",
+			"The file's character set can't be told for sure (ISO-8859-5 or windows-874): save it as plain text in UTF-8 and upload it again."},
 	} {
 		made := h.post(docs, nil, multi("name", name, "type", c.kind, "file", strings.NewReader(c.file)), status(201)).json()
 		d := h.settled(fmt.Sprintf("%s/%d", docs, id(made["data"].(map[string]any))))
@@ -118,7 +127,8 @@ func TestRoughDocuments(t *testing.T) {
 	flawed := strings.Repeat("Größe und Güte kosten fünf Euro. ", 20) + "\xff"
 	made := h.post(docs, nil, multi("name", "Flawed", "type", "txt", "file", strings.NewReader(flawed)), status(201)).json()
 	d := h.settled(fmt.Sprintf("%s/%d", docs, id(made["data"].(map[string]any))))
-	if warnings := fmt.Sprint(d["warnings"]); d["status"] != "active" || d["error"] != nil || !strings.Contains(warnings, "1 characters of the file are damaged") {
+	if warnings := fmt.Sprint(d["warnings"]); d["status"] != "active" || d["error"] != nil ||
+		!strings.Contains(warnings, "1 characters of the file are damaged") {
 		t.Errorf("flawed: %v", d)
 	}
 }
@@ -149,12 +159,17 @@ func TestRoughTools(t *testing.T) {
 		want              []string
 		most              int
 	}{
-		"undeclared Latin-1":      {"application/json", "{\"city\":\"K\xf6ln\",\"street\":\"K\xf6nigstra\xdfe\"}", 200, []string{`{"city":"Köln","street":"Königstraße"}`}, 100},
-		"Latin-1 in XML":          {"text/xml", "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><city>K\xf6ln</city>", 200, []string{"<city>Köln</city>"}, 200},
-		"undeclared Windows-1251": {"text/plain", encoded(t, charmap.Windows1251, "Заказ готов, заберите его до шести."), 200, []string{"Заказ готов, заберите его до шести."}, 200},
+		"undeclared Latin-1": {"application/json", "{\"city\":\"K\xf6ln\",\"street\":\"K\xf6nigstra\xdfe\"}", 200,
+			[]string{`{"city":"Köln","street":"Königstraße"}`}, 100},
+		"Latin-1 in XML": {"text/xml", "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><city>K\xf6ln</city>", 200,
+			[]string{"<city>Köln</city>"}, 200},
+		"undeclared Windows-1251": {"text/plain", encoded(t, charmap.Windows1251, "Заказ готов, заберите его до шести."), 200,
+			[]string{"Заказ готов, заберите его до шести."}, 200},
 		"an HTML error page": {"text/html", `<!DOCTYPE html><html><head><title>503 Service Unavailable</title><style>b{}</style></head><body><script>x()</script><h1>Down for maintenance</h1></body></html>`, 503,
 			[]string{"The tool failed with HTTP status 503 Service Unavailable.", "web page (HTML)", "Down for maintenance"}, 400},
-		"10 MB of JSON": {"application/json", long, 200, []string{"longer than can be read", `{"found":true,"rows":[{"id":0,"name":"customer 0","city":"Köln"}`, `more"`, `"total":200000}`}, 17_000},
+		"10 MB of JSON": {"application/json", long, 200,
+			[]string{"longer than can be read", `{"found":true,"rows":[{"id":0,"name":"customer 0","city":"Köln"}`, `more"`, `"total":200000}`},
+			17_000},
 	} {
 		shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header()["Content-Type"] = []string{c.contentType}
@@ -165,7 +180,8 @@ func TestRoughTools(t *testing.T) {
 		look := h.tool(map[string]any{"name": name, "endpoint": shop.URL, "schema": []any{}, "headers": []any{}})
 		_, uuid := h.active(map[string]any{"tool_ids": []any{look}})
 		model.Script(aitest.Behaviour{Calls: []ai.ToolCall{{ID: "1", Name: name, Arguments: "{}"}}}, aitest.Behaviour{Text: "Done."})
-		got := h.post("/conversations/"+h.converse(uuid)+"/messages", map[string]any{"message": "Where is my order?"}, anonymous, status(200)).json()
+		got := h.post("/conversations/"+h.converse(uuid)+"/messages", map[string]any{"message": "Where is my order?"}, anonymous,
+			status(200)).json()
 		shop.Close()
 		asked := model.Requests()
 		messages := asked[len(asked)-1].Messages
@@ -218,11 +234,13 @@ func TestRoughList(t *testing.T) {
 	h := lite(t, nil)
 	storetest.Jobs(t, h.db, h.api.Campaigns.AddWorkers)
 	c := fmt.Sprint(h.campaign(nil))
-	got := h.post("/user/leads/import", nil, multi("campaign_id", c, "file", strings.NewReader("phone_number,name\nnobody,Ana\nnothing,Bo\n")), status(200)).json()
+	got := h.post("/user/leads/import", nil, multi("campaign_id", c, "file", strings.NewReader("phone_number,name\nnobody,Ana\nnothing,Bo\n")),
+		status(200)).json()
 	if got["message"] != "No leads were imported" || fmt.Sprint(got["data"].(map[string]any)["imported"]) != "0" {
 		t.Errorf("%v", got)
 	}
-	h.post("/user/leads/import", nil, multi("campaign_id", c, "file", strings.NewReader("phone_number,name\n+14155550100,\xbd\xbe\xbf\n")), status(422)).
+	h.post("/user/leads/import", nil,
+		multi("campaign_id", c, "file", strings.NewReader("phone_number,name\n+14155550100,\xbd\xbe\xbf\n")), status(422)).
 		says("file", "The file field must be saved as CSV UTF-8 or XLSX: its character set can't be told for sure (EUC-KR or GB18030).")
 	list := encoded(t, charmap.Windows1252, "Leads of March\n\nStraße;Phone;Phone\nGrünwalder Straße 5;+1 415 555 0101;+1 415 555 0102\n")
 	got = h.post("/user/leads/import", nil, multi("campaign_id", c, "file", strings.NewReader(list)), status(200)).json()

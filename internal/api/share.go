@@ -95,7 +95,8 @@ func (a *API) sharing(ctx context.Context, conv *parley.Conversation) error {
 }
 
 // onOurPage is the assistant of a share link, where id is one.
-func (a *API) onOurPage(ctx context.Context, r *request, id string, may func(*request, *parley.Assistant) error) (s *parley.Assistant, shared bool, err error) {
+func (a *API) onOurPage(ctx context.Context, r *request, id string,
+	may func(*request, *parley.Assistant) error) (s *parley.Assistant, shared bool, err error) {
 	if !auth.IsShare(id) {
 		return nil, false, nil
 	}

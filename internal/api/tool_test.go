@@ -306,7 +306,8 @@ func TestToolPlanLimit(t *testing.T) {
 		for range 5 {
 			last = h.tool(nil)
 		}
-		h.post("/user/tools", toolBody(), status(403)).is(`{"message":"Your plan allows 5 tools. Delete what you no longer need, or ask the operator of this server for a larger plan."}`)
+		h.post("/user/tools", toolBody(), status(403)).
+			is(`{"message":"Your plan allows 5 tools. Delete what you no longer need, or ask the operator of this server for a larger plan."}`)
 		h.put(fmt.Sprintf("/user/tools/%d", last), map[string]any{"timeout": 3}, status(200))
 		h.delete(fmt.Sprintf("/user/tools/%d", last), status(200))
 		h.tool(nil)

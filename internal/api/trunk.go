@@ -145,7 +145,9 @@ type trial struct {
 
 func (a *API) tryTrunk(ctx context.Context, r *request, in *trial) (*parley.TestCall, error) {
 	if _, _, ok := parley.TransferTarget(in.Body.PhoneNumber); !ok {
-		return nil, parley.Fields{{Name: "phone_number", Messages: []string{"The phone number field must be a number in international format, an extension or a sip: address."}}}.Err()
+		return nil, parley.Fields{
+			{Name: "phone_number",
+				Messages: []string{"The phone number field must be a number in international format, an extension or a sip: address."}}}.Err()
 	}
 	return a.Calls.Try(ctx, r.UserID(), in.ID, in.Body.PhoneNumber)
 }

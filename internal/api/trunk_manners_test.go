@@ -33,7 +33,8 @@ func TestTrunkNames(t *testing.T) {
 				t.Errorf("%s: GET answers %v", c.send, again)
 			}
 		}
-		h.post(trunksAt, with(body, map[string]any{"nickname": strings.Repeat("x", 51), "country_code": "ZZ"}), status(422)).fails("nickname", "country_code")
+		h.post(trunksAt, with(body, map[string]any{"nickname": strings.Repeat("x", 51), "country_code": "ZZ"}), status(422)).
+			fails("nickname", "country_code")
 	})
 }
 
@@ -90,7 +91,8 @@ func TestTrunkExtension(t *testing.T) {
 		if made["phone_number"] != "100" || made["name"] != "100" || made["sip_trunk_type"] != "extension" {
 			t.Errorf("made %v", made)
 		}
-		if row := h.get("/user/phone-numbers/all", status(200)).rows()[0]; row["phone_number"] != "100" || row["type"] != "sip" || row["country_code"] != "DE" {
+		if row := h.get("/user/phone-numbers/all", status(200)).rows()[0]; row["phone_number"] != "100" || row["type"] != "sip" ||
+			row["country_code"] != "DE" {
 			t.Errorf("its number: %v", row)
 		}
 		h.post(trunksAt, body, status(201))
@@ -131,7 +133,8 @@ func TestTrunkRanges(t *testing.T) {
 		for _, n := range []string{"+4930901822", "+4930901820"} {
 			other.post(trunksAt, with(body, map[string]any{"phone_number": n, "numbers": []string{}}), status(409))
 		}
-		if got := other.post(trunksAt, with(body, map[string]any{"phone_number": "+493012345678", "numbers": []string{"+4930901821-+4930901825"}}),
+		if got := other.post(trunksAt,
+			with(body, map[string]any{"phone_number": "+493012345678", "numbers": []string{"+4930901821-+4930901825"}}),
 			status(409)).json()["error"]; got != "The phone number +4930901821 is owned already." {
 			t.Errorf("a range with a taken number: %v", got)
 		}
@@ -161,10 +164,12 @@ func TestTrunkRanges(t *testing.T) {
 			t.Errorf("owned are %v", got)
 		}
 		h.put(at, map[string]any{"numbers": []string{"+4930901820-99", "+4930901900-3", "+49 30 901830-17"}}, status(200))
-		if got := fmt.Sprint(h.get(at, status(200)).json()["data"].(map[string]any)["numbers"]); got != "[+4930901820-+4930901899 +4930901900-+4930901903 +493090183017]" {
+		if got := fmt.Sprint(h.get(at, status(200)).
+			json()["data"].(map[string]any)["numbers"]); got != "[+4930901820-+4930901899 +4930901900-+4930901903 +493090183017]" {
 			t.Errorf("in short: %s", got)
 		}
-		for _, wrong := range []string{"+4930901829-20", "+4930901820-10", "4930901820", "+4930901829-+4930901820", "+4930901820-+493090182012", "+4930100000-+4930109999", "x"} {
+		for _, wrong := range []string{"+4930901829-20", "+4930901820-10", "4930901820", "+4930901829-+4930901820", "+4930901820-+493090182012",
+			"+4930100000-+4930109999", "x"} {
 			h.put(at, map[string]any{"numbers": []string{wrong}}, status(422)).fails("numbers.0")
 		}
 		h.put(at, map[string]any{"numbers": []string{"+4930100000-+4930100899", "+4930200000-+4930200899"}}, status(422)).fails("numbers")
@@ -186,10 +191,11 @@ func TestTrunkPreset(t *testing.T) {
 		if len(list) != 26 || !ids["twilio"] || !ids["fritzbox"] {
 			t.Errorf("%d presets: %v", len(list), ids)
 		}
-		body := map[string]any{"phone_number": "+4930901820", "sip_username": "1234567t0", "sip_password": "x", "preset": "sipgate", "from_user": "4711"}
+		body := map[string]any{"phone_number": "+4930901820", "sip_username": "1234567t0", "sip_password": "x", "preset": "sipgate",
+			"from_user": "4711"}
 		made := h.post(trunksAt, body, status(201)).json()["data"].(map[string]any)
-		for field, want := range map[string]any{"sip_address": "sipconnect.sipgate.de", "register": true, "identity_header": "ppi", "privacy": "id",
-			"sip_calling_format": "e164", "from_user": "4711", "preset": "sipgate", "country_code": "DE"} {
+		for field, want := range map[string]any{"sip_address": "sipconnect.sipgate.de", "register": true, "identity_header": "ppi",
+			"privacy": "id", "sip_calling_format": "e164", "from_user": "4711", "preset": "sipgate", "country_code": "DE"} {
 			if made[field] != want {
 				t.Errorf("%s is %v, want %v", field, made[field], want)
 			}
@@ -206,12 +212,14 @@ func TestTrunkPreset(t *testing.T) {
 				t.Errorf("with another preset %s is %v, want %v", field, changed[field], want)
 			}
 		}
-		if none := h.put(at, map[string]any{"preset": nil}, status(200)).json()["data"].(map[string]any); none["preset"] != nil || none["transport"] != "tcp" {
+		if none := h.put(at, map[string]any{"preset": nil}, status(200)).json()["data"].(map[string]any); none["preset"] != nil ||
+			none["transport"] != "tcp" {
 			t.Errorf("without a preset: %v", none)
 		}
 		// What was enough without a preset is enough with one.
 		for _, name := range []string{"telnyx", "teams", "fritzbox"} {
-			made := h.post(trunksAt, map[string]any{"phone_number": "+493012345678", "sip_address": "10.0.0.1", "preset": name}, status(201)).json()["data"].(map[string]any)
+			made := h.post(trunksAt, map[string]any{"phone_number": "+493012345678", "sip_address": "10.0.0.1", "preset": name}, status(201)).
+				json()["data"].(map[string]any)
 			h.delete(fmt.Sprintf("%s/%d", trunksAt, id(made)), status(200))
 		}
 		h.post(trunksAt, map[string]any{"phone_number": "+493012345678", "preset": "fritzbox"}, status(422)).fails("sip_address")

@@ -26,11 +26,12 @@ func TestTrunkLife(t *testing.T) {
 		h.get(trunksAt, status(200)).is(`{"data":[]}`)
 		made := h.post(trunksAt, trunkBody(), status(201)).json()
 		trunk := made["data"].(map[string]any)
-		want := []string{"allowed_inbound_ips", "auth_username", "called_number_from", "caller_name", "codecs", "contact_domain", "country_code", "created_at", "early_media", "from_domain",
+		want := []string{"allowed_inbound_ips", "auth_username", "called_number_from", "caller_name", "codecs", "contact_domain", "country_code",
+			"created_at", "early_media", "from_domain",
 			"from_user", "hide_caller_id", "id", "identity_header", "inbound_authorization_type", "inbound_hosts", "name", "nickname", "numbers",
 			"options", "outbound_proxy", "phone_number", "phone_number_id", "prefix", "preset", "privacy", "register", "registered", "rtp_source",
-			"secret_set", "sign_calls", "sip_address", "sip_calling_format", "sip_headers", "sip_trunk_type", "sip_username", "srtp", "tls_ca", "transport", "updated_at",
-			"user_phone"}
+			"secret_set", "sign_calls", "sip_address", "sip_calling_format", "sip_headers", "sip_trunk_type", "sip_username", "srtp", "tls_ca",
+			"transport", "updated_at", "user_phone"}
 		if made["message"] != "SIP trunk created successfully" || !slices.Equal(keys(trunk), want) {
 			t.Errorf("made %v", made)
 		}
@@ -40,7 +41,8 @@ func TestTrunkLife(t *testing.T) {
 			"sip_address": "192.168.1.10:5070", "sip_username": "parley", "nickname": "<nil>", "sip_trunk_type": "number", "numbers": "[]",
 			"country_code": "DE", "sip_calling_format": "+e164", "prefix": "", "from_user": "number", "from_domain": "<nil>",
 			"contact_domain": "<nil>", "user_phone": "false", "identity_header": "pai", "called_number_from": "[]", "inbound_hosts": "[]",
-			"rtp_source": "<nil>", "options": "true", "preset": "<nil>", "privacy": "anonymous", "auth_username": "", "early_media": "play", "caller_name": "", "sign_calls": "false"} {
+			"rtp_source": "<nil>", "options": "true", "preset": "<nil>", "privacy": "anonymous", "auth_username": "", "early_media": "play",
+			"caller_name": "", "sign_calls": "false"} {
 			if got := fmt.Sprint(trunk[k]); got != v {
 				t.Errorf("%s is %s, want %s", k, got, v)
 			}
@@ -108,7 +110,8 @@ func TestTrunkLife(t *testing.T) {
 		}
 		h.put(at, map[string]any{"codecs": []string{"PCMA", "OPUS"}}, status(422)).fails("codecs.1")
 		h.put(at, map[string]any{"codecs": []string{"PCMA", "PCMA"}}, status(422)).fails("codecs.1")
-		if got := h.put(at, map[string]any{"codecs": []string{"PCMA", "G722"}}, status(200)).json()["data"].(map[string]any)["codecs"]; fmt.Sprint(got) != "[PCMA G722]" {
+		if got := h.put(at, map[string]any{"codecs": []string{"PCMA", "G722"}}, status(200)).
+			json()["data"].(map[string]any)["codecs"]; fmt.Sprint(got) != "[PCMA G722]" {
 			t.Errorf("codecs %v", got)
 		}
 		h.post(at+"/test-call", map[string]any{"phone_number": "+12025550100"}, status(403))
@@ -236,7 +239,8 @@ func TestTrunkRefusals(t *testing.T) {
 		if want := []string{"at", "from_trunk", "id", "peer", "reason", "status", "text", "transport"}; !slices.Equal(keys(row), want) {
 			t.Errorf("it has %v", keys(row))
 		}
-		if fmt.Sprintln(row["status"], row["reason"], row["peer"], row["from_trunk"], row["text"]) != "488 No codec. 192.0.2.1:5060 true INVITE sip:x SIP/2.0\n" {
+		if fmt.Sprintln(row["status"], row["reason"], row["peer"], row["from_trunk"],
+			row["text"]) != "488 No codec. 192.0.2.1:5060 true INVITE sip:x SIP/2.0\n" {
 			t.Errorf("it is %v", row)
 		}
 		h.stranger().get(at, status(404)).is(`{"error":"SIP trunk not found"}`)

@@ -34,7 +34,8 @@ func (a *API) keepVoicemail(ctx context.Context, r *request, in *byID) (*message
 		}
 	}
 	if kept == nil {
-		return nil, parley.Fields{{Name: "file", Messages: []string{"The file field is required: send a form (multipart/form-data) with a WAV file."}}}.Err()
+		return nil, parley.Fields{
+			{Name: "file", Messages: []string{"The file field is required: send a form (multipart/form-data) with a WAV file."}}}.Err()
 	}
 	return &messageData[*parley.VoicemailRecording]{"Recorded message saved successfully", kept}, nil
 }

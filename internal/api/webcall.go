@@ -37,10 +37,12 @@ func (a *API) webCallRoutes() {
 	handle(a, op{Method: "POST", Path: "/web-calls/{id}", Name: "startWebCall", Tag: tag,
 		NotFound: assistantMissing, Status: 201, Family: statuses, Access: public, Limit: a.limitCreate,
 		Raw: sdpType, Stream: sdpType,
-		Summary: "Call an assistant from a browser (WHIP, RFC 9725): an SDP offer in, the answer out, Location is the call. The header Parley-Variables may hold variables (JSON, percent-encoded)"}, a.startWebCall)
+		Summary: "Call an assistant from a browser (WHIP, RFC 9725): an SDP offer in, the answer out, Location is the call. " +
+			"The header Parley-Variables may hold variables (JSON, percent-encoded)"}, a.startWebCall)
 	handle(a, op{Method: "PATCH", Path: "/web-calls/{id}/{session}", Name: "reconnectWebCall", Tag: tag,
 		NotFound: "Call not found", Status: 200, Family: statuses, Access: public, Limit: a.limitVisitor, Raw: fragmentType, Stream: fragmentType,
-		Summary: "Connect a call from a browser anew, after its network has changed (RFC 9725, section 4.3): If-Match is * or the ETag of the answer"},
+		Summary: "Connect a call from a browser anew, after its network has changed (RFC 9725, section 4.3): " +
+			"If-Match is * or the ETag of the answer"},
 		a.reconnectWebCall)
 	handle(a, op{Method: "DELETE", Path: "/web-calls/{id}/{session}", Name: "endWebCall", Tag: tag,
 		NotFound: "Call not found", Family: statuses, Access: public, Summary: "Hang up a call from a browser"},
@@ -328,7 +330,8 @@ func sentVariables(text string) (vars map[string]string, err error) {
 		}
 	}
 	if err != nil {
-		return nil, parley.Errorf(parley.Invalid, "The %s header must be an object of at most 200 texts, as percent-encoded JSON.", variablesHeader)
+		return nil, parley.Errorf(parley.Invalid, "The %s header must be an object of at most 200 texts, as percent-encoded JSON.",
+			variablesHeader)
 	}
 	return sent.Variables, nil
 }

@@ -206,7 +206,8 @@ func TestWhatsAppSenders(t *testing.T) {
 		at := fmt.Sprintf("/user/whatsapp/senders/%d", x.sender)
 		x.get("/user/whatsapp/senders", status(200)).is(fmt.Sprintf(
 			`{"data":[{"id":%d,"assistant_id":%d,"phone_number":"+16315558151","display_name":"Acme",`+
-				`"status":"online","quality_rating":"GREEN","messaging_limit":1000,"messaging_limit_formatted":"1,000 / 24hr"}]}`, x.sender, x.assistant))
+				`"status":"online","quality_rating":"GREEN","messaging_limit":1000,"messaging_limit_formatted":"1,000 / 24hr"}]}`,
+			x.sender, x.assistant))
 		if off := x.senders("offline"); len(off) != 1 || off[0]["messaging_limit"] != nil ||
 			off[0]["messaging_limit_formatted"] != "Unlimited" || off[0]["quality_rating"] != "RED" {
 			t.Errorf("offline: %v", off)
@@ -533,7 +534,8 @@ func TestWhatsAppGestures(t *testing.T) {
 		one := x.sent(1)[0]
 		x.until("the reply's row", func() bool { return x.row(one.ID) != nil })
 		lines, _ := x.history()
-		if want := "user: [The customer comes from an advertisement: Cakes for all · Half price · https://fb.me/1]\nHow much is it?"; lines[0] != want {
+		if want := "user: [The customer comes from an advertisement: Cakes for all · Half price · " +
+			"https://fb.me/1]\nHow much is it?"; lines[0] != want {
 			t.Errorf("the advertisement is %q", lines[0])
 		}
 		paid := x.balance()
@@ -586,7 +588,8 @@ func TestWhatsAppUserID(t *testing.T) {
 		if conv["customer_phone"] != nil || fmt.Sprint(conv["variables"]) != "map[customer_name:Ana]" {
 			t.Errorf("%v", conv)
 		}
-		x.post("/user/whatsapp/send-freeform", map[string]any{"sender_id": x.sender, "recipient_phone": bo, "message": "On its way."}, status(200))
+		x.post("/user/whatsapp/send-freeform",
+			map[string]any{"sender_id": x.sender, "recipient_phone": bo, "message": "On its way."}, status(200))
 		if two := x.sent(2)[1]; two.To != bo || two.Text != "On its way." {
 			t.Errorf("%+v", two)
 		}

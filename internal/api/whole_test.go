@@ -47,10 +47,13 @@ func TestValuesOfAChat(t *testing.T) {
 		item := func(name, kind, what string) map[string]any {
 			return map[string]any{"name": name, "type": kind, "description": what}
 		}
-		_, uuid := h.active(map[string]any{"initial_message": "Hello, what can I do for you?", "conversation_ended_webhook_url": "https://example.com/ended",
-			"post_call_schema": []any{item("people", "number", "How many people come"), item("outside", "bool", "Whether they sit outside"),
-				item("day", "string", "The day as DD.MM.YYYY"), item("phone", "string", "Their phone number"), item("hours", "number", "How long they stay")}})
-		model.Script(aitest.Behaviour{Text: "Sehr gern, für wie viele Personen?"}, aitest.Behaviour{Text: "We are looking forward to your visit."},
+		_, uuid := h.active(
+			map[string]any{"initial_message": "Hello, what can I do for you?", "conversation_ended_webhook_url": "https://example.com/ended",
+				"post_call_schema": []any{item("people", "number", "How many people come"), item("outside", "bool", "Whether they sit outside"),
+					item("day", "string", "The day as DD.MM.YYYY"), item("phone", "string", "Their phone number"),
+					item("hours", "number", "How long they stay")}})
+		model.Script(aitest.Behaviour{Text: "Sehr gern, für wie viele Personen?"},
+			aitest.Behaviour{Text: "We are looking forward to your visit."},
 			aitest.Behaviour{Text: "```json\n" + `{"people":["4"],"outside":"ja","day":"2027-03-03","phone":null,"hours":"a while"}` + "\n```"})
 		id := h.converse(uuid)
 		for _, text := range []string{"Ich möchte einen Tisch für morgen reservieren.", "We are four, and we would like to sit outside."} {
@@ -110,8 +113,9 @@ func (h *harness) fillDisk() {
 	}
 }
 
-// The disk is full, or the database doesn't answer, for a while in the middle of a chat: a message meanwhile is answered 503, with when to send it again,
-// and what was said can still be read. The same message goes through afterwards, and the conversation goes on as if nothing had been.
+// The disk is full, or the database doesn't answer, for a while in the middle of a chat: a message meanwhile is answered 503, with when
+// to send it again, and what was said can still be read. The same message goes through afterwards, and the conversation goes on as if
+// nothing had been.
 func TestChatAcrossAnOutage(t *testing.T) {
 	for _, engine := range storetest.Engines() {
 		t.Run(engine, func(t *testing.T) {
