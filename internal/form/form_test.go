@@ -192,7 +192,8 @@ func TestBindPartly(t *testing.T) {
 	if f := form.Bind(tree(t, `{}`), s, false); f != nil || !reflect.DeepEqual(before, *s) {
 		t.Errorf("nothing changed %+v: %v", s, f)
 	}
-	if f := form.Bind(tree(t, `{"name":5,"age":0,"ids":["x"],"items":[{}],"vars":[],"inner":{"color":"x"},"limit":-1}`), s, false); len(f) != 7 || !reflect.DeepEqual(before, *s) {
+	if f := form.Bind(tree(t, `{"name":5,"age":0,"ids":["x"],"items":[{}],"vars":[],"inner":{"color":"x"},"limit":-1}`), s,
+		false); len(f) != 7 || !reflect.DeepEqual(before, *s) {
 		t.Errorf("what failed changed %+v: %v", s, f)
 	}
 	// Lists and maps are replaced, objects are merged, null means the default.

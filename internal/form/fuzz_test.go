@@ -13,9 +13,12 @@ import (
 
 // An accepted assistant is accepted again in the form in which it is written, and that changes nothing.
 func FuzzBindAssistant(f *testing.F) {
-	for _, s := range []string{`{}`, `{"name":" a ","variables":{" a":"b","a ":"c"},"tools":[{"type":"end_call","headers":[]}]}`, `{"llm_temperature":"1e-1","fillers":true}`,
-		`{"filler_config":{"neutral":[" x "]},"widget_settings":{"color":"#ABC","pre_chat_fields":[{"variable":"a","label":"b"}]}}`, `{"webhook_url":"http://{a}","speech_speed":1.199}`,
-		`{"post_call_schema":null,"tool_ids":[1e0,2],"min_interrupt_words":1.0,"endpoint_sensitivity":4.999999999999999999}`, `{"keywords":["\u0085a\u2028"],"initial_message":" a"}`,
+	for _, s := range []string{`{}`, `{"name":" a ","variables":{" a":"b","a ":"c"},"tools":[{"type":"end_call","headers":[]}]}`,
+		`{"llm_temperature":"1e-1","fillers":true}`,
+		`{"filler_config":{"neutral":[" x "]},"widget_settings":{"color":"#ABC","pre_chat_fields":[{"variable":"a","label":"b"}]}}`,
+		`{"webhook_url":"http://{a}","speech_speed":1.199}`,
+		`{"post_call_schema":null,"tool_ids":[1e0,2],"min_interrupt_words":1.0,"endpoint_sensitivity":4.999999999999999999}`,
+		`{"keywords":["\u0085a\u2028"],"initial_message":" a"}`,
 		`{"tools":[{"type":"mid_call","id":1,"schema":[{"name":"ab","type":"number","description":"abc"}]}],"pronunciations":{"a.b":"\\"}}`} {
 		f.Add([]byte(s), true)
 		f.Add([]byte(s), false)

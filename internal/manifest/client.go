@@ -110,7 +110,8 @@ func (c *Client) send(ctx context.Context, method, path, kind string, body []byt
 }
 
 // once sends a request. wait is after how long it is worth another try; 0: never.
-func (c *Client) once(ctx context.Context, method, path, kind string, body []byte, read func(io.Reader) error) (wait time.Duration, err error) {
+func (c *Client) once(ctx context.Context, method, path, kind string, body []byte,
+	read func(io.Reader) error) (wait time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.URL+"/api"+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, err

@@ -63,7 +63,8 @@ func Load(dir fs.FS) (*Account, error) {
 					t.Name = strings.Trim(m[1], `"'`)
 				}
 				if t.Of == nil {
-					fail(&Mistake{name, 0, fmt.Sprintf("there is no file assistants/%s.yaml: the tests of an assistant are in a folder of its file's name", stem)})
+					fail(&Mistake{name, 0,
+						fmt.Sprintf("there is no file assistants/%s.yaml: the tests of an assistant are in a folder of its file's name", stem)})
 				}
 				a.Things = append(a.Things, t)
 				continue

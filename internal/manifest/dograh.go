@@ -35,7 +35,8 @@ func (p part) dograhAgent() {
 		return
 	}
 	d := f.draft(p, "name")
-	p.drop(ofTheOther, "id", "status", "created_at", "current_definition_id", "folder_id", "total_runs", "version_number", "version_status", "workflow_uuid")
+	p.drop(ofTheOther, "id", "status", "created_at", "current_definition_id", "folder_id", "total_runs", "version_number", "version_status",
+		"workflow_uuid")
 	p.drop("add a text to post_call_schema, and write which values it may have into its description", "call_disposition_codes")
 	p.drop("Dograh fills them in in test calls alone: set those that hold in every call as variables", "template_context_variables")
 	flow.drop(ofTheEditor, "viewport")
@@ -193,7 +194,8 @@ func (n dograhNode) dograhStep(d *draft, global bool) string {
 	for _, id := range p.texts("tool_uuids") {
 		uuid, _ := id.(string)
 		if name, ok := f.tools[uuid]; !ok {
-			f.note(LeftOut, p.path("tool_uuids"), "the tool %s is not in the export: put the answer of GET /api/v1/tools/ beside the agents, as {\"agents\": […], \"tools\": […]}", uuid)
+			f.note(LeftOut, p.path("tool_uuids"),
+				"the tool %s is not in the export: put the answer of GET /api/v1/tools/ beside the agents, as {\"agents\": […], \"tools\": […]}", uuid)
 		} else if name != "" {
 			d.useListed(name, p.path("tool_uuids"))
 		}
@@ -216,8 +218,8 @@ func (d *draft) dograhStart(p part) {
 	}
 	d.take("end_call_on_voicemail", p, "detect_voicemail")
 	p.drop("Parley speaks as soon as the call is answered", "delayed_start", "delayed_start_duration")
-	p.drop("Parley's webhooks have a shape of their own: set inbound_webhook_url once your server takes it", "pre_call_fetch_mode", "pre_call_fetch_url",
-		"pre_call_fetch_enabled", "pre_call_fetch_credential_uuid")
+	p.drop("Parley's webhooks have a shape of their own: set inbound_webhook_url once your server takes it", "pre_call_fetch_mode",
+		"pre_call_fetch_url", "pre_call_fetch_enabled", "pre_call_fetch_credential_uuid")
 }
 
 // dograhOther tells of a node that is no step of the conversation.
@@ -254,7 +256,8 @@ func (d *draft) dograhInterruptions(nodes []dograhNode) {
 	}
 	d.set("allow_interruptions", may[true] > 0, last, "allow_interrupt")
 	if len(may) > 1 {
-		d.f.note(Changed, last.path("allow_interrupt"), "allow_interruptions is true in all of the call, as it is in %d of %d steps", may[true], may[true]+may[false])
+		d.f.note(Changed, last.path("allow_interrupt"), "allow_interruptions is true in all of the call, as it is in %d of %d steps", may[true],
+			may[true]+may[false])
 	} else {
 		d.f.note(Taken, last.path("allow_interrupt"), "allow_interruptions")
 	}
@@ -358,7 +361,8 @@ func (d *draft) dograhModels(config part) {
 	all := config.in("model_overrides") // as it was before version 2
 	if over := config.in("model_configuration_v2_override"); over.tree != nil {
 		over.drop(ofTheOther, "version", "mode")
-		over.in("dograh").drop("Dograh's own models are on its servers: choose llm_model, voice and language", "api_key", "voice", "speed", "language")
+		over.in("dograh").drop("Dograh's own models are on its servers: choose llm_model, voice and language", "api_key", "voice",
+			"speed", "language")
 		byok := over.in("byok")
 		byok.drop("Parley has both modes, by mode", "mode")
 		all = byok.in("pipeline")

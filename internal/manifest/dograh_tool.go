@@ -36,7 +36,8 @@ func (p part) dograhTool() {
 // dograhRequest makes a tool of a request.
 func (p part) dograhRequest(config part, name string) string {
 	f := p.f
-	body := map[string]any{"endpoint": config.dograhText(nil, "url"), "method": strings.ToUpper(config.text("method")), "description": p.text("description")}
+	body := map[string]any{"endpoint": config.dograhText(nil, "url"), "method": strings.ToUpper(config.text("method")),
+		"description": p.text("description")}
 	config.timeout(body, "timeout_ms", 0.001)
 	params := []any{}
 	for _, one := range config.list("parameters") {

@@ -29,7 +29,8 @@ func fromElevenLabs(f *foreign) {
 func (p part) elevenAgent() {
 	f := p.f
 	d := f.draft(p, "name")
-	p.drop(ofTheOther, "agent_id", "metadata", "phone_numbers", "whatsapp_accounts", "access_info", "version_id", "branch_id", "main_branch_id")
+	p.drop(ofTheOther, "agent_id", "metadata", "phone_numbers", "whatsapp_accounts", "access_info", "version_id", "branch_id",
+		"main_branch_id")
 	config := p.in("conversation_config")
 	agent := config.in("agent")
 	d.take("initial_message", agent, "first_message")
@@ -97,7 +98,8 @@ func (d *draft) elevenPrompt(p part) {
 			d.use(name)
 			f.note(Taken, p.path("tool_ids"), "the tool %s", name)
 		case !ok && len(p.list("tools")) == 0:
-			f.note(LeftOut, p.path("tool_ids"), "the tool %s is not in the export: put the tools beside the agents, as {\"agents\": […], \"tools\": […]}", text)
+			f.note(LeftOut, p.path("tool_ids"),
+				"the tool %s is not in the export: put the tools beside the agents, as {\"agents\": […], \"tools\": […]}", text)
 		}
 	}
 	for _, k := range p.list("knowledge_base") {

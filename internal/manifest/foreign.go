@@ -35,7 +35,8 @@ func (n Note) String() string {
 // Vendors are the products whose exports Convert reads.
 var Vendors = slices.Sorted(maps.Keys(converters))
 
-var converters = map[string]func(*foreign){"bland": fromBland, "dograh": fromDograh, "vapi": fromVapi, "retell": fromRetell, "elevenlabs": fromElevenLabs}
+var converters = map[string]func(*foreign){"bland": fromBland, "dograh": fromDograh, "vapi": fromVapi, "retell": fromRetell,
+	"elevenlabs": fromElevenLabs}
 
 // Convert makes the files of an account of another product's export, and tells of each of its fields what became of it.
 func Convert(vendor string, export []byte) (*Account, []Note, error) {
@@ -264,14 +265,16 @@ const standIn = "flite/slt"
 
 // voice sets a voice of a vendor.
 func (d *draft) voice(vendor, id string, p part, key string) {
-	known := map[string]string{"11labs": "elevenlabs", "elevenlabs": "elevenlabs", "openai": "openai", "deepgram": "deepgram", "cartesia": "cartesia"}
+	known := map[string]string{"11labs": "elevenlabs", "elevenlabs": "elevenlabs", "openai": "openai", "deepgram": "deepgram",
+		"cartesia": "cartesia"}
 	code := known[vendor]
 	if code == "openai" || code == "deepgram" {
 		id = strings.ToLower(id)
 	}
 	if code == "" || id == "" || code == "elevenlabs" && len(id) < 16 {
 		d.set("voice", standIn, p, key)
-		d.f.note(Changed, p.path(key), "voice is %s: %s has no counterpart by that name. Choose one of GET /user/assistants/voices", standIn, strings.Trim(vendor+" "+id, " "))
+		d.f.note(Changed, p.path(key), "voice is %s: %s has no counterpart by that name. Choose one of GET /user/assistants/voices", standIn,
+			strings.Trim(vendor+" "+id, " "))
 		return
 	}
 	d.set("voice", code+"/"+id, p, key)
@@ -381,7 +384,8 @@ func (f *foreign) add(dir string, tree map[string]any, from map[string]string) {
 
 // tool makes a tool of the account and returns its name.
 func (f *foreign) tool(p part, name string, body map[string]any, params []any, headers part) string {
-	own := strings.Trim(regexp.MustCompile(`[^a-z]+`).ReplaceAllString(strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(name, "${1}_$2")), "_"), "_")
+	own := strings.Trim(regexp.MustCompile(`[^a-z]+`).
+		ReplaceAllString(strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(name, "${1}_$2")), "_"), "_")
 	if own == "" {
 		own = "tool"
 	}

@@ -30,11 +30,13 @@ func (s *server) only(t *testing.T, of *manifest.Server) (trunk parley.Trunk, pa
 func TestTrunk(t *testing.T) {
 	house := open(t, "gpt-4o")
 	s := house.account(t)
-	files := dir("trunks/office.yaml", office+"numbers: [+4930901821-+4930901822]\nsip_password: \"${SIP}\"\nsip_headers: {X-Token: \"${TOKEN}\"}\n",
+	files := dir("trunks/office.yaml", office+"numbers: [+4930901821-+4930901822]\nsip_password: \"${SIP}\"\n"+
+		"sip_headers: {X-Token: \"${TOKEN}\"}\n",
 		"numbers/+4930901821.yaml", "phone_number: \"+4930901821\"\ntrunk: Office\nnickname: Sales\n",
 		"assistants/desk.yaml", desk+"phone_number: \"+4930901821\"\n",
 		"assistants/two.yaml", strings.Replace(desk, "Desk", "Two", 1)+"phone_number: \"+4930901822\"\n")
-	if err := push(t, s, files, false, nil); err == nil || !strings.Contains(err.Error(), "set the environment variable SIP: the server has no value for it") {
+	if err := push(t, s, files, false, nil); err == nil ||
+		!strings.Contains(err.Error(), "set the environment variable SIP: the server has no value for it") {
 		t.Error(err)
 	}
 	env := map[string]string{"SIP": "s3cr3t", "TOKEN": "t0ken"}
@@ -97,15 +99,17 @@ func TestTrunk(t *testing.T) {
 func TestTrunkNumbers(t *testing.T) {
 	s := open(t, "gpt-4o").account(t)
 	trunk := func(name, number, more string) string {
-		return fmt.Sprintf("name: %s\nphone_number: %q\nsip_address: sip.example.com\ninbound_authorization_type: ip\nallowed_inbound_ips: [192.0.2.1]\nnumbers: [%s]\n", name, number, more)
+		return fmt.Sprintf("name: %s\nphone_number: %q\nsip_address: sip.example.com\ninbound_authorization_type: ip\n"+
+			"allowed_inbound_ips: [192.0.2.1]\nnumbers: [%s]\n", name, number, more)
 	}
 	number := func(trunk string) string {
 		return "phone_number: \"+4930901825\"\ntrunk: " + trunk + "\nnickname: Moves\n"
 	}
-	files := dir("trunks/a.yaml", trunk("A", "+4930901820", "+4930901825"), "trunks/b.yaml", trunk("B", "+4930901830", ""), "numbers/+4930901825.yaml", number("A"),
+	files := dir("trunks/a.yaml", trunk("A", "+4930901820", "+4930901825"), "trunks/b.yaml", trunk("B", "+4930901830", ""),
+		"numbers/+4930901825.yaml", number("A"),
 		"assistants/desk.yaml", desk+"phone_number: \"+4930901825\"\n", "trunks/c.yaml", trunk("C", "101", "")+"sip_trunk_type: extension\n",
-		"trunks/d.yaml", trunk("D", "101", "")+"sip_trunk_type: extension\n", "numbers/101.yaml", "phone_number: \"101\"\ntrunk: D\nnickname: Of D\n",
-		"numbers/101-2.yaml", "phone_number: \"101\"\ntrunk: C\nnickname: Of C\n")
+		"trunks/d.yaml", trunk("D", "101", "")+"sip_trunk_type: extension\n", "numbers/101.yaml",
+		"phone_number: \"101\"\ntrunk: D\nnickname: Of D\n", "numbers/101-2.yaml", "phone_number: \"101\"\ntrunk: C\nnickname: Of C\n")
 	for _, to := range []string{"A", "B"} {
 		files["trunks/a.yaml"].Data, files["trunks/b.yaml"].Data = []byte(trunk("A", "+4930901820", map[string]string{"A": "+4930901825"}[to])),
 			[]byte(trunk("B", "+4930901830", map[string]string{"B": "+4930901825"}[to]))
@@ -120,7 +124,8 @@ func TestTrunkNumbers(t *testing.T) {
 		}
 	}
 	_, now := pull(t, s)
-	says(t, text(now), "numbers/101.yaml\nphone_number: \"101\"\ntrunk: C\nnickname: Of C\n", "numbers/101-2.yaml\nphone_number: \"101\"\ntrunk: D\nnickname: Of D\n")
+	says(t, text(now), "numbers/101.yaml\nphone_number: \"101\"\ntrunk: C\nnickname: Of C\n",
+		"numbers/101-2.yaml\nphone_number: \"101\"\ntrunk: D\nnickname: Of D\n")
 	files["numbers/+4930901825.yaml"].Data = []byte(number("A"))
 	says(t, shown(t, s, files, true), "numbers/+4930901825.yaml:2: trunks/a.yaml does not have this number")
 	only := dir("assistants/desk.yaml", desk+"phone_number: \"+4930901825\"\n")
@@ -141,13 +146,15 @@ func TestDraft(t *testing.T) {
 	s := house.account(t)
 	r := newRandom(t, house, s, nil, "")
 	live := desk + "record: true\nvariables: {api_key: \"${KEY}\", city: Rome}\nmax_duration: 60\n"
-	files := dir("assistants/desk.yaml", live, "drafts/desk.yaml", "record: false\nmax_duration: 600\nvariables: {api_key: \"${KEY}\", city: Oslo}\nphone_number: null\n")
+	files := dir("assistants/desk.yaml", live, "drafts/desk.yaml",
+		"record: false\nmax_duration: 600\nvariables: {api_key: \"${KEY}\", city: Oslo}\nphone_number: null\n")
 	env := map[string]string{"KEY": "s3cr3t"}
 	if err := push(t, s, files, false, env); err != nil {
 		t.Fatal(err)
 	}
 	_, now := pull(t, s)
-	if got := string(now["drafts/desk.yaml"].Data); got != "variables:\n  api_key: \"${ASSISTANT_DESK_API_KEY}\"\n  city: Oslo\nrecord: false\nmax_duration: 600\n" {
+	if got := string(now["drafts/desk.yaml"].Data); got != "variables:\n  api_key: \"${ASSISTANT_DESK_API_KEY}\"\n  city: Oslo\n"+
+		"record: false\nmax_duration: 600\n" {
 		t.Error(got)
 	}
 	if got := string(now["assistants/desk.yaml"].Data); !strings.Contains(got, "max_duration: 60\n") {
@@ -157,7 +164,8 @@ func TestDraft(t *testing.T) {
 		t.Error(got)
 	}
 	files["drafts/desk.yaml"].Data = []byte("max_duration: 90\nsystem_prompt: Be brief.\n")
-	says(t, shown(t, s, files, true), "~ drafts/desk.yaml\n    variables:", "→ \"as live\"\n    system_prompt: \"as live\" → \"Be brief.\"\n    record: false → \"as live\"\n    max_duration: 600 → 90\n")
+	says(t, shown(t, s, files, true), "~ drafts/desk.yaml\n    variables:",
+		"→ \"as live\"\n    system_prompt: \"as live\" → \"Be brief.\"\n    record: false → \"as live\"\n    max_duration: 600 → 90\n")
 	if err := push(t, s, files, true, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +185,8 @@ func TestDraft(t *testing.T) {
 	}
 	files["drafts/nobody.yaml"] = dir("a", "record: true\n")["a"]
 	files["drafts/two.yaml"] = dir("a", "folder: Shops\nrecord: true\n")["a"]
-	says(t, shown(t, s, files, true), "drafts/nobody.yaml: there is no file assistants/nobody.yaml", "drafts/two.yaml:1: there is no field folder")
+	says(t, shown(t, s, files, true), "drafts/nobody.yaml: there is no file assistants/nobody.yaml",
+		"drafts/two.yaml:1: there is no field folder")
 
 	// a voice that doesn't go with the language has no name
 	var id int64
@@ -196,7 +205,8 @@ func TestDraft(t *testing.T) {
 		}
 	}
 	account, err = s.Read(t.Context(), nil)
-	if err != nil || len(account.Warnings) != 1 || !strings.Contains(account.Warnings[0], "the draft of assistants/two.yaml has a voice that does not go with") {
+	if err != nil || len(account.Warnings) != 1 ||
+		!strings.Contains(account.Warnings[0], "the draft of assistants/two.yaml has a voice that does not go with") {
 		t.Error(err, account.Warnings)
 	}
 	if got := string(account.Files(nil)["drafts/two.yaml"]); got != "record: true\n" {

@@ -173,7 +173,8 @@ func (p *Plan) compare(t *Thing, env Env) (*Change, []*Mistake) {
 	file, shown := copied(t.Body).(map[string]any), now.written(t) // without secrets
 	p.translate(t, file)
 	for _, f := range t.Kind.named(t.Kind.typ, "") {
-		if !t.Kind.differs(body, now.Body, f.name) || t.Kind.usually(f.name, body[f.name]) || f.name == "documents" && t.Kind.Dir == knowledgeDir {
+		if !t.Kind.differs(body, now.Body, f.name) || t.Kind.usually(f.name, body[f.name]) ||
+			f.name == "documents" && t.Kind.Dir == knowledgeDir {
 			continue
 		}
 		if f.name == "trunk" && t.Kind.Dir == numberDir { // the trunk's file says so
@@ -182,7 +183,9 @@ func (p *Plan) compare(t *Thing, env Env) (*Change, []*Mistake) {
 		if f.name == "route" && sameRoute(body[f.name], now.Body[f.name]) {
 			continue
 		}
-		c.Fields = append(c.Fields, FieldChange{f.name, t.Kind.shownOf(shown, f.name), t.Kind.shownOf(file, f.name), same(shown[f.name], file[f.name]) && body[f.name] != nil})
+		c.Fields = append(c.Fields,
+			FieldChange{f.name, t.Kind.shownOf(shown, f.name), t.Kind.shownOf(file, f.name), same(shown[f.name], file[f.name]) &&
+				body[f.name] != nil})
 	}
 	for i, d := range c.docs {
 		if d.Op != Keep && (d.Op != Create || i == 0 || !c.docs[i-1].replace) {

@@ -19,7 +19,8 @@ func dir(files ...string) fstest.MapFS {
 	return d
 }
 
-const desk = "name: Desk\ntype: inbound\nmode: pipeline\nlanguage: en\nvoice: flite/rms\ntimezone: UTC\nllm_model: gpt-4o\nsystem_prompt: Be kind.\n"
+const desk = "name: Desk\ntype: inbound\nmode: pipeline\nlanguage: en\nvoice: flite/rms\ntimezone: UTC\nllm_model: gpt-4o\n" +
+	"system_prompt: Be kind.\n"
 
 // shown is a plan as people see it.
 func shown(t *testing.T, s *manifest.Server, files fstest.MapFS, prune bool) string {
@@ -55,17 +56,21 @@ func TestMistakes(t *testing.T) {
 		"knowledgebases/k.yaml", "name: K\ndocuments:\n  - {name: Menu, type: txt, file: k/menu.txt}\n",
 		"tests/nobody/t.yaml", "name: T\n",
 	), false)
-	says(t, text, "assistants/a.yaml:9: there is no field telepathy", "assistants/a.yaml:10: there is no field system_promt: is it system_prompt?",
+	says(t, text, "assistants/a.yaml:9: there is no field telepathy",
+		"assistants/a.yaml:10: there is no field system_promt: is it system_prompt?",
 		"assistants/b.yaml:10: there is no field voice_id: is it voice?", "assistants/b.yaml:9: The max_duration field must be at least 20",
-		"assistants/c.yaml:2: this is no YAML", "assistants/d.yaml:2: name is there twice", "knowledgebases/k.yaml:3: the file knowledgebases/k/menu.txt is not read",
+		"assistants/c.yaml:2: this is no YAML", "assistants/d.yaml:2: name is there twice",
+		"knowledgebases/k.yaml:3: the file knowledgebases/k/menu.txt is not read",
 		"tests/nobody/t.yaml: there is no file assistants/nobody.yaml")
 	text = shown(t, s, dir(
 		"assistants/a.yaml", strings.Replace(desk, "flite/rms", "flite/nobody", 1)+"knowledgebase: Nothing\n",
 		"assistants/b.yaml", strings.Replace(desk, "gpt-4o", "gpt-99", 1),
 		"numbers/+4930.yaml", "phone_number: \"+4930123\"\n",
-		"tools/t.yaml", "name: t\ndescription: Does it.\nendpoint: https://example.com\nmethod: GET\nheaders: [{name: X-Key, value: \"${T_KEY}\"}]\n",
+		"tools/t.yaml", "name: t\ndescription: Does it.\nendpoint: https://example.com\nmethod: GET\n"+
+			"headers: [{name: X-Key, value: \"${T_KEY}\"}]\n",
 	), false)
-	says(t, text, `assistants/a.yaml:9: knowledgebase "Nothing": there is no file`, "assistants/b.yaml:7: the server has no language model gpt-99: it has gpt-4o",
+	says(t, text, `assistants/a.yaml:9: knowledgebase "Nothing": there is no file`,
+		"assistants/b.yaml:7: the server has no language model gpt-99: it has gpt-4o",
 		"numbers/+4930.yaml:1: the account has no number +4930123", "tools/t.yaml:5: set the environment variable T_KEY")
 	text = shown(t, s, dir("assistants/a.yaml", strings.Replace(desk, "flite/rms", "flite/nobody", 1)), false)
 	says(t, text, "assistants/a.yaml:5: the server has no voice flite/nobody: it has ")
@@ -78,8 +83,10 @@ func TestMistakes(t *testing.T) {
 func TestPlan(t *testing.T) {
 	s := open(t, "gpt-4o").account(t)
 	tool := "name: t\ndescription: Does it.\nendpoint: https://example.com\nmethod: GET\nheaders: [{name: X-Key, value: \"${T_KEY}\"}]\n"
-	files := dir("assistants/desk.yaml", desk+"mid_call_tools: [t]\n", "tools/t.yaml", tool, "folders/f.yaml", "name: F\n", "tests/desk/x.yaml",
-		"name: X\nchannel: chat\nsteps: [{say: Hello}]\n", "knowledgebases/k.yaml", "name: K\ndocuments:\n  - {name: Menu, type: txt, file: k/menu.txt}\n", "knowledgebases/k/menu.txt", "Soup.\n")
+	files := dir("assistants/desk.yaml", desk+"mid_call_tools: [t]\n", "tools/t.yaml", tool, "folders/f.yaml", "name: F\n",
+		"tests/desk/x.yaml",
+		"name: X\nchannel: chat\nsteps: [{say: Hello}]\n", "knowledgebases/k.yaml",
+		"name: K\ndocuments:\n  - {name: Menu, type: txt, file: k/menu.txt}\n", "knowledgebases/k/menu.txt", "Soup.\n")
 	env := map[string]string{"T_KEY": "s3cr3t"}
 	if err := push(t, s, files, false, env); err != nil {
 		t.Fatal(err)
@@ -101,8 +108,10 @@ func TestPlan(t *testing.T) {
 	files = dir("assistants/desk.yaml", strings.Replace(desk, "Be kind.", "|\n  Be kind.\n  Be short.", 1)+"max_duration: 60\n",
 		"knowledgebases/k.yaml", "name: K\ndocuments:\n  - {name: Menu, type: txt, file: k/menu.txt}\n", "knowledgebases/k/menu.txt", "Salad.\n")
 	text := shown(t, s, files, false)
-	says(t, text, "    system_prompt:\n        Be kind.\n      + Be short.\n", "    max_duration: 600 → 60\n", "    mid_call_tools: [\"t\"] → []\n",
-		"document Menu", `tool "t" is only on the server: it stays`, `folder "F" is only`, `test "X" is only`, "0 to create, 2 to change, 0 to delete.")
+	says(t, text, "    system_prompt:\n        Be kind.\n      + Be short.\n", "    max_duration: 600 → 60\n",
+		"    mid_call_tools: [\"t\"] → []\n",
+		"document Menu", `tool "t" is only on the server: it stays`, `folder "F" is only`, `test "X" is only`,
+		"0 to create, 2 to change, 0 to delete.")
 	says(t, shown(t, s, files, true), "- tool \"t\"\n", "- folder \"F\"\n", "- test \"X\"\n", "0 to create, 2 to change, 3 to delete.")
 	if err := push(t, s, files, true, nil); err != nil {
 		t.Fatal(err)
@@ -120,8 +129,10 @@ func TestPlan(t *testing.T) {
 func TestOwnFiles(t *testing.T) {
 	s := open(t, "gpt-4o").account(t)
 	files := dir("tools/mine.yaml", "name: t\ndescription: Does it.\nendpoint: https://example.com\nmethod: GET\n"+
-		"headers: [{name: Authorization, value: \"Bearer ${MINE}\"}]\n", "assistants/one.yaml", desk, "assistants/two.yaml", desk+"keywords: [two]\n",
-		"alerts/a.yaml", "name: A\nkind: no_calls\nthreshold: 2\nassistant: two.yaml\n", "README.md", "Ours.\n", "assistants/notes.txt", "Ours.\n")
+		"headers: [{name: Authorization, value: \"Bearer ${MINE}\"}]\n", "assistants/one.yaml", desk, "assistants/two.yaml",
+		desk+"keywords: [two]\n",
+		"alerts/a.yaml", "name: A\nkind: no_calls\nthreshold: 2\nassistant: two.yaml\n", "README.md", "Ours.\n",
+		"assistants/notes.txt", "Ours.\n")
 	if err := push(t, s, files, false, map[string]string{"MINE": "s3cr3t"}); err != nil {
 		t.Fatal(err)
 	}

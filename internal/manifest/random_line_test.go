@@ -41,9 +41,12 @@ func (r *random) trunk(i int, number string) {
 	r.maybe(b, "outbound_proxy", func() any { return pick[any](r, true, false, "proxy.example.com:5070") })
 	r.maybe(b, "called_number_from", func() any { return few(r, []string{"request_uri", "to", "p-called-party-id", "diversion"}, 4) })
 	for field, values := range map[string][]any{"transport": {"tcp", "tls"}, "srtp": {"optional", "dtls"}, "country_code": {"DE", "US"},
-		"sip_calling_format": {"e164", "national"}, "prefix": {"0", "*9#"}, "from_user": {"username", "sales"}, "from_domain": {"pbx.example.com"},
-		"contact_domain": {"sbc.example.com"}, "user_phone": {true}, "identity_header": {"ppi", "rpid", "none"}, "inbound_hosts": {[]string{"sip.example.com"}},
-		"rtp_source": {"signalled", "any"}, "auth_username": {"4711-a"}, "early_media": {"ignore"}, "caller_name": {"Ana Ltd"}, "sign_calls": {true}, "options": {false}, "preset": {"twilio", "3cx"}, "hide_caller_id": {true}, "tls_ca": {authority()}} {
+		"sip_calling_format": {"e164", "national"}, "prefix": {"0", "*9#"}, "from_user": {"username", "sales"},
+		"from_domain":    {"pbx.example.com"},
+		"contact_domain": {"sbc.example.com"}, "user_phone": {true}, "identity_header": {"ppi", "rpid", "none"},
+		"inbound_hosts": {[]string{"sip.example.com"}},
+		"rtp_source":    {"signalled", "any"}, "auth_username": {"4711-a"}, "early_media": {"ignore"}, "caller_name": {"Ana Ltd"},
+		"sign_calls": {true}, "options": {false}, "preset": {"twilio", "3cx"}, "hide_caller_id": {true}, "tls_ca": {authority()}} {
 		if b["sip_trunk_type"] == "extension" && field == "sip_calling_format" {
 			continue // it needs a country, which an extension does not tell
 		}
@@ -73,7 +76,8 @@ func (r *random) draft(id int64) {
 	delete(b, "label_ids")
 	if r.some(2) { // what must go together changes together, or not at all
 		for name := range b {
-			if name == "mode" || strings.Contains(name, "language") || strings.Contains(name, "voice_id") || strings.Contains(name, "model_id") || strings.Contains(name, "provider_id") {
+			if name == "mode" || strings.Contains(name, "language") || strings.Contains(name, "voice_id") || strings.Contains(name, "model_id") ||
+				strings.Contains(name, "provider_id") {
 				delete(b, name)
 			}
 		}
@@ -88,7 +92,8 @@ func (r *random) draft(id int64) {
 			delete(b, name)
 		}
 	}
-	b["tools"] = []object{{"type": "end_call"}, {"type": "assistant_transfer", "assistant_id": pick(r, r.ids...), "message_before_transfer": r.words(100)}}
+	b["tools"] = []object{{"type": "end_call"},
+		{"type": "assistant_transfer", "assistant_id": pick(r, r.ids...), "message_before_transfer": r.words(100)}}
 	if r.some(2) {
 		delete(b, "tools")
 	}

@@ -100,18 +100,22 @@ func (r *random) secret() string {
 	return s
 }
 
-var names = []string{"Front desk", "front-desk", "Front  desk", "Größe", "日本語", "?!", "con", "a", "a-2", "A", "yes", "null", "123", "1e3", "x.yaml",
-	"Prices: 2026", "- dash", "# hash", "naïve \"quoted\"", "it's", "{curly}", "[list]", "*star", "&amp", "%percent", "@at", "`tick`", "😀 smile",
-	"Very long name that goes on and on and on until it is longer than a file's name should ever be, says everybody", "tab\there", "~", "true", "0x1F",
-	"2026-01-02", "new\nline", "=", "<<", "!tag", "|", ">"}
+var names = []string{"Front desk", "front-desk", "Front  desk", "Größe", "日本語", "?!", "con", "a", "a-2", "A", "yes", "null", "123",
+	"1e3", "x.yaml",
+	"Prices: 2026", "- dash", "# hash", "naïve \"quoted\"", "it's", "{curly}", "[list]", "*star", "&amp", "%percent", "@at",
+	"`tick`", "😀 smile",
+	"Very long name that goes on and on and on until it is longer than a file's name should ever be, says everybody", "tab\there", "~",
+	"true", "0x1F", "2026-01-02", "new\nline", "=", "<<", "!tag", "|", ">"}
 
 // name is one of few, so that things have the same.
 func (r *random) name() string { return pick(r, names...) }
 
 // words are a text as people write it, and as they don't.
 func (r *random) words(most int) string {
-	parts := []string{"You are the receptionist of {{company}}.", "\n", "\n\n", "- one\n- two", "  indented\n", "trailing  \nspaces", "tab\tin it",
-		"colon: value", "# no comment", "\"quoted\"", "it's", "\\backslash\\n", "${HOME}", "$${x}", "日本", "😀", "é", "\r\n", "---", "...", "%", "\u2028",
+	parts := []string{"You are the receptionist of {{company}}.", "\n", "\n\n", "- one\n- two", "  indented\n",
+		"trailing  \nspaces", "tab\tin it",
+		"colon: value", "# no comment", "\"quoted\"", "it's", "\\backslash\\n", "${HOME}", "$${x}", "日本", "😀", "é", "\r\n", "---",
+		"...", "%", "\u2028",
 		"\u0085", "\ufeff", "\x01", "\x7f", "100%", "yes", "|", ">", "&a", "*a", "!x", "<b>", "very long line " + strings.Repeat("word ", 40)}
 	var b strings.Builder
 	for range 1 + r.IntN(6) {
@@ -153,8 +157,9 @@ func few[T any](r *random, list []T, most int) []T {
 // trunks makes numbers.
 func (r *random) trunks(numbers []string) {
 	for i, n := range numbers {
-		r.numberIDs = append(r.numberIDs, r.do("POST", "/user/phone-numbers/sip-trunks", object{"name": fmt.Sprint("Trunk ", i), "phone_number": n,
-			"sip_address": "192.0.2.7", "inbound_authorization_type": "ip", "allowed_inbound_ips": []string{"192.0.2.7"}}))
+		r.numberIDs = append(r.numberIDs,
+			r.do("POST", "/user/phone-numbers/sip-trunks", object{"name": fmt.Sprint("Trunk ", i), "phone_number": n,
+				"sip_address": "192.0.2.7", "inbound_authorization_type": "ip", "allowed_inbound_ips": []string{"192.0.2.7"}}))
 	}
 	r.numbers = numbers
 }
@@ -232,9 +237,11 @@ func (r *random) tool(i int) {
 	r.maybe(body, "headers", func() any {
 		list := []object{}
 		for range r.IntN(4) {
-			list = append(list, pick(r, object{"name": "Authorization", "value": "Bearer " + r.secret()}, object{"name": "X-Key", "value": r.secret()},
-				object{"name": "Accept", "value": "application/json"}, object{"name": "Authorization", "value": "Bearer {{api_key}}"},
-				object{"name": "X-Tenant", "value": "{{tenant}}"}, object{"name": "X-Empty", "value": ""}, object{"name": "User-Agent", "value": "${x} $${y}"}))
+			list = append(list,
+				pick(r, object{"name": "Authorization", "value": "Bearer " + r.secret()}, object{"name": "X-Key", "value": r.secret()},
+					object{"name": "Accept", "value": "application/json"}, object{"name": "Authorization", "value": "Bearer {{api_key}}"},
+					object{"name": "X-Tenant", "value": "{{tenant}}"}, object{"name": "X-Empty", "value": ""},
+					object{"name": "User-Agent", "value": "${x} $${y}"}))
 		}
 		return list
 	})
@@ -325,7 +332,8 @@ func (r *random) anAssistant() (b object, kind string) {
 	llms := cat.ModelsOf(parley.LLM)
 	b = object{"name": r.name(), "type": kind, "mode": mode, "voice_id": voice.ID, "language_id": language, "system_prompt": r.words(2000),
 		"timezone": pick(r, "UTC", "Europe/Berlin", "America/New_York"), "llm_model_id": llms[r.IntN(len(llms))].ID}
-	for _, f := range []string{"record", "enable_noise_cancellation", "background_speech_cancellation", "wait_for_customer", "post_call_evaluation",
+	for _, f := range []string{"record", "enable_noise_cancellation", "background_speech_cancellation", "wait_for_customer",
+		"post_call_evaluation",
 		"send_webhook_only_on_completed", "include_recording_in_webhook", "prompt_current_time", "end_call_on_voicemail"} {
 		r.maybe(b, f, r.flag)
 	}
@@ -354,7 +362,8 @@ func (r *random) anAssistant() (b object, kind string) {
 			"raw": pick(r, "\tx\ny", "  x\n y ", "\n\nx\n", "x\t\ny", "\r\nx")}
 	})
 	r.maybe(b, "post_call_schema", func() any {
-		return []object{{"name": "reached", "type": "bool", "description": r.words(100) + " end"}, {"name": "sum_1", "type": "string", "description": "abc"}}
+		return []object{{"name": "reached", "type": "bool", "description": r.words(100) + " end"},
+			{"name": "sum_1", "type": "string", "description": "abc"}}
 	})
 	if r.some(3) {
 		delete(b, "post_call_schema")
@@ -458,7 +467,8 @@ func (r *random) transfers() {
 			tools = append(tools, object{"type": "end_call"})
 		}
 		if r.some(3) {
-			tools = append(tools, object{"type": "call_transfer", "phone_number": "+493012345678", "description": r.words(300), "warm_transfer": r.some(2)})
+			tools = append(tools,
+				object{"type": "call_transfer", "phone_number": "+493012345678", "description": r.words(300), "warm_transfer": r.some(2)})
 		}
 		if other := pick(r, r.ids...); other != id && r.some(2) {
 			tools = append(tools, object{"type": "assistant_transfer", "assistant_id": other, "message_before_transfer": r.words(100)})
@@ -493,7 +503,8 @@ func (r *random) route(id int64) {
 	b := object{}
 	r.maybe(b, "timezone", func() any { return pick(r, "UTC", "Europe/Paris") })
 	r.maybe(b, "hours", func() any {
-		return []object{{"days": []string{"monday", "friday"}, "from": "08:00", "to": "17:30"}, {"days": []string{}, "from": "00:00", "to": "00:00"}}
+		return []object{{"days": []string{"monday", "friday"}, "from": "08:00", "to": "17:30"},
+			{"days": []string{}, "from": "00:00", "to": "00:00"}}
 	})
 	r.maybe(b, "closed_dates", func() any { return []string{"2026-12-25", "2027-01-01"} })
 	r.maybe(b, "telephones", func() any {
@@ -549,5 +560,6 @@ func (r *random) filter(i int) {
 	if r.some(2) {
 		q.Set("search", r.words(100))
 	}
-	r.do("POST", "/user/filters", object{"page": pick(r, "calls", "analytics"), "name": strconv.Itoa(i) + pick(r, "a", "A", "ä", ": b"), "query": q.Encode()})
+	r.do("POST", "/user/filters",
+		object{"page": pick(r, "calls", "analytics"), "name": strconv.Itoa(i) + pick(r, "a", "A", "ä", ": b"), "query": q.Encode()})
 }

@@ -129,7 +129,8 @@ func (s *Server) Read(ctx context.Context, before *Account) (*Account, error) {
 	}{
 		{folderDir, "/user/folders?per_page=100", s.pages}, {labelDir, "/user/labels?per_page=100", s.pages},
 		{toolDir, "/user/tools", s.rows}, {knowledgeDir, "/user/knowledgebases", s.data},
-		{trunkDir, "/user/phone-numbers/sip-trunks", s.data}, {numberDir, "/user/phone-numbers/all", s.data}, {assistantDir, "/user/assistants", s.rows},
+		{trunkDir, "/user/phone-numbers/sip-trunks", s.data}, {numberDir, "/user/phone-numbers/all", s.data},
+		{assistantDir, "/user/assistants", s.rows},
 		{campaignDir, "/user/campaigns", s.rows}, {alertDir, "/user/alerts", s.rows}, {filterDir, "/user/filters", s.data},
 	}
 	for _, l := range lists {
@@ -234,7 +235,8 @@ func (a *Account) keepFiles(things []*Thing) map[string]bool {
 	used := map[*Thing]bool{}
 	for _, t := range things {
 		for _, old := range a.Things {
-			if !used[old] && old.Kind == t.Kind && old.Name == t.Name && t.Path == "" && (t.Of == nil || t.Kind.Dir == numberDir && strings.HasPrefix(t.Name, "+") || old.Of != nil && old.Of.Path == t.Of.Path) {
+			if !used[old] && old.Kind == t.Kind && old.Name == t.Name && t.Path == "" &&
+				(t.Of == nil || t.Kind.Dir == numberDir && strings.HasPrefix(t.Name, "+") || old.Of != nil && old.Of.Path == t.Of.Path) {
 				t.Path, used[old] = old.Path, true
 				taken[strings.TrimSuffix(t.Path, fileExtension)] = true
 			}
@@ -499,7 +501,8 @@ func (s *Server) readKnowledge(ctx context.Context, a *Account, t *Thing, row ma
 			d.File = free(folder+stem, taken) + "." + string(d.Type)
 			raw, err := s.content(ctx, at+"/"+strconv.FormatInt(d.ID, 10)+"/content")
 			if refusal, ok := errors.AsType[*Refusal](err); ok && refusal.Status == http.StatusNotFound {
-				a.Warnings = append(a.Warnings, fmt.Sprintf("the server does not give the file of the document %q of %s: it is not written", d.Name, t.Path))
+				a.Warnings = append(a.Warnings,
+					fmt.Sprintf("the server does not give the file of the document %q of %s: it is not written", d.Name, t.Path))
 				continue
 			} else if err != nil {
 				return err
@@ -507,7 +510,8 @@ func (s *Server) readKnowledge(ctx context.Context, a *Account, t *Thing, row ma
 			t.Files[d.File] = raw
 			d.File = strings.TrimPrefix(d.File, t.Kind.Dir+"/")
 		default: // it would be a part of the file's name
-			a.Warnings = append(a.Warnings, fmt.Sprintf("the document %q of %s is of a type that this program doesn't know: it is not written", d.Name, t.Path))
+			a.Warnings = append(a.Warnings,
+				fmt.Sprintf("the document %q of %s is of a type that this program doesn't know: it is not written", d.Name, t.Path))
 			continue
 		}
 		if d.Links == nil {

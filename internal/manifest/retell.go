@@ -46,7 +46,8 @@ func (p part) retellAgent(llms map[string]part) {
 	case llm.tree != nil:
 		d.retellLLM(llm)
 	case kind != "":
-		f.note(LeftOut, engine.at, "the response engine (%s) is not in the export: put the answer of GET /get-retell-llm beside the agent, as {\"agent\": …, \"llm\": …}", kind)
+		f.note(LeftOut, engine.at, "the response engine (%s) is not in the export: put the answer of GET /get-retell-llm beside the agent, "+
+			"as {\"agent\": …, \"llm\": …}", kind)
 	}
 	vendor, voice, _ := strings.Cut(p.text("voice_id"), "-")
 	if voice != "" {
@@ -138,9 +139,11 @@ func (d *draft) retellLLM(p part) {
 		f.note(Taken, vars.at, "variables")
 	}
 	if ids := p.texts("knowledge_base_ids"); len(ids) > 0 {
-		f.note(LeftOut, p.path("knowledge_base_ids"), "the export has no documents: write a file below knowledgebases, and name it as the knowledgebase")
+		f.note(LeftOut, p.path("knowledge_base_ids"),
+			"the export has no documents: write a file below knowledgebases, and name it as the knowledgebase")
 	}
-	p.drop("Parley's webhooks have a shape of their own: set inbound_webhook_url once your server takes it", "inbound_dynamic_variables_webhook_url")
+	p.drop("Parley's webhooks have a shape of their own: set inbound_webhook_url once your server takes it",
+		"inbound_dynamic_variables_webhook_url")
 }
 
 func (d *draft) retellTool(p part) {
@@ -186,7 +189,8 @@ func (d *draft) retellTool(p part) {
 		}
 		d.use(f.tool(p, name, body, f.schema(p.in("parameters")), p.in("headers")))
 		if p.value("args_at_root") != true && method != "GET" {
-			f.note(Changed, p.path("url"), "Retell sends the call and the arguments in args, Parley the arguments as a JSON object: adjust your server")
+			f.note(Changed, p.path("url"),
+				"Retell sends the call and the arguments in args, Parley the arguments as a JSON object: adjust your server")
 		}
 	default:
 		f.read[p.at] = true

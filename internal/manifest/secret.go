@@ -63,7 +63,8 @@ var harmless = map[string]bool{"accept": true, "accept-language": true, "accept-
 	"user-agent": true, "cache-control": true, "x-requested-with": true, "prefer": true, "idempotency-key": true}
 
 // telling are words in the names of variables and parameters that hold secrets.
-var telling = regexp.MustCompile(`(?i)(secret|token|passw|pwd|credential|bearer|api_?-?key|access_?-?key|private_?-?key|(^|[_-])(key|auth|sig|signature|pin)($|[_-]))`)
+var telling = regexp.MustCompile(
+	`(?i)(secret|token|passw|pwd|credential|bearer|api_?-?key|access_?-?key|private_?-?key|(^|[_-])(key|auth|sig|signature|pin)($|[_-]))`)
 
 var (
 	variable = regexp.MustCompile(`\{\{[^{}]*\}\}`)

@@ -73,7 +73,8 @@ func (a *Account) linkNumbers() {
 func (p *Plan) checkNumber(t, now *Thing) *Mistake {
 	switch {
 	case t.Of != nil && !slices.Contains(numbersOf(t.Of.Body), t.Name):
-		return &Mistake{t.Path, t.line("trunk"), fmt.Sprintf("%s does not have this number: add it to its numbers, or leave the line out", t.Of.Path)}
+		return &Mistake{t.Path, t.line("trunk"),
+			fmt.Sprintf("%s does not have this number: add it to its numbers, or leave the line out", t.Of.Path)}
 	case now == nil && !p.coming[t.Name]:
 		return &Mistake{t.Path, t.line("phone_number"),
 			"the account has no number " + t.Name + ": rent it, or list it in the file of a trunk, and push again; or delete this file"}

@@ -82,7 +82,8 @@ func (a *applier) makeDraft(ctx context.Context, c *Change) error {
 		return failed
 	}
 	at := fmt.Sprintf("/user/assistants/%d/draft", a.assistant(c))
-	if c.Now != nil && slices.ContainsFunc(slices.Collect(maps.Keys(c.Now.Body)), func(name string) bool { _, kept := c.body[name]; return !kept }) {
+	if c.Now != nil &&
+		slices.ContainsFunc(slices.Collect(maps.Keys(c.Now.Body)), func(name string) bool { _, kept := c.body[name]; return !kept }) {
 		if err := a.ask(ctx, "DELETE", at, nil, nil); err != nil {
 			return err
 		}

@@ -51,7 +51,8 @@ func (p part) vapiAssistant() {
 		text, _ := id.(string)
 		name, ok := f.tools[text]
 		if !ok {
-			f.note(LeftOut, model.path("toolIds"), "the tool %s is not in the export: put the answer of GET /tool beside it, as {\"assistants\": […], \"tools\": […]}", text)
+			f.note(LeftOut, model.path("toolIds"),
+				"the tool %s is not in the export: put the answer of GET /tool beside it, as {\"assistants\": […], \"tools\": […]}", text)
 			continue
 		}
 		d.useListed(name, model.path("toolIds"))
@@ -72,7 +73,8 @@ func (p part) vapiAssistant() {
 	d.vapiPlans(p)
 	p.drop("Parley's webhooks have a shape of their own: set webhook_url once your server takes it", "serverUrl", "serverUrlSecret")
 	server := p.in("server")
-	server.drop("Parley's webhooks have a shape of their own: set webhook_url once your server takes it", "url", "secret", "headers", "timeoutSeconds")
+	server.drop("Parley's webhooks have a shape of their own: set webhook_url once your server takes it", "url", "secret", "headers",
+		"timeoutSeconds")
 	p.drop("say so in the system_prompt", "endCallMessage")
 	d.done()
 }
@@ -228,12 +230,14 @@ func (p part) vapiTool(d *draft) {
 		}
 		if body["endpoint"] == "" {
 			f.read[p.at] = true
-			f.note(LeftOut, p.at, "the tool %s has no address of its own: the assistant's server was asked. Make a tool with an endpoint", function.text("name"))
+			f.note(LeftOut, p.at, "the tool %s has no address of its own: the assistant's server was asked. Make a tool with an endpoint",
+				function.text("name"))
 			return
 		}
 		server.timeout(body, "timeoutSeconds", 1)
 		made(f.tool(p, function.text("name"), body, f.schema(function.in("parameters")), server.in("headers")))
-		f.note(Changed, server.path("url"), "Vapi sends its own envelope of tool calls, Parley the arguments as a JSON object: adjust your server")
+		f.note(Changed, server.path("url"),
+			"Vapi sends its own envelope of tool calls, Parley the arguments as a JSON object: adjust your server")
 	default:
 		f.read[p.at] = true
 		f.note(LeftOut, p.at, "Parley has no tool of the type %s", kind)

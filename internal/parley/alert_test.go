@@ -118,13 +118,15 @@ func TestAlertCheck(t *testing.T) {
 func TestAlertRule(t *testing.T) {
 	inbound, nine, six := "inbound", "09:00", "18:00"
 	for want, a := range map[string]Alert{
-		"20 % or more of the calls within an hour fail":                        {Kind: AlertFailures, Threshold: 20, WindowMinutes: 60},
-		"12.5 % or more of the inbound calls within 2 hours fail":              {Kind: AlertFailures, Threshold: 12.5, WindowMinutes: 120, Channel: &inbound},
+		"20 % or more of the calls within an hour fail": {Kind: AlertFailures, Threshold: 20, WindowMinutes: 60},
+		"12.5 % or more of the inbound calls within 2 hours fail": {Kind: AlertFailures, Threshold: 12.5, WindowMinutes: 120,
+			Channel: &inbound},
 		"one reply in ten takes 1500 ms or longer, in calls within 30 minutes": {Kind: AlertLatency, Threshold: 1500, WindowMinutes: 30},
 		"$50.00 or more are spent in a day":                                    {Kind: AlertSpend, Threshold: 50},
 		"the balance is below $5.00":                                           {Kind: AlertBalance, Threshold: 5},
-		"there are no inbound calls for 3 hours between 09:00 and 18:00":       {Kind: AlertSilence, Threshold: 3, Channel: &inbound, HoursStart: &nine, HoursEnd: &six},
-		"there are no calls for 1 hour":                                        {Kind: AlertSilence, Threshold: 1},
+		"there are no inbound calls for 3 hours between 09:00 and 18:00": {Kind: AlertSilence, Threshold: 3, Channel: &inbound, HoursStart: &nine,
+			HoursEnd: &six},
+		"there are no calls for 1 hour": {Kind: AlertSilence, Threshold: 1},
 	} {
 		if got := a.Rule(); got != want {
 			t.Errorf("%q, want %q", got, want)

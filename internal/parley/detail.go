@@ -48,7 +48,8 @@ func (c *Call) detail(cause error) string {
 		return "The person called declined the call."
 	case Unreachable:
 		if c.Type == CallWeb {
-			return "The browser's sound never arrived: its network may block UDP. Try another network; the operator can set PARLEY_WEBRTC_LISTEN and PARLEY_EXTERNAL_IP."
+			return "The browser's sound never arrived: its network may block UDP. " +
+				"Try another network; the operator can set PARLEY_WEBRTC_LISTEN and PARLEY_EXTERNAL_IP."
 		}
 		return "The call did not get through. Check the number, and the trunk that the call uses."
 	case InsufficientBalance:
@@ -59,7 +60,8 @@ func (c *Call) detail(cause error) string {
 		if c.Type == CallWeb {
 			return "The sound from the browser stopped: the page was closed or its network failed."
 		}
-		return "No sound came from the other side for 30 seconds. If that happens often, a firewall blocks the sound (RTP): the server's operator must open PARLEY_RTP_PORTS and set PARLEY_EXTERNAL_IP."
+		return "No sound came from the other side for 30 seconds. If that happens often, a firewall blocks the sound (RTP): " +
+			"the server's operator must open PARLEY_RTP_PORTS and set PARLEY_EXTERNAL_IP."
 	case NodeLost:
 		return "The server that held the call stopped unexpectedly. Nothing is wrong with your settings: the call can be made again."
 	case Shutdown:

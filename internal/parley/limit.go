@@ -101,7 +101,8 @@ var Limits = []Limit{
 	{Name: "sign_ups", What: "accounts made", Per: "address", Span: PerHour, Most: 10},
 	{Name: "invitations", What: "invitations sent", Span: PerHour, Most: 20},
 	{Name: "caller_id_codes", What: "codes sent to verify a caller id", Span: PerHour, Most: 10},
-	{Name: "public_conversations", What: "conversations and calls begun by visitors", Per: "address", Span: PerMinute, Setting: "PARLEY_RATE_CREATE"},
+	{Name: "public_conversations", What: "conversations and calls begun by visitors", Per: "address", Span: PerMinute,
+		Setting: "PARLEY_RATE_CREATE"},
 	{Name: "public_messages", What: "messages of a visitor", Per: "conversation", Span: PerMinute, Setting: "PARLEY_RATE_MESSAGE"},
 }
 

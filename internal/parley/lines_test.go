@@ -14,18 +14,21 @@ func TestLinesFree(t *testing.T) {
 		who   parley.Waiter
 		free  bool
 	}{
-		"nobody":                          {parley.Lines{}, 1, parley.Waiter{}, true},
-		"taken":                           {parley.Lines{Taken: map[int64]int{0: 1}}, 1, parley.Waiter{NumberID: 1}, false},
-		"one of two":                      {parley.Lines{Taken: map[int64]int{1: 1}}, 2, parley.Waiter{NumberID: 1}, true},
-		"the number's own limit":          {parley.Lines{Taken: map[int64]int{1: 1}, Most: map[int64]int{1: 1}}, 2, parley.Waiter{NumberID: 1}, false},
-		"another number's limit":          {parley.Lines{Taken: map[int64]int{1: 1}, Most: map[int64]int{1: 1}}, 2, parley.Waiter{NumberID: 2}, true},
-		"who waits goes first":            {parley.Lines{Queue: queue[:1]}, 1, parley.Waiter{NumberID: 2}, false},
-		"the first who waits":             {parley.Lines{Queue: queue}, 1, queue[0], true},
-		"the second, with one line":       {parley.Lines{Queue: queue}, 1, queue[1], false},
-		"the second, with two":            {parley.Lines{Queue: queue}, 2, queue[1], true},
-		"nobody waits for a full number":  {parley.Lines{Taken: map[int64]int{1: 1}, Queue: queue, Most: map[int64]int{1: 1}}, 2, queue[1], true},
-		"who does is not held up by them": {parley.Lines{Taken: map[int64]int{1: 1}, Queue: queue[:1], Most: map[int64]int{1: 1}}, 2, parley.Waiter{}, true},
-		"but waits all the same":          {parley.Lines{Taken: map[int64]int{1: 1}, Queue: queue, Most: map[int64]int{1: 1}}, 9, queue[2], false},
+		"nobody":     {parley.Lines{}, 1, parley.Waiter{}, true},
+		"taken":      {parley.Lines{Taken: map[int64]int{0: 1}}, 1, parley.Waiter{NumberID: 1}, false},
+		"one of two": {parley.Lines{Taken: map[int64]int{1: 1}}, 2, parley.Waiter{NumberID: 1}, true},
+		"the number's own limit": {parley.Lines{Taken: map[int64]int{1: 1}, Most: map[int64]int{1: 1}}, 2,
+			parley.Waiter{NumberID: 1}, false},
+		"another number's limit": {parley.Lines{Taken: map[int64]int{1: 1}, Most: map[int64]int{1: 1}}, 2,
+			parley.Waiter{NumberID: 2}, true},
+		"who waits goes first":           {parley.Lines{Queue: queue[:1]}, 1, parley.Waiter{NumberID: 2}, false},
+		"the first who waits":            {parley.Lines{Queue: queue}, 1, queue[0], true},
+		"the second, with one line":      {parley.Lines{Queue: queue}, 1, queue[1], false},
+		"the second, with two":           {parley.Lines{Queue: queue}, 2, queue[1], true},
+		"nobody waits for a full number": {parley.Lines{Taken: map[int64]int{1: 1}, Queue: queue, Most: map[int64]int{1: 1}}, 2, queue[1], true},
+		"who does is not held up by them": {parley.Lines{Taken: map[int64]int{1: 1}, Queue: queue[:1], Most: map[int64]int{1: 1}}, 2,
+			parley.Waiter{}, true},
+		"but waits all the same": {parley.Lines{Taken: map[int64]int{1: 1}, Queue: queue, Most: map[int64]int{1: 1}}, 9, queue[2], false},
 	} {
 		if got := c.lines.Free(c.plan, c.who); got != c.free {
 			t.Errorf("%s: %v", name, got)

@@ -20,8 +20,10 @@ func TestRole(t *testing.T) {
 		{parley.RoleOwner, parley.RoleBilling, true}, {parley.RoleAdministrator, parley.RoleBilling, false},
 		{parley.RoleAdministrator, parley.RoleOwner, false}, {parley.RoleAdministrator, parley.RoleEditor, true},
 		{parley.RoleAdministrator, parley.NeedLedger, true}, {parley.RoleEditor, parley.NeedLedger, false},
-		{parley.RoleBilling, parley.RoleViewer, false}, {parley.RoleBilling, parley.NeedLedger, true}, {parley.RoleBilling, parley.NeedSession, true},
-		{parley.RoleAuditor, parley.RoleViewer, true}, {parley.RoleAuditor, parley.RoleAgent, false}, {parley.RoleAuditor, parley.NeedLedger, true},
+		{parley.RoleBilling, parley.RoleViewer, false}, {parley.RoleBilling, parley.NeedLedger, true},
+		{parley.RoleBilling, parley.NeedSession, true},
+		{parley.RoleAuditor, parley.RoleViewer, true}, {parley.RoleAuditor, parley.RoleAgent, false},
+		{parley.RoleAuditor, parley.NeedLedger, true},
 		{"", parley.RoleViewer, false}, {"boss", parley.RoleViewer, false}, {"boss", "boss", false}, {parley.RoleOwner, "boss", false},
 	} {
 		if c.have.Includes(c.need) != c.may {
@@ -42,8 +44,8 @@ func TestRole(t *testing.T) {
 
 // An auditor reads what others may change, but no secrets, and changes nothing: nothing but reading is included.
 func TestAuditorReads(t *testing.T) {
-	for need, want := range map[parley.Role]bool{parley.RoleViewer: true, parley.RoleEditor: true, parley.RoleAdministrator: true, parley.NeedLedger: true,
-		parley.NeedSecrets: false, parley.RoleBilling: false, parley.RoleOwner: false, "boss": false} {
+	for need, want := range map[parley.Role]bool{parley.RoleViewer: true, parley.RoleEditor: true, parley.RoleAdministrator: true,
+		parley.NeedLedger: true, parley.NeedSecrets: false, parley.RoleBilling: false, parley.RoleOwner: false, "boss": false} {
 		if got := parley.RoleAuditor.Reads(need); got != want {
 			t.Errorf("reads what needs %s: %v", need, got)
 		}

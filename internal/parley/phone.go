@@ -195,7 +195,8 @@ func ReadTransferTarget(s, country string) (target, number string, ok bool) {
 		return n, n, err == nil
 	}
 	user, host, _ := strings.Cut(s[4:], "@")
-	if user == "" || strings.Trim(user, digits+"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.!~*'()+") != "" || !ValidHostPort(host) {
+	if user == "" || strings.Trim(user, digits+"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.!~*'()+") != "" ||
+		!ValidHostPort(host) {
 		return "", "", false
 	}
 	// A telephone number under the name of an address is a telephone number: separators are none of its digits (RFC

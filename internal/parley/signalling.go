@@ -79,9 +79,9 @@ func SIPHeaders(vars map[string]string, trunk, call map[string]string) map[strin
 // ownVariables are what this server says of a call: no header of the caller's stands for them.
 var ownVariables = []string{"caller_name", "caller_verification", "diverted_from"}
 
-// Given are the variables that an incoming call brings: X-Order-Id: 4711 is {{order_id}}, diverted_from is who sent
-// the call on, caller_name what the caller is called, and caller_verification whether the number shown is the caller's. Names that the assistant's owner has given a value are left out, and so are the built-in ones: whoever
-// calls must not replace the owner's words.
+// Given are the variables that an incoming call brings: X-Order-Id: 4711 is {{order_id}}, diverted_from is who sent the call on,
+// caller_name what the caller is called, and caller_verification whether the number shown is the caller's. Names that the assistant's
+// owner has given a value are left out, and so are the built-in ones: whoever calls must not replace the owner's words.
 func (s *CallSignalling) Given(owner map[string]string) map[string]string {
 	vars := map[string]string{}
 	give := func(name, value string) {

@@ -37,7 +37,8 @@ func TestSIPHeaders(t *testing.T) {
 func TestGivenBySignalling(t *testing.T) {
 	t.Parallel()
 	s := &CallSignalling{Headers: map[string]string{"X-Order-Id": "1", "x-ORDER_id": "2", "X-Company": "theirs",
-		"X-Customer-Phone": "+1", "X-Caller-Verification": "verified A", "X-Caller-Name": "theirs"}, Diversions: []Diversion{{PhoneNumber: "+493012", Reason: "no-answer"}}}
+		"X-Customer-Phone": "+1", "X-Caller-Verification": "verified A", "X-Caller-Name": "theirs"},
+		Diversions: []Diversion{{PhoneNumber: "+493012", Reason: "no-answer"}}}
 	got := s.Given(map[string]string{"company": "ours"})
 	if want := map[string]string{"order_id": "1", "diverted_from": "+493012", "caller_verification": "none"}; !maps.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

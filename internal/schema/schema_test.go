@@ -36,23 +36,24 @@ func TestCheck(t *testing.T) {
 	wide = strings.TrimSuffix(wide, ",") + "}}"
 	in := func(property string) string { return `{"type":"object","properties":{"a":` + property + `}}` }
 	for name, c := range map[string]struct{ schema, want string }{
-		"a list":               {`[]`, "must be an object"},
-		"a text":               {`"object"`, "must be an object"},
-		"nothing":              {``, "must be an object"},
-		"two":                  {`{"type":"object"}{}`, "must be an object"},
-		"of a list":            {`{"type":"array"}`, `must have "type": "object"`},
-		"without a type":       {`{"properties":{}}`, `must have "type": "object"`},
-		"alternatives":         {`{"type":"object","anyOf":[{}]}`, "must not have anyOf at its top level"},
-		"a name":               {`{"type":"object","properties":{"größe":{}}}`, "has the property"},
-		"too large":            {`{"type":"object","description":"` + strings.Repeat("x", MaxBytes) + `"}`, "larger than 32 KB"},
-		"too deep":             {deep, "nested more than 16 levels"},
-		"too wide":             {wide, "more than 2000 parts"},
-		"a bomb":               {bomb, "more than 2000 parts"},
-		"a file":               {in(`{"$ref":"file:///etc/passwd"}`), "a $ref that leads nowhere (at properties.a)"},
-		"another server":       {in(`{"$ref":"http://127.0.0.1:1/x"}`), "leads nowhere"},
-		"a missing part":       {in(`{"$ref":"#/$defs/none"}`), "leads nowhere"},
-		"itself":               {in(`{"$ref":"#"}`), "leads nowhere"},
-		"a circle":             {`{"type":"object","properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":{"items":{"$ref":"#/$defs/b"}}}}`, "refers to itself"},
+		"a list":         {`[]`, "must be an object"},
+		"a text":         {`"object"`, "must be an object"},
+		"nothing":        {``, "must be an object"},
+		"two":            {`{"type":"object"}{}`, "must be an object"},
+		"of a list":      {`{"type":"array"}`, `must have "type": "object"`},
+		"without a type": {`{"properties":{}}`, `must have "type": "object"`},
+		"alternatives":   {`{"type":"object","anyOf":[{}]}`, "must not have anyOf at its top level"},
+		"a name":         {`{"type":"object","properties":{"größe":{}}}`, "has the property"},
+		"too large":      {`{"type":"object","description":"` + strings.Repeat("x", MaxBytes) + `"}`, "larger than 32 KB"},
+		"too deep":       {deep, "nested more than 16 levels"},
+		"too wide":       {wide, "more than 2000 parts"},
+		"a bomb":         {bomb, "more than 2000 parts"},
+		"a file":         {in(`{"$ref":"file:///etc/passwd"}`), "a $ref that leads nowhere (at properties.a)"},
+		"another server": {in(`{"$ref":"http://127.0.0.1:1/x"}`), "leads nowhere"},
+		"a missing part": {in(`{"$ref":"#/$defs/none"}`), "leads nowhere"},
+		"itself":         {in(`{"$ref":"#"}`), "leads nowhere"},
+		"a circle": {`{"type":"object","properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":{"items":{"$ref":"#/$defs/b"}}}}`,
+			"refers to itself"},
 		"an id":                {in(`{"$id":"http://x.test/"}`), "must not have $id (at properties.a)"},
 		"another language":     {`{"$schema":"http://x.test/","type":"object"}`, "$schema of json-schema.org"},
 		"inner language":       {in(`{"$schema":"http://json-schema.org/draft-07/schema#"}`), "top level alone"},
@@ -130,7 +131,8 @@ func TestFitHostile(t *testing.T) {
 }
 
 func TestFill(t *testing.T) {
-	s := []byte(`{"type":"object","properties":{"n":{"default":1},"o":{"properties":{"m":{"default":"x"}}},"p":{"properties":{"q":{"default":2}}}}}`)
+	s := []byte(
+		`{"type":"object","properties":{"n":{"default":1},"o":{"properties":{"m":{"default":"x"}}},"p":{"properties":{"q":{"default":2}}}}}`)
 	args := map[string]any{"o": map[string]any{}, "n": nil}
 	Fill(s, args)
 	if want := (map[string]any{"o": map[string]any{"m": "x"}, "n": nil}); !reflect.DeepEqual(args, want) {
@@ -191,7 +193,8 @@ func TestVendors(t *testing.T) {
 		t.Error("Gemini is told another order")
 	}
 	notes := Notes([]byte(orderSchema))
-	if all := strings.Join(notes, "\n"); !strings.Contains(all, "Gemini has no pattern (at $defs.item.sku)") || !strings.Contains(all, "no minLength (at customer.name)") {
+	if all := strings.Join(notes, "\n"); !strings.Contains(all, "Gemini has no pattern (at $defs.item.sku)") ||
+		!strings.Contains(all, "no minLength (at customer.name)") {
 		t.Errorf("noted %s", all)
 	}
 	if strings.Contains(strings.Join(notes, ""), "Gemini has no x-own") || strings.Contains(string(ForGemini([]byte(orderSchema))), "x-own") {
@@ -262,7 +265,8 @@ func FuzzSchema(f *testing.F) {
 func TestShortItems(t *testing.T) {
 	own := `{"type":"object","properties":{"reached":{"type":"boolean"},"people":{"type":["integer","null"],"title":"How many"},
 		"list":{"type":"array"},"X":{"type":"string"},"a_name_that_is_too_long":{"type":"string"}}}`
-	want := []parley.ExtractedItem{{Name: "reached", Type: "bool", Description: "The value reached."}, {Name: "people", Type: "number", Description: "How many"}}
+	want := []parley.ExtractedItem{{Name: "reached", Type: "bool", Description: "The value reached."},
+		{Name: "people", Type: "number", Description: "How many"}}
 	if got := ShortItems([]byte(own)); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v", got)
 	}
@@ -295,8 +299,9 @@ func TestSettleForms(t *testing.T) {
 		"something else":             {both{none, own}, both{none, own}, false, false, both{none, own}, ""},
 		"cleared":                    {both{none, own}, both{none, nil}, false, false, both{none, nil}, ""},
 		"no more than the short one": {both{none, own}, both{none, OfItems(short)}, false, true, both{short, nil}, ""},
-		"refused":                    {both{short, nil}, both{short, parley.JSONSchema(`{"type":"array"}`)}, false, true, both{}, `must have "type": "object"`},
-		"empty":                      {both{short, nil}, both{short, parley.JSONSchema(`{"type":"object"}`)}, false, true, both{}, "must have properties"},
+		"refused": {both{short, nil}, both{short, parley.JSONSchema(`{"type":"array"}`)}, false, true, both{},
+			`must have "type": "object"`},
+		"empty": {both{short, nil}, both{short, parley.JSONSchema(`{"type":"object"}`)}, false, true, both{}, "must have properties"},
 	} {
 		got, err := ItemForms.Settle(c.old, c.now, c.short, c.own)
 		if c.refused != "" {
