@@ -494,7 +494,8 @@ func wordsByID(ctx context.Context, q store.Query, knowledgebaseID int64, ids []
 // liveRuns are the runs that are found of a knowledgebase's documents that have vectors of an embedder, by document.
 func liveRuns(ctx context.Context, q store.Query, knowledgebaseID int64, embedder string) (map[int64]int64, error) {
 	var rows []struct{ ID, Live int64 }
-	err := q.SQL().NewRaw("SELECT id, live FROM documents WHERE knowledgebase_id = ? AND deleted_at = 0 AND live > 0 AND embedder = ?", knowledgebaseID, embedder).
+	err := q.SQL().NewRaw("SELECT id, live FROM documents WHERE knowledgebase_id = ? AND deleted_at = 0 AND live > 0 AND embedder = ?",
+		knowledgebaseID, embedder).
 		Scan(ctx, &rows)
 	runs := make(map[int64]int64, len(rows))
 	for _, r := range rows {

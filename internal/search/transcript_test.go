@@ -44,7 +44,8 @@ func TestTranscripts(t *testing.T) {
 		second := held(u.ID, now, "No delivery, 日本語 please.")
 		held(u.ID, 0, "A live delivery")
 		held(other.ID, now, "Their delivery")
-		conv := &parley.Conversation{UserID: u.ID, AssistantID: first.AssistantID, Type: parley.WidgetConversation, Variables: map[string]string{}}
+		conv := &parley.Conversation{UserID: u.ID, AssistantID: first.AssistantID, Type: parley.WidgetConversation,
+			Variables: map[string]string{}}
 		write(func(ctx context.Context, tx *store.Tx) error {
 			return tx.CreateConversation(ctx, conv, "Hello, how may I help?")
 		})
@@ -93,7 +94,8 @@ func TestTranscripts(t *testing.T) {
 			t.Error("the greeting is not found, or what nobody said is")
 		}
 		write(func(ctx context.Context, tx *store.Tx) error {
-			return tx.AddMessage(ctx, &parley.Message{ConversationID: conv.ID, Role: parley.RoleUser, Author: parley.AuthorCustomer, Content: "A refund!"}, 0, 0)
+			return tx.AddMessage(ctx,
+				&parley.Message{ConversationID: conv.ID, Role: parley.RoleUser, Author: parley.AuthorCustomer, Content: "A refund!"}, 0, 0)
 		})
 		index()
 		if chats("refund help") != 1 {
@@ -117,7 +119,8 @@ func TestTranscripts(t *testing.T) {
 }
 
 func TestSnippet(t *testing.T) {
-	long := strings.Repeat("Nothing here to be seen. ", 30) + "The refunds of the café take <b>ten</b> days. " + strings.Repeat("And so on. ", 30)
+	long := strings.Repeat("Nothing here to be seen. ", 30) + "The refunds of the café take <b>ten</b> days. " +
+		strings.Repeat("And so on. ", 30)
 	show := func(text, said string) string {
 		var b strings.Builder
 		for _, p := range Snippet(7, Query(7, text), said) {

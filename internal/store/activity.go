@@ -327,7 +327,8 @@ func (db *DB) CountLeft(ctx context.Context) error {
 
 // CallsLeft says whether there is a call that CountLeft would count.
 func (q Query) CallsLeft(ctx context.Context) (left bool, err error) {
-	err = q.q.NewRaw("SELECT EXISTS (SELECT 1 FROM calls WHERE counted < 2 AND ended_at > 0 AND (counted = 0 OR report_due = 0) AND updated_at < ?)",
+	err = q.q.NewRaw("SELECT EXISTS (SELECT 1 FROM calls WHERE counted < 2 AND ended_at > 0 AND (counted = 0 "+
+		"OR report_due = 0) AND updated_at < ?)",
 		settled()).Scan(ctx, &left)
 	return left, err
 }
@@ -407,7 +408,8 @@ func (tx *Tx) countMessages(ctx context.Context) (bool, error) {
 }
 
 func (tx *Tx) countConversations(ctx context.Context) (bool, error) {
-	return countOld(ctx, tx, "conversations", `SELECT seq, user_id, assistant_id, type, created_at FROM conversations WHERE seq <= ? ORDER BY seq DESC LIMIT ?`,
+	return countOld(ctx, tx, "conversations",
+		`SELECT seq, user_id, assistant_id, type, created_at FROM conversations WHERE seq <= ? ORDER BY seq DESC LIMIT ?`,
 		func(c parley.Conversation) int64 {
 			tx.countChat(&c, parley.Time(c.CreatedAt), parley.Counts{"conversations": 1})
 			return c.Seq

@@ -361,9 +361,11 @@ func BenchmarkAnswers(b *testing.B) {
 					})
 				}
 				for name, change := range map[string]func(*store.CallFilter){
-					"reason": func(f *store.CallFilter) { f.Reason = parley.CustomerHangup }, "sentiment": func(f *store.CallFilter) { f.Sentiment = "positive" },
-					"answerer": func(f *store.CallFilter) { f.Answerer = "human" }, "slower": func(f *store.CallFilter) { f.SlowerThan = 1500 },
-					"assistant": func(f *store.CallFilter) { f.AssistantID = ids[0] }, "day": func(f *store.CallFilter) { f.From = now.Add(-24 * time.Hour) }} {
+					"reason":    func(f *store.CallFilter) { f.Reason = parley.CustomerHangup },
+					"sentiment": func(f *store.CallFilter) { f.Sentiment = "positive" },
+					"answerer":  func(f *store.CallFilter) { f.Answerer = "human" }, "slower": func(f *store.CallFilter) { f.SlowerThan = 1500 },
+					"assistant": func(f *store.CallFilter) { f.AssistantID = ids[0] },
+					"day":       func(f *store.CallFilter) { f.From = now.Add(-24 * time.Hour) }} {
 					f := month
 					change(&f)
 					b.Run("list/"+name, func(b *testing.B) {

@@ -44,7 +44,8 @@ func (tx *Tx) StartBackground(ctx context.Context, t *BackgroundTool, started fu
 		return false, err
 	}
 	var running, last int
-	err := tx.q.NewRaw(`SELECT count(*), coalesce(max(n), 0) FROM background_tools WHERE conversation_id = ?`, t.ConversationID).Scan(ctx, &running, &last)
+	err := tx.q.NewRaw(`SELECT count(*), coalesce(max(n), 0) FROM background_tools WHERE conversation_id = ?`, t.ConversationID).
+		Scan(ctx, &running, &last)
 	if err != nil || running >= MaxBackground {
 		return false, err
 	}
@@ -66,7 +67,8 @@ func (q Query) CountBackground(ctx context.Context, userID int64) (n int, err er
 
 // AnswerBackground stores what a tool has answered, nil where it was cut off: it is due now.
 func (tx *Tx) AnswerBackground(ctx context.Context, t *BackgroundTool, answer *string) error {
-	_, err := tx.q.NewRaw("UPDATE background_tools SET answer = ?, due_at = ? WHERE conversation_id = ? AND n = ? AND due_at = ? AND answer IS NULL",
+	_, err := tx.q.NewRaw("UPDATE background_tools SET answer = ?, due_at = ? WHERE conversation_id = ? AND n = ? "+
+		"AND due_at = ? AND answer IS NULL",
 		answer, parley.Now(), t.ConversationID, t.N, t.DueAt).Exec(ctx)
 	return err
 }
@@ -94,7 +96,8 @@ func (tx *Tx) TryBackground(ctx context.Context, list []BackgroundTool) error {
 // where another node has done so. The conversation must be the transaction's first lock.
 func (tx *Tx) EndBackground(ctx context.Context, list []BackgroundTool) (bool, error) {
 	for i := range list {
-		gone, err := some(tx.q.NewRaw("DELETE FROM background_tools WHERE conversation_id = ? AND n = ?", list[i].ConversationID, list[i].N).Exec(ctx))
+		gone, err := some(tx.q.NewRaw("DELETE FROM background_tools WHERE conversation_id = ? AND n = ?", list[i].ConversationID,
+			list[i].N).Exec(ctx))
 		if err == nil && gone {
 			err = tx.recordBackground(ctx, &list[i])
 		}

@@ -32,7 +32,8 @@ func (q Query) Backlog(ctx context.Context) (*Backlog, error) {
 	for _, j := range jobs {
 		b.Jobs[j.Kind] = j.N
 	}
-	err = q.q.NewRaw("SELECT count(*) FROM webhook_deliveries WHERE next_attempt_at > 0 AND next_attempt_at <= ?", parley.Now()).Scan(ctx, &b.Webhooks)
+	err = q.q.NewRaw("SELECT count(*) FROM webhook_deliveries WHERE next_attempt_at > 0 AND next_attempt_at <= ?", parley.Now()).
+		Scan(ctx, &b.Webhooks)
 	return b, err
 }
 

@@ -172,7 +172,8 @@ func (q Query) Lines(ctx context.Context, userID int64) (*parley.Lines, error) {
 		ID, NumberID int64
 		TakenBy      parley.CallTaker
 	}
-	err := q.q.NewRaw(`SELECT id, coalesce(number_id, 0) AS number_id, taken_by FROM calls WHERE user_id = ? AND ended_at = 0 ORDER BY id`, userID).
+	err := q.q.NewRaw(`SELECT id, coalesce(number_id, 0) AS number_id, taken_by FROM calls WHERE user_id = ? AND ended_at = 0 ORDER BY id`,
+		userID).
 		Scan(ctx, &rows)
 	if err != nil {
 		return nil, err
@@ -272,7 +273,8 @@ func (tx *Tx) RenewCalls(ctx context.Context, node string, ids []int64, seen par
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	err = tx.q.NewRaw("UPDATE calls SET seen_at = ?, updated_at = ? WHERE id IN (?) AND node = ? AND ended_at = 0 RETURNING id", seen, parley.Now(), bun.List(ids), node).Scan(ctx, &live)
+	err = tx.q.NewRaw("UPDATE calls SET seen_at = ?, updated_at = ? WHERE id IN (?) AND node = ? AND ended_at = 0 RETURNING id", seen,
+		parley.Now(), bun.List(ids), node).Scan(ctx, &live)
 	return live, err
 }
 
@@ -419,7 +421,8 @@ func recordingsOf(rows []parley.Call) (names []string) {
 // gives their names.
 func (tx *Tx) ForgetRecordings(ctx context.Context, before parley.Time, limit int) ([]string, error) {
 	var rows []parley.Call
-	err := tx.q.NewRaw(`SELECT id, recording FROM calls WHERE recording <> '' AND ended_at > 0 AND ended_at < ? ORDER BY ended_at LIMIT ?`, before, limit).Scan(ctx, &rows)
+	err := tx.q.NewRaw(`SELECT id, recording FROM calls WHERE recording <> '' AND ended_at > 0 AND ended_at < ? ORDER BY ended_at LIMIT ?`,
+		before, limit).Scan(ctx, &rows)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}

@@ -40,7 +40,8 @@ func (tx *Tx) CreateRequest(ctx context.Context, in Requests, r *Request) error 
 
 // Requests are those that wait for a process, oldest first.
 func (q Query) Requests(ctx context.Context, in Requests, node string) (list []Request, err error) {
-	err = q.q.NewSelect().Model(&list).ModelTableExpr("? AS ?TableAlias", bun.Ident(in)).Where("node = ? AND taken_at = 0", node).Order("id").Scan(ctx)
+	err = q.q.NewSelect().Model(&list).ModelTableExpr("? AS ?TableAlias", bun.Ident(in)).Where("node = ? AND taken_at = 0", node).
+		Order("id").Scan(ctx)
 	return list, err
 }
 

@@ -309,7 +309,8 @@ func TestCallsByTheDatabasesClock(t *testing.T) {
 	defer conn.Close()
 	// A database whose clock is an hour ahead of the test's.
 	for _, q := range []string{"CREATE SCHEMA ahead",
-		"CREATE FUNCTION ahead.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT pg_catalog.clock_timestamp() + interval '1 hour' $$"} {
+		"CREATE FUNCTION ahead.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ " +
+			"SELECT pg_catalog.clock_timestamp() + interval '1 hour' $$"} {
 		if _, err := conn.Exec(q); err != nil {
 			t.Fatal(err)
 		}

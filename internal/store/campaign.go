@@ -57,7 +57,8 @@ func (q Query) addNumbers(ctx context.Context, list []parley.Campaign) error {
 		return nil
 	}
 	var rows []struct{ CampaignID, NumberID int64 }
-	err := q.q.NewRaw("SELECT campaign_id, number_id FROM campaign_numbers WHERE campaign_id IN (?) ORDER BY campaign_id, position", bun.List(ids)).Scan(ctx, &rows)
+	err := q.q.NewRaw("SELECT campaign_id, number_id FROM campaign_numbers WHERE campaign_id IN (?) ORDER BY campaign_id, position",
+		bun.List(ids)).Scan(ctx, &rows)
 	for _, r := range rows {
 		at[r.CampaignID].PhoneNumberIDs = append(at[r.CampaignID].PhoneNumberIDs, r.NumberID)
 	}
@@ -159,7 +160,8 @@ func (tx *Tx) EmptyCampaigns(ctx context.Context, limit int) (more bool, err err
 	if err != nil || len(ids) == 0 {
 		return false, err
 	}
-	removed, err := some(tx.q.NewRaw("DELETE FROM leads WHERE id IN (SELECT id FROM leads WHERE campaign_id = ? LIMIT ?)", ids[0], limit).Exec(ctx))
+	removed, err :=
+		some(tx.q.NewRaw("DELETE FROM leads WHERE id IN (SELECT id FROM leads WHERE campaign_id = ? LIMIT ?)", ids[0], limit).Exec(ctx))
 	if err == nil && !removed {
 		_, err = tx.q.NewRaw("UPDATE campaigns SET emptied = TRUE WHERE id = ?", ids[0]).Exec(ctx)
 	}
@@ -239,7 +241,8 @@ func (q Query) RunningCampaigns(ctx context.Context, users ...int64) (list []Cam
 	s := q.q.NewSelect().Model(&list).ModelTableExpr("campaigns AS c").ColumnExpr("c.*, u.plan, u.balance AS free").
 		ColumnExpr("(SELECT count(*) FROM leads WHERE campaign_id = c.id AND status = 'scheduled' AND due_at > ?) AS scheduled", now).
 		ColumnExpr("EXISTS (SELECT 1 FROM leads WHERE campaign_id = c.id AND status = 'processing') AS processing").
-		ColumnExpr("coalesce((SELECT due_at FROM leads WHERE campaign_id = c.id AND due_at > 0 AND NOT fresh ORDER BY due_at LIMIT 1), 0) AS again").
+		ColumnExpr("coalesce((SELECT due_at FROM leads WHERE campaign_id = c.id AND due_at > 0 AND NOT fresh ORDER BY due_at " +
+			"LIMIT 1), 0) AS again").
 		ColumnExpr("coalesce((SELECT due_at FROM leads WHERE campaign_id = c.id AND due_at > 0 AND fresh ORDER BY due_at LIMIT 1), 0) AS first").
 		Join("JOIN users AS u ON u.id = c.user_id AND u.disabled_at = 0").
 		Where("c.status = 'in-progress' AND c.deleted_at = 0").OrderExpr("c.id")
@@ -313,14 +316,16 @@ func (tx *Tx) CampaignLive(ctx context.Context, c *parley.Campaign, now parley.T
 // PauseCampaign keeps a campaign in progress from calling for a while, and says why. Pauses that grow are the
 // breaker's (see parley.Campaign.Break); this one is for what the next try may find mended.
 func (tx *Tx) PauseCampaign(ctx context.Context, userID, id int64, reason string, until parley.Time) error {
-	_, err := tx.q.NewRaw("UPDATE campaigns SET paused_until = ?, pause_reason = ? WHERE id = ? AND user_id = ? AND paused_until < ? AND "+campaignRuns,
+	_, err := tx.q.NewRaw("UPDATE campaigns SET paused_until = ?, pause_reason = ? WHERE id = ? AND user_id = ? "+
+		"AND paused_until < ? AND "+campaignRuns,
 		until, reason, id, userID, until).Exec(ctx)
 	return err
 }
 
 // ResumeCampaign says that what a campaign paused for is mended. The breaker's pauses end otherwise.
 func (tx *Tx) ResumeCampaign(ctx context.Context, userID, id int64) error {
-	_, err := tx.q.NewRaw("UPDATE campaigns SET paused_until = 0, pause_reason = NULL WHERE id = ? AND user_id = ? AND pauses = 0 AND pause_reason IS NOT NULL",
+	_, err := tx.q.NewRaw("UPDATE campaigns SET paused_until = 0, pause_reason = NULL WHERE id = ? AND user_id = ? "+
+		"AND pauses = 0 AND pause_reason IS NOT NULL",
 		id, userID).Exec(ctx)
 	return err
 }
@@ -339,7 +344,8 @@ func (q Query) liveCalls(ctx context.Context, users []int64, byUser map[int64]in
 		CampaignID int64
 		N          int
 	}
-	s := q.q.NewSelect().TableExpr("calls").ColumnExpr("user_id, coalesce(campaign_id, 0) AS campaign_id, count(*) AS n").Where("ended_at = 0").
+	s := q.q.NewSelect().TableExpr("calls").ColumnExpr("user_id, coalesce(campaign_id, 0) AS campaign_id, count(*) AS n").
+		Where("ended_at = 0").
 		GroupExpr("user_id, campaign_id")
 	if len(users) > 0 {
 		s.Where("user_id IN (?)", bun.List(users))

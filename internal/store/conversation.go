@@ -104,7 +104,8 @@ func (q Query) Conversations(ctx context.Context, userID int64, f ConversationFi
 	only(ids, "customer_phone", f.CustomerPhone)
 	only(ids, "external_identifier", f.Identifier)
 	if f.SenderPhone != "" {
-		ids.Where("id IN (SELECT m.conversation_id FROM whatsapp_messages AS m JOIN whatsapp_senders AS s ON s.id = m.sender_id WHERE s.user_id = ? AND s.phone_number = ?)", userID, f.SenderPhone)
+		ids.Where("id IN (SELECT m.conversation_id FROM whatsapp_messages AS m JOIN whatsapp_senders AS s ON s.id = m.sender_id "+
+			"WHERE s.user_id = ? AND s.phone_number = ?)", userID, f.SenderPhone)
 	}
 	if f.Waiting || f.Unassigned {
 		ids.Where("waits_since > 0")
@@ -267,7 +268,8 @@ func (q Query) MessageCalls(ctx context.Context, conversationID string) (map[int
 }
 
 // CutOff is the result of a tool of which nobody knows what it did.
-const CutOff = "Error: the server was cut off while the tool ran. Whether it took effect is not known: do not run it again before you have made sure."
+const CutOff = "Error: the server was cut off while the tool ran. Whether it took effect is not known: " +
+	"do not run it again before you have made sure."
 
 type messageCall struct {
 	bun.BaseModel `bun:"message_calls"`
@@ -342,19 +344,22 @@ func (tx *Tx) ReviseMessage(ctx context.Context, m *parley.Message) error {
 // own, and ends a rest.
 func (tx *Tx) Lease(ctx context.Context, conversationID, owner string, length time.Duration) (bool, error) {
 	now := parley.Now()
-	return some(tx.q.NewRaw("UPDATE conversations SET lease_owner = ?, lease_until = ? WHERE id = ? AND (lease_until < ? OR lease_owner IN (?, ''))",
+	return some(tx.q.NewRaw("UPDATE conversations SET lease_owner = ?, lease_until = ? WHERE id = ? AND (lease_until < ? "+
+		"OR lease_owner IN (?, ''))",
 		owner, now.Add(length), conversationID, now, owner).Exec(ctx))
 }
 
 // Unlease ends owner's lease.
 func (tx *Tx) Unlease(ctx context.Context, conversationID, owner string) error {
-	_, err := tx.q.NewRaw("UPDATE conversations SET lease_owner = '', lease_until = 0 WHERE id = ? AND lease_owner = ?", conversationID, owner).Exec(ctx)
+	_, err := tx.q.NewRaw("UPDATE conversations SET lease_owner = '', lease_until = 0 WHERE id = ? AND lease_owner = ?", conversationID,
+		owner).Exec(ctx)
 	return err
 }
 
 // Rest ends owner's lease, and has nobody look at the conversation by themselves before a time.
 func (tx *Tx) Rest(ctx context.Context, conversationID, owner string, until parley.Time) error {
-	_, err := tx.q.NewRaw("UPDATE conversations SET lease_owner = '', lease_until = ? WHERE id = ? AND lease_owner = ?", until, conversationID, owner).Exec(ctx)
+	_, err := tx.q.NewRaw("UPDATE conversations SET lease_owner = '', lease_until = ? WHERE id = ? AND lease_owner = ?", until, conversationID,
+		owner).Exec(ctx)
 	return err
 }
 

@@ -147,17 +147,20 @@ func TestWhatNeedsAPerson(t *testing.T) {
 				said("human", 0, false)
 				settle(false)
 			}, false, &owner},
-			"handed over, not taken":   {func() { off(nil); said("customer", 0, false) }, true, nil},
-			"taken over after a reply": {func() { said("customer", 0, true); said("ai", asked.ID, false); settle(true); off(&member) }, false, &member},
-			"a person has answered":    {func() { off(nil); said("customer", 0, false); said("human", 0, false) }, false, nil},
+			"handed over, not taken": {func() { off(nil); said("customer", 0, false) }, true, nil},
+			"taken over after a reply": {func() { said("customer", 0, true); said("ai", asked.ID, false); settle(true); off(&member) },
+				false, &member},
+			"a person has answered": {func() { off(nil); said("customer", 0, false); said("human", 0, false) }, false, nil},
 			"taken over, unanswered of old": {func() {
 				off(nil)
 				said("customer", 0, false)
 				must(t, db, u.ID, c.ID, (*store.Tx).TurnOnAI)
 				off(&member)
 			}, true, &member},
-			"handed back":                               {func() { off(&owner); said("customer", 0, false); must(t, db, u.ID, c.ID, (*store.Tx).TurnOnAI) }, false, nil},
-			"nothing left to do":                        {func() { off(&owner); said("customer", 0, false); must(t, db, u.ID, c.ID, (*store.Tx).Attended) }, false, &owner},
+			"handed back": {func() { off(&owner); said("customer", 0, false); must(t, db, u.ID, c.ID, (*store.Tx).TurnOnAI) }, false,
+				nil},
+			"nothing left to do": {func() { off(&owner); said("customer", 0, false); must(t, db, u.ID, c.ID, (*store.Tx).Attended) },
+				false, &owner},
 			"who answers has taken it":                  {func() { off(nil); assign(t, db, c.ID, 7); said("customer", 0, false) }, true, &member},
 			"who answers beside the assistant does not": {func() { assign(t, db, c.ID, 7) }, false, nil},
 			"who has taken it keeps it":                 {func() { off(&owner); assign(t, db, c.ID, 7) }, false, &owner},

@@ -39,7 +39,8 @@ func TestCountriesAreFilledIn(t *testing.T) {
 			t.Errorf("none was chosen, and it is %q: %v", got.Country, err)
 		}
 		fresh := &parley.User{Name: "New", Email: "new@example.com", Timezone: "Europe/Vienna", Plan: "default"}
-		if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateUser(ctx, fresh) }); err != nil || fresh.Country != "AT" {
+		if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateUser(ctx, fresh) }); err != nil ||
+			fresh.Country != "AT" {
 			t.Errorf("a new account is in %q: %v", fresh.Country, err)
 		}
 	})

@@ -189,7 +189,8 @@ const queued = -1
 // DocumentOwner is the user whose document it is, 0 when it is gone.
 func (q Query) DocumentOwner(ctx context.Context, id int64) (userID int64, err error) {
 	var ids []int64
-	err = q.q.NewRaw("SELECT k.user_id FROM documents AS d JOIN knowledgebases AS k ON k.id = d.knowledgebase_id WHERE d.id = ?", id).Scan(ctx, &ids)
+	err = q.q.NewRaw("SELECT k.user_id FROM documents AS d JOIN knowledgebases AS k ON k.id = d.knowledgebase_id WHERE d.id = ?",
+		id).Scan(ctx, &ids)
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
@@ -210,7 +211,8 @@ func (tx *Tx) FreePlaces(ctx context.Context, userID int64, places int) (int, er
 
 // QueueDocument has a document wait until its owner has a free place.
 func (tx *Tx) QueueDocument(ctx context.Context, id, run int64) error {
-	_, err := tx.q.NewRaw("UPDATE documents SET lease_until = ? WHERE id = ? AND run = ? AND status = 'processing' AND deleted_at = 0 AND lease_until < ?",
+	_, err := tx.q.NewRaw("UPDATE documents SET lease_until = ? WHERE id = ? AND run = ? AND status = 'processing' "+
+		"AND deleted_at = 0 AND lease_until < ?",
 		queued, id, run, parley.Now()).Exec(ctx)
 	return err
 }
@@ -306,8 +308,9 @@ func (tx *Tx) FinishVectors(ctx context.Context, d *parley.Document, embedder st
 	if err := tx.LockKnowledgebase(ctx, d.KnowledgebaseID); err != nil {
 		return err
 	}
-	done, err := some(tx.q.NewRaw("UPDATE documents SET lease_until = 0, embedder = ? WHERE id = ? AND live = ? AND status <> ? AND deleted_at = 0",
-		embedder, d.ID, d.Live, parley.KnowledgeProcessing).Exec(ctx))
+	done, err := some(
+		tx.q.NewRaw("UPDATE documents SET lease_until = 0, embedder = ? WHERE id = ? AND live = ? AND status <> ? AND deleted_at = 0",
+			embedder, d.ID, d.Live, parley.KnowledgeProcessing).Exec(ctx))
 	if err != nil || !done {
 		return err
 	}

@@ -32,7 +32,8 @@ func AwaitLock(t *testing.T, db *DB) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		var n int
-		if err := db.q.NewRaw("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Scan(t.Context(), &n); err != nil {
+		if err := db.q.NewRaw("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").
+			Scan(t.Context(), &n); err != nil {
 			t.Fatal(err)
 		}
 		if n > 0 {

@@ -79,10 +79,11 @@ func (db *DB) Work(ctx, soft context.Context, j Jobs) error {
 	return runJobs(ctx, soft, client, j.Started)
 }
 
-// FreeJobs makes jobs due that a process had begun which was killed: the queue would believe them to be running for RescueStuckJobsAfter.
-// On SQLite, where one process works, those are all that had been begun; call it before Work. On PostgreSQL they are those of nodes that
-// were silent for a time; those of a node of a former version, which River named, are left to the queue. One that was begun before waits 15 seconds by the square of its attempts, as it may be what ends the process. One
-// that has used up its attempts is left to the queue, which discards it.
+// FreeJobs makes jobs due that a process had begun which was killed: the queue would believe them to be running for
+// RescueStuckJobsAfter. On SQLite, where one process works, those are all that had been begun; call it before Work. On PostgreSQL they
+// are those of nodes that were silent for a time; those of a node of a former version, which River named, are left to the queue. One
+// that was begun before waits 15 seconds by the square of its attempts, as it may be what ends the process. One that has used up its
+// attempts is left to the queue, which discards it.
 func (tx *Tx) FreeJobs(ctx context.Context, silent time.Duration) error {
 	scheduled, later := "'scheduled'", "datetime('now', '+' || (15 * attempt * attempt) || ' seconds')"
 	begun, args := "TRUE", []any(nil)

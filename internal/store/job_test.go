@@ -107,7 +107,8 @@ func TestJobsOfAKilledProcess(t *testing.T) {
 	}
 	w := &ringWorker{rang: make(chan string, 10)}
 	storetest.Jobs(t, db, func(workers *river.Workers) { river.AddWorker(workers, w) })
-	if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.Enqueue(ctx, ringArgs{"new"}, nil) }); err != nil {
+	if err := db.Write(t.Context(),
+		func(ctx context.Context, tx *store.Tx) error { return tx.Enqueue(ctx, ringArgs{"new"}, nil) }); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]bool{}
@@ -124,7 +125,8 @@ func TestJobsOfAKilledProcess(t *testing.T) {
 	}
 	if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		var later int
-		err := tx.SQL().NewRaw("SELECT count(*) FROM river_job WHERE state = 'scheduled' AND scheduled_at > datetime('now', '+30 seconds')").Scan(ctx, &later)
+		err := tx.SQL().NewRaw("SELECT count(*) FROM river_job WHERE state = 'scheduled' AND scheduled_at > datetime('now', '+30 seconds')").
+			Scan(ctx, &later)
 		if later != 1 {
 			t.Errorf("%d jobs wait for a minute", later)
 		}
@@ -160,7 +162,8 @@ func TestJobsOfASilentNode(t *testing.T) {
 				attempt = cardinality(string_to_array(args->>'name', ', ')); UPDATE nodes SET seen_at = seen_at - 40000000 WHERE id = 'silent'`).Exec(ctx)
 			return err
 		})
-		for silent, want := range map[time.Duration]string{time.Minute: "", 30 * time.Second: "alive, silent scheduled; silent available; silent, silent scheduled"} {
+		for silent, want := range map[time.Duration]string{time.Minute: "",
+			30 * time.Second: "alive, silent scheduled; silent available; silent, silent scheduled"} {
 			var got string
 			err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 				if err := tx.FreeJobs(ctx, silent); err != nil {

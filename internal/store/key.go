@@ -20,7 +20,8 @@ func (q Query) Credential(ctx context.Context, id int64) (*parley.Key, *parley.U
 		FROM keys k JOIN users u ON u.id = k.user_id LEFT JOIN members m ON m.id = k.member_id AND m.user_id = k.user_id
 		WHERE k.id = ?`, id).Scan(ctx,
 		&k.ID, &k.UserID, &k.Kind, &k.Name, &k.Hash, &k.LastUsedAt, &k.ExpiresAt, &k.CreatedAt, &k.MemberID, &k.Scope, &k.GrantID,
-		&u.Name, &u.Email, &u.Timezone, &u.Plan, &u.Balance, &u.WebhookURL, &u.CreatedAt, &u.DisabledAt, &u.SignedUpAt, &u.Operator, &u.EmailProvenAt, &u.Country,
+		&u.Name, &u.Email, &u.Timezone, &u.Plan, &u.Balance, &u.WebhookURL, &u.CreatedAt, &u.DisabledAt, &u.SignedUpAt, &u.Operator,
+		&u.EmailProvenAt, &u.Country,
 		&m.ID, &m.Name, &m.Email, &m.Role, &m.Language, &m.Timezone, &m.DisabledAt, &m.EmailProvenAt)
 	u.ID = k.UserID
 	if m.UserID = k.UserID; err == nil && k.MemberID == 0 {
@@ -146,7 +147,8 @@ func (tx *Tx) DeleteKeys(ctx context.Context, userID, but int64) (n int64, err e
 // DeleteSessions revokes all sessions and links of an account's owner (0) or of one of its members: after a change of password, or
 // when they are disabled.
 func (tx *Tx) DeleteSessions(ctx context.Context, userID, memberID int64) error {
-	return tx.DeleteCredentials(ctx, userID, memberID, parley.Session, parley.Console, parley.HalfSession, parley.ResetLink, parley.ConfirmLink)
+	return tx.DeleteCredentials(ctx, userID, memberID, parley.Session, parley.Console, parley.HalfSession, parley.ResetLink,
+		parley.ConfirmLink)
 }
 
 // DeleteCredentials revokes a person's credentials of some kinds.
@@ -170,10 +172,11 @@ func (tx *Tx) KeyUsed(ctx context.Context, k *parley.Key, at parley.Time) error 
 // of it, that says whether there is more.
 func (tx *Tx) Expire(ctx context.Context, now parley.Time) (more bool, err error) {
 	for statement, before := range map[string]parley.Time{
-		"DELETE FROM keys WHERE id IN (SELECT id FROM keys WHERE expires_at > 0 AND expires_at < ? LIMIT ?)":                            now,
-		"DELETE FROM invitations WHERE id IN (SELECT id FROM invitations WHERE expires_at < ? LIMIT ?)":                                 now,
-		"DELETE FROM reservations WHERE id IN (SELECT id FROM reservations WHERE expires_at < ? LIMIT ?)":                               now,
-		"DELETE FROM idempotency_keys WHERE (user_id, key) IN (SELECT user_id, key FROM idempotency_keys WHERE created_at < ? LIMIT ?)": now.Add(-answerFor),
+		"DELETE FROM keys WHERE id IN (SELECT id FROM keys WHERE expires_at > 0 AND expires_at < ? LIMIT ?)": now,
+		"DELETE FROM invitations WHERE id IN (SELECT id FROM invitations WHERE expires_at < ? LIMIT ?)":      now,
+		"DELETE FROM reservations WHERE id IN (SELECT id FROM reservations WHERE expires_at < ? LIMIT ?)":    now,
+		"DELETE FROM idempotency_keys WHERE (user_id, key) IN (SELECT user_id, key FROM idempotency_keys " +
+			"WHERE created_at < ? LIMIT ?)": now.Add(-answerFor),
 	} {
 		n, err := count(tx.q.NewRaw(statement, before, Step).Exec(ctx))
 		if err != nil {

@@ -198,7 +198,8 @@ func (q Query) CampaignNumbers(ctx context.Context, userID, campaignID int64, nu
 	error) {
 	var there []string
 	// The plus keeps SQLite from reading the whole campaign by its index of the user's leads.
-	err := q.q.NewRaw("SELECT phone_number FROM leads WHERE campaign_id = ? AND +user_id = ? AND phone_number IN (?)", campaignID, userID, bun.List(numbers)).Scan(ctx, &there)
+	err := q.q.NewRaw("SELECT phone_number FROM leads WHERE campaign_id = ? AND +user_id = ? AND phone_number IN (?)", campaignID, userID,
+		bun.List(numbers)).Scan(ctx, &there)
 	has := make(map[string]bool, len(there))
 	for _, n := range there {
 		has[n] = true
@@ -265,7 +266,8 @@ var DuplicateLead = parley.Fields{{Name: "phone_number",
 
 // DeleteLead removes a lead. A call that it has just now goes on.
 func (tx *Tx) DeleteLead(ctx context.Context, userID, id int64) error {
-	res, err := tx.q.NewRaw("DELETE FROM leads WHERE id = ? AND user_id = ? AND campaign_id IN (SELECT id FROM campaigns WHERE user_id = ? AND deleted_at = 0)",
+	res, err := tx.q.NewRaw("DELETE FROM leads WHERE id = ? AND user_id = ? AND campaign_id IN (SELECT id FROM campaigns "+
+		"WHERE user_id = ? AND deleted_at = 0)",
 		id, userID, userID).Exec(ctx)
 	return tx.note(userID, parley.AuditDeleted, parley.AuditLead, id, nil, one(res, err, leadNotFound))
 }
@@ -274,7 +276,8 @@ func (tx *Tx) DeleteLead(ctx context.Context, userID, id int64) error {
 // says whether there is more.
 func (tx *Tx) dropContacts(ctx context.Context, userID int64, phone string) (more bool, err error) {
 	var list []parley.Lead
-	err = tx.locked(tx.q.NewSelect().Model(&list).Where("user_id = ? AND contacts IS NOT NULL AND CAST(contacts AS TEXT) LIKE ?", userID, `%"`+phone+`"%`).
+	err = tx.locked(tx.q.NewSelect().Model(&list).Where("user_id = ? AND contacts IS NOT NULL AND CAST(contacts AS TEXT) LIKE ?", userID,
+		`%"`+phone+`"%`).
 		Limit(Step)).Scan(ctx)
 	dropped := 0
 	for i := range list {
@@ -364,7 +367,9 @@ func (tx *Tx) ForgiveLeads(ctx context.Context, campaignID int64, ids []int64, n
 // WatchedLeads are leads, of whatever user, whose call should have been heard of by now, and keeps them from others
 // for a while.
 func (tx *Tx) WatchedLeads(ctx context.Context, now, until parley.Time, limit int) (list []parley.Lead, err error) {
-	err = tx.q.NewRaw(`UPDATE leads SET watch_at = ? WHERE id IN (SELECT id FROM leads WHERE watch_at > 0 AND watch_at <= ? ORDER BY watch_at LIMIT ?`+tx.skipLocked()+`) RETURNING *`,
+	err = tx.q.NewRaw(
+		`UPDATE leads SET watch_at = ? WHERE id IN (SELECT id FROM leads WHERE watch_at > 0 AND watch_at <= ? ORDER BY watch_at LIMIT ?`+
+			tx.skipLocked()+`) RETURNING *`,
 		until, now, limit).Scan(ctx, &list)
 	return list, err
 }

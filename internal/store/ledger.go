@@ -68,7 +68,8 @@ func (tx *Tx) post(ctx context.Context, userID int64, e *parley.LedgerEntry, all
 			[]parley.AuditChange{{Field: "amount", To: amount}})
 	}
 	if e.Kind == parley.Credit && e.Amount > 0 { // who pays is an account like any other
-		if _, err = tx.q.NewRaw("UPDATE users SET signed_up_at = 0, plan = CASE WHEN plan = ? THEN ? ELSE plan END WHERE id = ? AND signed_up_at > 0",
+		if _, err = tx.q.NewRaw("UPDATE users SET signed_up_at = 0, plan = CASE WHEN plan = ? THEN ? ELSE plan END WHERE id = ? "+
+			"AND signed_up_at > 0",
 			parley.TrialPlan, parley.DefaultPlan, userID).Exec(ctx); err != nil {
 			return false, err
 		}

@@ -47,7 +47,8 @@ var (
 
 // kept are the limits of which the use is told.
 var kept = []limit{assistantLimit, toolLimit, testLimit, knowledgebaseLimit, documentLimit, fileLimit, storedLimit, numberLimit, trunkLimit,
-	campaignLimit, leadLimit, blacklistLimit, keyLimit, memberLimit, alertLimit, endpointLimit, answerLimit, filterLimit, folderLimit, labelLimit, callLimit}
+	campaignLimit, leadLimit, blacklistLimit, keyLimit, memberLimit, alertLimit, endpointLimit, answerLimit, filterLimit, folderLimit,
+	labelLimit, callLimit}
 
 const mega = 1 << 20
 

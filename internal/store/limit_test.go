@@ -291,7 +291,8 @@ func TestCounts(t *testing.T) {
 			}
 		}
 		var late *parley.LimitError
-		if err := count(at); !errors.As(err, &late) || late.RetryAfter != 10 || !strings.Contains(late.Detail, "10 trunk checks per minute. Go on in 10 s.") {
+		if err := count(at); !errors.As(err, &late) || late.RetryAfter != 10 ||
+			!strings.Contains(late.Detail, "10 trunk checks per minute. Go on in 10 s.") {
 			t.Errorf("one too many: %v, %+v", err, late)
 		}
 		if err := count(at.Add(10 * time.Second)); err != nil {

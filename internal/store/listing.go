@@ -65,7 +65,8 @@ func (tx *Tx) SaveToolListing(ctx context.Context, userID, toolID int64, l *parl
 		return err
 	}
 	_, err = tx.q.NewInsert().Model(l).On("CONFLICT (tool_id) DO UPDATE").
-		Set("tools = EXCLUDED.tools, more = EXCLUDED.more, error = EXCLUDED.error, listed_at = EXCLUDED.listed_at, tried_at = EXCLUDED.tried_at").Exec(ctx)
+		Set("tools = EXCLUDED.tools, more = EXCLUDED.more, error = EXCLUDED.error, listed_at = EXCLUDED.listed_at, tried_at = EXCLUDED.tried_at").
+		Exec(ctx)
 	if err != nil {
 		return err
 	}

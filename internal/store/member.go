@@ -121,7 +121,8 @@ func (tx *Tx) giveUpEmail(ctx context.Context, email string, userID, memberID in
 	_, err := tx.q.NewRaw("UPDATE users SET email = 'unconfirmed-' || id || '@invalid' WHERE email = ? AND email_proven_at = 0 AND id <> ?",
 		email, userID).Exec(ctx)
 	if err == nil {
-		_, err = tx.q.NewRaw("UPDATE members SET email = 'unconfirmed-member-' || id || '@invalid' WHERE email = ? AND email_proven_at = 0 AND id <> ?",
+		_, err = tx.q.NewRaw("UPDATE members SET email = 'unconfirmed-member-' || id || '@invalid' WHERE email = ? "+
+			"AND email_proven_at = 0 AND id <> ?",
 			email, memberID).Exec(ctx)
 	}
 	return err

@@ -95,7 +95,8 @@ func (db *DB) refuse(ctx context.Context, p *goose.Provider, pool *sql.DB) error
 		return fmt.Errorf("read the version of the database's schema: %w", err)
 	}
 	if is > 0 && is < baseline {
-		return fmt.Errorf("%w: its schema is %d, and this program updates schemas from %d on. Back it up, start Parley of %s on it once, then this program",
+		return fmt.Errorf("%w: its schema is %d, and this program updates schemas from %d on. "+
+			"Back it up, start Parley of %s on it once, then this program",
 			ErrOlder, is, baseline, baselineProgram)
 	}
 	if is <= known {
@@ -109,7 +110,8 @@ func (db *DB) refuse(ctx context.Context, p *goose.Provider, pool *sql.DB) error
 	} else if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("read which version made the database's schema: %w", err)
 	}
-	return fmt.Errorf("%w: its schema is %d, and this program knows schemas up to %d. Install %s, or restore the backup that was made before the update",
+	return fmt.Errorf("%w: its schema is %d, and this program knows schemas up to %d. "+
+		"Install %s, or restore the backup that was made before the update",
 		ErrNewer, is, known, install)
 }
 

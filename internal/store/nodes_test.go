@@ -21,7 +21,8 @@ func TestNodesBuildAnIndexTogether(t *testing.T) {
 		t.Skip("PostgreSQL is left out")
 	}
 	store.WithMigrations(t, all, map[string]string{
-		"postgres/9000_index.sql": "-- +goose NO TRANSACTION\nDROP INDEX CONCURRENTLY IF EXISTS probe;\nCREATE INDEX CONCURRENTLY probe ON users (name);"})
+		"postgres/9000_index.sql": "-- +goose NO TRANSACTION\nDROP INDEX CONCURRENTLY IF EXISTS probe;\n" +
+			"CREATE INDEX CONCURRENTLY probe ON users (name);"})
 	o := storetest.Empty(t, "postgres")
 	var wg sync.WaitGroup
 	for range 3 {

@@ -15,7 +15,8 @@ func (q Query) Notes(ctx context.Context, conversationID string) ([]parley.Note,
 // AddNote stores a note of a conversation, which must be locked.
 func (tx *Tx) AddNote(ctx context.Context, n *parley.Note) error {
 	var there int
-	if err := tx.q.NewRaw("SELECT count(*) FROM conversation_notes WHERE conversation_id = ?", n.ConversationID).Scan(ctx, &there); err != nil {
+	if err := tx.q.NewRaw("SELECT count(*) FROM conversation_notes WHERE conversation_id = ?", n.ConversationID).
+		Scan(ctx, &there); err != nil {
 		return err
 	}
 	if there >= parley.MostNotes {
@@ -28,8 +29,9 @@ func (tx *Tx) AddNote(ctx context.Context, n *parley.Note) error {
 
 // DeleteNote removes a note of one of the user's conversations.
 func (tx *Tx) DeleteNote(ctx context.Context, userID int64, conversationID string, id int64) error {
-	res, err := tx.q.NewDelete().Model((*parley.Note)(nil)).Where("id = ? AND conversation_id IN (SELECT id FROM conversations WHERE id = ? AND user_id = ?)",
-		id, conversationID, userID).Exec(ctx)
+	res, err := tx.q.NewDelete().Model((*parley.Note)(nil)).
+		Where("id = ? AND conversation_id IN (SELECT id FROM conversations WHERE id = ? AND user_id = ?)",
+			id, conversationID, userID).Exec(ctx)
 	return one(res, err, "Note not found")
 }
 

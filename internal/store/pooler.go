@@ -11,8 +11,10 @@ import (
 )
 
 // errPooled says how to mend an address behind which sessions are shared.
-var errPooled = errors.New("the PostgreSQL address leads to a pooler that gives each transaction another session (PgBouncer with pool_mode=transaction or statement). " +
-	"Locks between nodes and the queue need sessions of their own: set pool_mode=session for this database, or name PostgreSQL itself in PARLEY_DATABASE")
+var errPooled = errors.New("the PostgreSQL address leads to a pooler that gives each transaction another session (PgBouncer with " +
+	"pool_mode=transaction or statement). " +
+	"Locks between nodes and the queue need sessions of their own: set pool_mode=session for this database, " +
+	"or name PostgreSQL itself in PARLEY_DATABASE")
 
 // ownSessions returns errPooled where a connection does not keep its session. PostgreSQL itself tells a client the very process
 // that serves it; a pooler makes something up, and whether it shares sessions shows when one client begins a

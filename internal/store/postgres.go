@@ -114,7 +114,8 @@ func await(ctx context.Context, host string, wait time.Duration, ping func(conte
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && !away(err) || ctx.Err() != nil || time.Since(begun) >= wait {
 			if strings.Contains(err.Error(), refusedTLS) {
-				err = fmt.Errorf("%w: on another machine it must encrypt (ssl = on in postgresql.conf), unless the address ends in ?sslmode=disable because a tunnel of yours does", err)
+				err = fmt.Errorf("%w: on another machine it must encrypt (ssl = on in postgresql.conf), "+
+					"unless the address ends in ?sslmode=disable because a tunnel of yours does", err)
 			}
 			return fmt.Errorf("connect to PostgreSQL at %s: %w", host, err)
 		}

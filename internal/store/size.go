@@ -25,9 +25,10 @@ type bulk struct{ table, bytes, of string }
 
 // The tables that are weighed, and which of their rows are a user's.
 var (
-	bulkAssistant = bulk{"assistants", "octet_length(system_prompt) + octet_length(initial_message) + octet_length(coalesce(sealed_variables, '')) + " +
-		"octet_length(CAST(tools AS TEXT)) + octet_length(CAST(keywords AS TEXT)) + octet_length(CAST(pronunciations AS TEXT)) + " +
-		"COALESCE(octet_length(CAST(post_call_json_schema AS TEXT)), 0)", "user_id = ?"}
+	bulkAssistant = bulk{"assistants",
+		"octet_length(system_prompt) + octet_length(initial_message) + octet_length(coalesce(sealed_variables, '')) + " +
+			"octet_length(CAST(tools AS TEXT)) + octet_length(CAST(keywords AS TEXT)) + octet_length(CAST(pronunciations AS TEXT)) + " +
+			"COALESCE(octet_length(CAST(post_call_json_schema AS TEXT)), 0)", "user_id = ?"}
 	bulkVersion = bulk{"assistant_versions", "octet_length(fields) + octet_length(coalesce(sealed_variables, ''))",
 		"assistant_id IN (SELECT id FROM assistants WHERE user_id = ?)"}
 	bulkDraft = bulk{"assistant_drafts", "octet_length(sealed_changes)", "assistant_id IN (SELECT id FROM assistants WHERE user_id = ?)"}
@@ -38,9 +39,11 @@ var (
 	bulkResult = bulk{"test_results", "octet_length(script) + octet_length(coalesce(CAST(turns AS TEXT), '')) + octet_length(picture) + " +
 		"octet_length(coalesce(CAST(function_calls AS TEXT), '')) + octet_length(coalesce(CAST(verdicts AS TEXT), ''))",
 		"run_id IN (SELECT id FROM test_runs WHERE user_id = ?)"}
-	bulkTool = bulk{"tools", "octet_length(description) + octet_length(endpoint) + octet_length(CAST(schema AS TEXT)) + octet_length(headers) + " +
-		"COALESCE(octet_length(CAST(json_schema AS TEXT)), 0) + octet_length(filler) + octet_length(second_filler) + " +
-		"coalesce(octet_length(oauth_secret), 0) + octet_length(oauth_token_url) + octet_length(oauth_scope) + octet_length(CAST(allowed_tools AS TEXT))",
+	bulkTool = bulk{"tools",
+		"octet_length(description) + octet_length(endpoint) + octet_length(CAST(schema AS TEXT)) + octet_length(headers) + " +
+			"COALESCE(octet_length(CAST(json_schema AS TEXT)), 0) + octet_length(filler) + octet_length(second_filler) + " +
+			"coalesce(octet_length(oauth_secret), 0) + octet_length(oauth_token_url) + octet_length(oauth_scope) + " +
+			"octet_length(CAST(allowed_tools AS TEXT))",
 		"user_id = ?"}
 	bulkListing = bulk{"tool_listings", "octet_length(CAST(tools AS TEXT)) + octet_length(error)", "user_id = ?"}
 
@@ -53,7 +56,8 @@ var storedLimit = limit{"stored_mb",
 
 // weight is how many bytes the rows of a table take that a condition selects.
 func (q Query) weight(ctx context.Context, b bulk, where string, args ...any) (n int64, err error) {
-	err = q.q.NewRaw(fmt.Sprintf("SELECT coalesce(sum(%d + %s), 0) FROM %s WHERE %s", rowBytes, b.bytes, b.table, where), args...).Scan(ctx, &n)
+	err = q.q.NewRaw(fmt.Sprintf("SELECT coalesce(sum(%d + %s), 0) FROM %s WHERE %s", rowBytes, b.bytes, b.table, where),
+		args...).Scan(ctx, &n)
 	return n, err
 }
 

@@ -270,7 +270,8 @@ func TestDeletedAssistantsGo(t *testing.T) {
 		if ids := remove(); len(ids) != 0 {
 			t.Errorf("one whose campaign has leads is removed: %v", ids)
 		}
-		if err := db.InSteps(t.Context(), func(ctx context.Context, tx *store.Tx) (bool, error) { return tx.EmptyCampaigns(ctx, 10) }); err != nil {
+		if err := db.InSteps(t.Context(),
+			func(ctx context.Context, tx *store.Tx) (bool, error) { return tx.EmptyCampaigns(ctx, 10) }); err != nil {
 			t.Fatal(err)
 		}
 		if ids := remove(); len(ids) != 1 || ids[0] != a.ID {

@@ -125,7 +125,8 @@ func (tx *Tx) SaveTest(ctx context.Context, userID int64, t *parley.Test) error 
 func (tx *Tx) DeleteTest(ctx context.Context, userID, assistantID, id int64) error {
 	return tx.weigh(ctx, userID, bulkTest, "id = ?", []any{id}, func() error {
 		return tx.drop(ctx, userID, parley.AuditTest, id, testNotFound,
-			"DELETE FROM tests WHERE id = ? AND assistant_id = ? AND user_id = ? RETURNING CASE WHEN customer = '' THEN name ELSE '' END", id, assistantID, userID)
+			"DELETE FROM tests WHERE id = ? AND assistant_id = ? AND user_id = ? RETURNING CASE WHEN customer = '' THEN name ELSE '' END", id,
+			assistantID, userID)
 	})
 }
 
@@ -326,7 +327,8 @@ func (q Query) TestsDue(ctx context.Context, now parley.Time) (due bool, err err
 
 // ClaimTests takes performances for a process until a time. Whose user has the fewest under way comes first. Calls are
 // taken where there is a telephone only.
-func (tx *Tx) ClaimTests(ctx context.Context, node string, calls bool, now, until parley.Time, limit int) (list []parley.TestResult, err error) {
+func (tx *Tx) ClaimTests(ctx context.Context, node string, calls bool, now, until parley.Time,
+	limit int) (list []parley.TestResult, err error) {
 	channel, lock := "", ""
 	if !calls {
 		channel = " AND w.channel <> 'call'"
@@ -353,7 +355,8 @@ func (tx *Tx) HoldTests(ctx context.Context, node string, ids []int64, until par
 
 // ReturnTest gives a performance that was cut off back: whoever comes then takes it.
 func (tx *Tx) ReturnTest(ctx context.Context, node string, id int64, due parley.Time) error {
-	_, err := tx.q.NewRaw("UPDATE test_results SET state = 'waiting', due_at = ?, tries = tries - 1 WHERE id = ? AND node = ? AND state = 'running'",
+	_, err := tx.q.NewRaw("UPDATE test_results SET state = 'waiting', due_at = ?, tries = tries - 1 WHERE id = ? AND node = ? "+
+		"AND state = 'running'",
 		due, id, node).Exec(ctx)
 	return err
 }
@@ -383,7 +386,8 @@ func (tx *Tx) FinishTest(ctx context.Context, r *parley.TestResult) (bool, error
 }
 
 func (tx *Tx) finishRun(ctx context.Context, runID int64) error {
-	_, err := tx.q.NewRaw("UPDATE test_runs SET finished_at = ? WHERE id = ? AND finished_at = 0 AND NOT EXISTS (SELECT 1 FROM test_results WHERE run_id = ? AND "+testOpen+")",
+	_, err := tx.q.NewRaw("UPDATE test_runs SET finished_at = ? WHERE id = ? AND finished_at = 0 AND NOT EXISTS (SELECT 1 FROM test_results "+
+		"WHERE run_id = ? AND "+testOpen+")",
 		parley.Now(), runID, runID).Exec(ctx)
 	return err
 }
@@ -396,7 +400,8 @@ func (tx *Tx) StopTestRun(ctx context.Context, userID, assistantID, id int64) er
 		return notFound(err, testRunNotFound)
 	}
 	now := parley.Now()
-	stopped, err := some(tx.q.NewRaw("UPDATE test_results SET state = 'stopped', finished_at = ? WHERE run_id = ? AND "+testOpen, now, id).Exec(ctx))
+	stopped, err :=
+		some(tx.q.NewRaw("UPDATE test_results SET state = 'stopped', finished_at = ? WHERE run_id = ? AND "+testOpen, now, id).Exec(ctx))
 	if err != nil || !stopped {
 		return err
 	}

@@ -81,7 +81,8 @@ func (q Query) fillScripts(ctx context.Context, list []parley.TestResult) error 
 // one finished run, and says whether there may be more.
 func (tx *Tx) ShareScripts(ctx context.Context) (more bool, err error) {
 	var runs []parley.TestRun
-	err = tx.q.NewRaw(`SELECT id, user_id FROM test_runs WHERE finished_at > 0 AND id IN (SELECT run_id FROM test_results WHERE script <> '') LIMIT 1`).
+	err = tx.q.NewRaw(
+		`SELECT id, user_id FROM test_runs WHERE finished_at > 0 AND id IN (SELECT run_id FROM test_results WHERE script <> '') LIMIT 1`).
 		Scan(ctx, &runs)
 	if err != nil || len(runs) == 0 {
 		return false, err
@@ -100,7 +101,8 @@ func (tx *Tx) ShareScripts(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	for i := range list {
-		if _, err := tx.q.NewRaw("UPDATE test_results SET script = '', script_id = ? WHERE id = ?", *list[i].ScriptID, list[i].ID).Exec(ctx); err != nil {
+		if _, err := tx.q.NewRaw("UPDATE test_results SET script = '', script_id = ? WHERE id = ?", *list[i].ScriptID, list[i].ID).
+			Exec(ctx); err != nil {
 			return false, err
 		}
 	}

@@ -22,7 +22,8 @@ func (q Query) trunks(model any, userID int64) *bun.SelectQuery {
 
 func (q Query) anyTrunks(model any) *bun.SelectQuery {
 	return q.q.NewSelect().Model(model).ModelTableExpr("trunks AS t").ColumnExpr("t.*, n.phone_number").
-		ColumnExpr("EXISTS (SELECT 1 FROM numbers AS r WHERE r.phone_number = n.phone_number AND r.type <> 'caller_id' AND r.type = 'normal') AS rented").
+		ColumnExpr("EXISTS (SELECT 1 FROM numbers AS r WHERE r.phone_number = n.phone_number AND r.type <> 'caller_id' " +
+			"AND r.type = 'normal') AS rented").
 		Join("JOIN numbers AS n ON n.id = t.phone_number_id")
 }
 

@@ -63,7 +63,8 @@ func TestVersionsOfWholeAssistants(t *testing.T) {
 		if _, err := db.AssistantVersion(ctx, other.ID, a.ID, 1); !store.IsNotFound(err) {
 			t.Errorf("another user reads a version: %v", err)
 		}
-		if list, total, err := db.AssistantVersions(ctx, other.ID, a.ID, store.Page{Number: 1, Size: 2}); err != nil || total != 0 || len(list) != 0 {
+		if list, total, err := db.AssistantVersions(ctx, other.ID, a.ID, store.Page{Number: 1, Size: 2}); err != nil || total != 0 ||
+			len(list) != 0 {
 			t.Errorf("another user lists %d versions: %v", total, err)
 		}
 	})
@@ -76,8 +77,9 @@ func TestWhatIsLiveWithoutAVersionGetsOne(t *testing.T) {
 		ctx, u := t.Context(), storetest.User(t, db, 0)
 		a := assistant(t, db, u.ID, nil)
 		write(t, db, func(ctx context.Context, tx *store.Tx) error { // as a former version's node
-			_, err := tx.SQL().NewRaw("UPDATE assistants SET name = 'Elsewhere', system_prompt = 'Theirs.', prompt_version = 2, updated_at = ? WHERE id = ?",
-				parley.Now(), a.ID).Exec(ctx)
+			_, err := tx.SQL().
+				NewRaw("UPDATE assistants SET name = 'Elsewhere', system_prompt = 'Theirs.', prompt_version = 2, updated_at = ? WHERE id = ?",
+					parley.Now(), a.ID).Exec(ctx)
 			return err
 		})
 		changed(t, db, a, "Ana", "", func(a *parley.Assistant) { a.Name = "Mine" })

@@ -14,7 +14,8 @@ const senderNotFound = "WhatsApp sender not found"
 // senders selects senders; an assistant that was deleted is none.
 func (q Query) senders(model any) *bun.SelectQuery {
 	return q.q.NewSelect().Model(model).ModelTableExpr("whatsapp_senders AS s").
-		ColumnExpr("s.id, s.graph_id, s.user_id, a.id AS assistant_id, s.phone_number, s.display_name, s.status, s.quality_rating, s.messaging_limit").
+		ColumnExpr("s.id, s.graph_id, s.user_id, a.id AS assistant_id, s.phone_number, s.display_name, s.status, " +
+			"s.quality_rating, s.messaging_limit").
 		ColumnExpr("s.created_at, s.updated_at").Join("LEFT JOIN assistants AS a ON a.id = s.assistant_id AND a.deleted_at = 0")
 }
 

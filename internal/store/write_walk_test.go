@@ -16,9 +16,9 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// Every statement that runs in a write transaction finds its rows by an index: with 100,000 rows in every table
-// (PARLEY_QUALITY=all; else 5,000) neither engine reads one as a whole. The statements are those that all methods of Tx really run, and those of the tests before
-// this one. SQLite is not given the rows: without statistics it plans by the schema alone.
+// Every statement that runs in a write transaction finds its rows by an index: with 100,000 rows in every table (PARLEY_QUALITY=all;
+// else 5,000) neither engine reads one as a whole. The statements are those that all methods of Tx really run, and those of the tests
+// before this one. SQLite is not given the rows: without statistics it plans by the schema alone.
 func TestWritePlans(t *testing.T) {
 	for _, engine := range storetest.Engines() {
 		t.Run(engine, func(t *testing.T) {

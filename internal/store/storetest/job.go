@@ -18,7 +18,8 @@ func Jobs(t testing.TB, db *store.DB, add func(*river.Workers)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := db.Work(ctx, ctx, store.Jobs{Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 4}}}); err != nil {
+		if err := db.Work(ctx, ctx,
+			store.Jobs{Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 4}}}); err != nil {
 			t.Error(err)
 		}
 	})

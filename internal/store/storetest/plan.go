@@ -24,9 +24,12 @@ import (
 
 // scanned are plans that read a table, by what SQLite says of them, and why they may.
 var scanned = map[string]string{
-	`\bvoicemail_recordings\b`:                                                         "it has a row for each assistant with a recorded message, and is looked through once an hour",
-	`\b(whatsapp_senders|whatsapp_templates)\b`:                                        "it has what the operator's WhatsApp account has, and is compared with that as a whole",
-	`\b(models|settings|account_voices|vendor_clock|number_offers|goose_db_version)\b`: "it has a row for what the operator configured, or is emptied by the hour",
+	`\bvoicemail_recordings\b`: "it has a row for each assistant with a recorded message, " +
+		"and is looked through once an hour",
+	`\b(whatsapp_senders|whatsapp_templates)\b`: "it has what the operator's WhatsApp account has, " +
+		"and is compared with that as a whole",
+	`\b(models|settings|account_voices|vendor_clock|number_offers|goose_db_version)\b`: "it has a row for what the operator configured, " +
+		"or is emptied by the hour",
 }
 
 // Explains has each test with a SQLite database fail for statements in its write transactions that read a whole table.
