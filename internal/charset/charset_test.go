@@ -124,15 +124,22 @@ func TestNoText(t *testing.T) {
 // TestLanguage: texts in languages that no sample has look like language, and those whose letters were put for others don't.
 func TestLanguage(t *testing.T) {
 	for _, text := range []string{
-		"Toko kami buka dari jam tujuh pagi sampai jam enam sore setiap hari kecuali hari minggu. Pengembalian barang dapat dilakukan dalam empat belas hari.",
-		"Duka letu linafunguliwa saa moja asubuhi hadi saa kumi na mbili jioni kila siku isipokuwa Jumapili. Unaweza kurudisha bidhaa ndani ya siku kumi.",
-		"Gure denda goizeko zazpietatik arratsaldeko seiak arte irekita dago egunero, igandeetan izan ezik. Hamalau eguneko epean itzul ditzakezu.",
-		"Meie kauplus on avatud iga päev kella seitsmest kuni kella kuueni, välja arvatud pühapäeviti. Kaupa saab tagastada neljateistkümne päeva jooksul.",
-		"Mae ein siop ar agor o saith y bore tan chwech yr hwyr bob dydd ac eithrio dydd Sul. Gallwch ddychwelyd nwyddau o fewn pedwar diwrnod ar ddeg.",
+		"Toko kami buka dari jam tujuh pagi sampai jam enam sore setiap hari kecuali hari minggu. " +
+			"Pengembalian barang dapat dilakukan dalam empat belas hari.",
+		"Duka letu linafunguliwa saa moja asubuhi hadi saa kumi na mbili jioni kila siku isipokuwa Jumapili. " +
+			"Unaweza kurudisha bidhaa ndani ya siku kumi.",
+		"Gure denda goizeko zazpietatik arratsaldeko seiak arte irekita dago egunero, igandeetan izan ezik. " +
+			"Hamalau eguneko epean itzul ditzakezu.",
+		"Meie kauplus on avatud iga päev kella seitsmest kuni kella kuueni, välja arvatud pühapäeviti. " +
+			"Kaupa saab tagastada neljateistkümne päeva jooksul.",
+		"Mae ein siop ar agor o saith y bore tan chwech yr hwyr bob dydd ac eithrio dydd Sul. " +
+			"Gallwch ddychwelyd nwyddau o fewn pedwar diwrnod ar ddeg.",
 		"Cửa hàng của chúng tôi mở cửa từ bảy giờ sáng đến sáu giờ tối mỗi ngày trừ chủ nhật. Bạn có thể trả lại hàng trong vòng mười bốn ngày.",
-		"Il-ħanut tagħna jiftaħ mis-sebgħa ta' filgħodu sas-sitta ta' filgħaxija kuljum ħlief nhar ta' Ħadd. Tista' trodd lura l-oġġetti fi żmien.",
+		"Il-ħanut tagħna jiftaħ mis-sebgħa ta' filgħodu sas-sitta ta' filgħaxija kuljum ħlief nhar ta' Ħadd. " +
+			"Tista' trodd lura l-oġġetti fi żmien.",
 		"Isitolo sethu sivulwa ngehora lesikhombisa ekuseni kuze kube yihora lesithupha kusihlwa nsuku zonke ngaphandle kwangeSonto.",
-		"func main() { for i := range list { fmt.Println(strings.TrimSpace(list[i].name)) } return err != nil && ctx.Err() == nil } struct http.Request",
+		"func main() { for i := range list { fmt.Println(strings.TrimSpace(list[i].name)) } return err != nil && ctx.Err() == nil " +
+			"} struct http.Request",
 		"Szczepański Krzysztof Przybyszewski Dvořáková Nguyễn Zhang Xiaoming Schwarzenegger Björgvinsson Papadopoulos Oyelaran Kowalczyk Hrvoje",
 		"Women de shangdian meitian cong zaoshang qi dian dao xiawu liu dian kaimen xingqitian chuwai shangpin keyi zai shisi tian nei tuihuo",
 	} {

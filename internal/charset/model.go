@@ -77,7 +77,8 @@ func learn(name, text string) *language {
 		l.common = ideographs(korean.EUCKR, 0xb0, 0xc8, 0xa1)
 	}
 	for _, script := range scripts {
-		if n := strings.IndexFunc(text, func(r rune) bool { return unicode.Is(script, r) }); n >= 0 && (l.script == nil || script != unicode.Latin) {
+		if n := strings.IndexFunc(text, func(r rune) bool { return unicode.Is(script, r) }); n >= 0 &&
+			(l.script == nil || script != unicode.Latin) {
 			l.script = script
 		}
 	}

@@ -12,11 +12,12 @@ import (
 
 // Reasons go on from the page's address.
 const (
-	IsChallenge = "it shows a check for robots instead of its text: ask its owner to let " + RobotName + " in, or upload the text as a document"
-	isConsent   = "it shows a question about cookies or consent instead of its text: upload the text as a document"
-	isMissing   = "the server says in words that there is no such page"
-	IsSignIn    = "it asks visitors to sign in, and only public pages can be read: upload the text as a document"
-	isScripted  = "it is made by scripts in the browser, which are not run here: upload the text as a document"
+	IsChallenge = "it shows a check for robots instead of its text: ask its owner to let " + RobotName +
+		" in, or upload the text as a document"
+	isConsent  = "it shows a question about cookies or consent instead of its text: upload the text as a document"
+	isMissing  = "the server says in words that there is no such page"
+	IsSignIn   = "it asks visitors to sign in, and only public pages can be read: upload the text as a document"
+	isScripted = "it is made by scripts in the browser, which are not run here: upload the text as a document"
 )
 
 // Words that a page may have beside what stands in the way.
@@ -32,15 +33,18 @@ var (
 	challengeTitle = saying(`just a moment|attention required|access denied|checking your browser|are you (a )?(human|robot)|security check|` +
 		`pardon our interruption|verif(y|ying) (that )?you are( a)? human|robot check|ddos-guard|one moment, please|bot verification|sicherheitsüberprüfung|` +
 		`einen moment|un instant|nur einen moment|vérification de sécurité|請稍候|请稍候`)
-	challengeText = saying(`checking (if the site connection is secure|your browser before accessing)|verif(y|ying) (that )?you are( a)? human|` +
-		`(complete|solve) the captcha|unusual (traffic|activity) from your|needs to review the security of your connection|ray id: |` +
-		`enable (javascript and )?cookies to continue|prove (that )?you('re| are) not a robot|i'm not a robot|press (&|and) hold|incident id|` +
-		`bestätigen sie, dass sie (ein mensch|kein roboter) sind|vérifiez que vous êtes humain|подтвердите, что вы не робот|verifica que eres humano`)
-	challengeMarks = regexp.MustCompile(`(?i)/cdn-cgi/challenge-platform/h/|_cf_chl_opt|cf-browser-verification|_incapsula_resource|captcha-delivery\.com|px-captcha|` +
-		`awswafintegration|sucuri_cloudproxy|/\.well-known/ddos-guard`)
+	challengeText = saying(
+		`checking (if the site connection is secure|your browser before accessing)|verif(y|ying) (that )?you are( a)? human|` +
+			`(complete|solve) the captcha|unusual (traffic|activity) from your|needs to review the security of your connection|ray id: |` +
+			`enable (javascript and )?cookies to continue|prove (that )?you('re| are) not a robot|i'm not a robot|press (&|and) hold|incident id|` +
+			`bestätigen sie, dass sie (ein mensch|kein roboter) sind|vérifiez que vous êtes humain|подтвердите, что вы не робот|verifica que eres humano`)
+	challengeMarks = regexp.MustCompile(
+		`(?i)/cdn-cgi/challenge-platform/h/|_cf_chl_opt|cf-browser-verification|_incapsula_resource|captcha-delivery\.com|px-captcha|` +
+			`awswafintegration|sucuri_cloudproxy|/\.well-known/ddos-guard`)
 
-	consentText = []*regexp.Regexp{saying(`we (and our (\d+ )?partners )?value your privacy|your privacy matters|before you continue to|ihre privatsphäre ist uns wichtig|` +
-		`wir benötigen ihre (zustimmung|einwilligung)|votre vie privée|su privacidad|la tua privacy|uw privacy|din integritet|cenimy twoją prywatność`),
+	consentText = []*regexp.Regexp{
+		saying(`we (and our (\d+ )?partners )?value your privacy|your privacy matters|before you continue to|ihre privatsphäre ist uns wichtig|` +
+			`wir benötigen ihre (zustimmung|einwilligung)|votre vie privée|su privacidad|la tua privacy|uw privacy|din integritet|cenimy twoją prywatność`),
 		saying(`(we|wir|nous|nosotros|noi|wij) (and|und|et|y|e|en) (our|unsere|nos|nuestros|i nostri|onze) (\d+ )?(partner|partenaires|socios)|store and/or access information on a device|` +
 			`informationen auf (einem|ihrem) gerät speichern|partners? (store|use|process)|unsere partner|nos partenaires`),
 		saying(`accept all|agree to all|accept and continue|i agree|reject all|alle akzeptieren|alles akzeptieren|zustimmen und weiter|einwilligen|mit werbung (weiterlesen|lesen)|tout accepter|` +
@@ -49,7 +53,8 @@ var (
 			`personalisierte (werbung|anzeigen)|manage (options|preferences|settings)|tracking`)}
 
 	missingTitle = saying(`(error|fehler|erreur|http) 404|404( error| not| page| -| –| \|| :|:)|(page|site|content|document|url|file) (was |is |could |can |has )?(not |n't |cannot be )(be )?found|page not found|not found|nothing found|no longer (available|exists)|`+
-		`(page|it) (doesn't|does not) exist|seite (wurde |konnte |existiert )?(leider )?nicht( mehr)?( gefunden)?|page (introuvable|non trouvée)|`+
+		`(page|it) (doesn't|does not) exist|seite (wurde |konnte |existiert )?(leider )?nicht( mehr)?( gefunden)?|`+
+		`page (introuvable|non trouvée)|`+
 		`página no (encontrada|existe)|no se (ha encontrado|encontró) la página|pagina (non trovata|inesistente)|página não encontrada|`+
 		`pagina (is )?niet gevonden|sidan (kunde inte hittas|hittades inte|finns inte)|siden (blev|ble) ikke (fundet|funnet)|siden findes ikke|sivua ei löydy|`+
 		`strona nie (została znaleziona|istnieje)|nie znaleziono strony|stránka (nebyla nalezena|nenalezena)|az oldal nem található|страница не найдена|`+
@@ -69,8 +74,8 @@ func saying(texts string, anywhere ...string) *regexp.Regexp {
 	return regexp.MustCompile(strings.Join(append([]string{`(?m)(?:^|[^\p{L}\p{N}])(?:` + texts + `)`}, anywhere...), "|"))
 }
 
-// barrier takes a page apart and says what a page shows in place of what it is about, "" for a page that is itself. count is how many words are left of it
-// without what is around them.
+// barrier takes a page apart and says what a page shows in place of what it is about, "" for a page that is itself. count is how many
+// words are left of it without what is around them.
 func barrier(doc *goquery.Document, source string, count int) string {
 	low := func(s *goquery.Selection) string {
 		return strings.ReplaceAll(strings.ToLower(strings.Join(strings.Fields(s.Text()), " ")), "’", "'")
@@ -82,11 +87,13 @@ func barrier(doc *goquery.Document, source string, count int) string {
 	text := low(visible)
 	password := doc.Find(`input[type="password"]`).Length() > 0
 	switch {
-	case count <= mostChallenge && (challengeTitle.MatchString(title) && (scripts || challengeText.MatchString(text)) || challengeText.MatchString(text) && puzzle ||
-		challengeMarks.MatchString(source)):
+	case count <= mostChallenge &&
+		(challengeTitle.MatchString(title) && (scripts || challengeText.MatchString(text)) || challengeText.MatchString(text) && puzzle ||
+			challengeMarks.MatchString(source)):
 		return IsChallenge
 	case count <= mostSignIn && password && (signInTitle.MatchString(title) || count <= mostScripted),
-		count <= mostSignIn && signInTitle.MatchString(title) && doc.Find(`input[type="email"], input[name*="user"], input[name*="login"]`).Length() > 0:
+		count <= mostSignIn && signInTitle.MatchString(title) &&
+			doc.Find(`input[type="email"], input[name*="user"], input[name*="login"]`).Length() > 0:
 		return IsSignIn
 	case count <= mostMissing && missingTitle.MatchString(title):
 		return isMissing

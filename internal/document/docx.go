@@ -30,7 +30,8 @@ var (
 	errBomb    = Fail("The file unpacks to far more than a document needs: open it in Word or LibreOffice, save it anew, and upload that.")
 	errNotDocx = Fail("The file is not a Word document (.docx): open it in Word or LibreOffice, save it as .docx, and upload that.")
 	errDocx    = Fail("The Word document is damaged: open it in Word or LibreOffice, save it anew, and upload that.")
-	errDoc     = Fail("The file is an older Word document (.doc), or one with a password: open it in Word or LibreOffice, save it as .docx without a password, and upload that.")
+	errDoc     = Fail("The file is an older Word document (.doc), or one with a password: open it in Word or LibreOffice, " +
+		"save it as .docx without a password, and upload that.")
 )
 
 // docx is a Word file (ECMA-376, WordprocessingML) that is being read.

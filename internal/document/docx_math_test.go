@@ -18,14 +18,16 @@ func TestDocxSigns(t *testing.T) {
 		return `<w:r><w:rPr><w:vertAlign w:val="superscript"/></w:rPr><w:t>` + s + `</w:t></w:r>`
 	}
 	control := func(checked, sign string) string {
-		return `<w:sdt><w:sdtPr><w14:checkbox>` + checked + `<w14:checkedState w14:val="2612"/></w14:checkbox></w:sdtPr><w:sdtContent>` + sign + `</w:sdtContent></w:sdt>`
+		return `<w:sdt><w:sdtPr><w14:checkbox>` + checked + `<w14:checkedState w14:val="2612"/></w14:checkbox></w:sdtPr><w:sdtContent>` + sign +
+			`</w:sdtContent></w:sdt>`
 	}
 	form := func(state string) string {
 		return `<w:r><w:fldChar w:fldCharType="begin"><w:ffData><w:name w:val="A"/><w:checkBox><w:sizeAuto/>` + state +
 			`</w:checkBox></w:ffData></w:fldChar></w:r><w:r><w:instrText>FORMCHECKBOX</w:instrText></w:r><w:r><w:fldChar w:fldCharType="separate"/></w:r><w:r><w:fldChar w:fldCharType="end"/></w:r>`
 	}
 	ruby := func(base, reading string) string {
-		return `<w:r><w:ruby><w:rubyPr><w:lid w:val="ja-JP"/></w:rubyPr><w:rt>` + r(reading) + `</w:rt><w:rubyBase>` + r(base) + `</w:rubyBase></w:ruby></w:r>`
+		return `<w:r><w:ruby><w:rubyPr><w:lid w:val="ja-JP"/></w:rubyPr><w:rt>` + r(reading) + `</w:rt><w:rubyBase>` + r(base) +
+			`</w:rubyBase></w:ruby></w:r>`
 	}
 	for _, c := range []struct{ name, body, want string }{
 		{"fraction", p(r("The discount is "), m(frac(x("1"), x("2"))), r(" of the price")), "The discount is 1/2 of the price"},
@@ -50,8 +52,11 @@ func TestDocxSigns(t *testing.T) {
 		{"subscript", p(r("H"), `<w:r><w:rPr><w:vertAlign w:val="subscript"/></w:rPr><w:t>2</w:t></w:r>`, r("O")), "H2O"},
 		{"checked", p(control(`<w14:checked w14:val="1"/>`, r("☒")), r(" breakfast")), "[x] breakfast"},
 		{"not checked", p(control(`<w14:checked w14:val="0"/>`, r("☐")), r(" breakfast")), "[ ] breakfast"},
-		{"a sign of a font", p(control(`<w14:checked w14:val="1"/>`, `<w:r><w:sym w:font="Wingdings" w:char="F0FE"/></w:r>`), r(" dinner")), "[x] dinner"},
-		{"a sign by itself", p(`<w:r><w:sym w:font="Wingdings" w:char="F0A8"/></w:r>`, r(" no "), `<w:r><w:sym w:font="Symbol" w:char="F0A3"/></w:r>`, r(" 5")), "[ ] no ≤ 5"},
+		{"a sign of a font", p(control(`<w14:checked w14:val="1"/>`, `<w:r><w:sym w:font="Wingdings" w:char="F0FE"/></w:r>`), r(" dinner")),
+			"[x] dinner"},
+		{"a sign by itself",
+			p(`<w:r><w:sym w:font="Wingdings" w:char="F0A8"/></w:r>`, r(" no "), `<w:r><w:sym w:font="Symbol" w:char="F0A3"/></w:r>`, r(" 5")),
+			"[ ] no ≤ 5"},
 		{"form, checked", p(form(`<w:default w:val="0"/><w:checked/>`), r(" I agree")), "[x] I agree"},
 		{"form, by default", p(form(`<w:default w:val="1"/>`), r(" I agree")), "[x] I agree"},
 		{"form, not checked", p(form(`<w:default w:val="1"/><w:checked w:val="0"/>`), r(" I agree")), "[ ] I agree"},

@@ -75,7 +75,8 @@ func TestDocx(t *testing.T) {
 	styles := `<w:styles ` + wordNS + `><w:style w:styleId="H1"><w:name w:val="heading 1"/></w:style><w:style w:styleId="Mine"><w:name w:val="Meine"/><w:basedOn w:val="H1"/></w:style>` +
 		`<w:style w:styleId="Deep"><w:name w:val="x"/><w:pPr><w:outlineLvl w:val="1"/></w:pPr></w:style><w:style w:styleId="Loop"><w:basedOn w:val="Loop"/></w:style>` +
 		`<w:style w:styleId="Item"><w:pPr><w:numPr><w:numId w:val="1"/></w:numPr></w:pPr></w:style></w:styles>`
-	numbering := `<w:numbering ` + wordNS + `><w:abstractNum w:abstractNumId="7"><w:lvl w:ilvl="0"><w:start w:val="3"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1."/></w:lvl>` +
+	numbering := `<w:numbering ` + wordNS +
+		`><w:abstractNum w:abstractNumId="7"><w:lvl w:ilvl="0"><w:start w:val="3"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1."/></w:lvl>` +
 		`<w:lvl w:ilvl="1"><w:start w:val="1"/><w:numFmt w:val="lowerRoman"/><w:lvlText w:val="%1.%2)"/></w:lvl></w:abstractNum>` +
 		`<w:abstractNum w:abstractNumId="8"><w:lvl w:ilvl="0"><w:numFmt w:val="bullet"/><w:lvlText w:val="x"/></w:lvl></w:abstractNum>` +
 		`<w:num w:numId="1"><w:abstractNumId w:val="7"/></w:num><w:num w:numId="2"><w:abstractNumId w:val="8"/></w:num></w:numbering>`
@@ -99,7 +100,8 @@ func TestDocx(t *testing.T) {
 		"tracked changes": {p(r("kept "), `<w:ins>`+r("new ")+`</w:ins>`,
 			`<w:del><w:r><w:delText>old </w:delText></w:r>`+r("gone")+`</w:del>`, `<w:moveFrom>`+r("from")+
 				`</w:moveFrom><w:moveTo>`+r("to")+`</w:moveTo>`) +
-			p(`<w:pPr><w:rPr><w:del w:id="1"/></w:rPr><w:pPrChange><w:pPr><w:pStyle w:val="H1"/></w:pPr></w:pPrChange></w:pPr>`, r("still here")), []string{"word/styles.xml", styles}, []Section{{Text: "kept new to\n\nstill here"}}},
+			p(`<w:pPr><w:rPr><w:del w:id="1"/></w:rPr><w:pPrChange><w:pPr><w:pStyle w:val="H1"/></w:pPr></w:pPrChange></w:pPr>`, r("still here")),
+			[]string{"word/styles.xml", styles}, []Section{{Text: "kept new to\n\nstill here"}}},
 		"fields and links": {p(r("See "), `<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>HYPERLINK "http://x"</w:instrText><w:t>code</w:t></w:r><w:r><w:fldChar w:fldCharType="separate"/></w:r>`+r("page 7")+`<w:r><w:fldChar w:fldCharType="end"/></w:r>`,
 			`<w:hyperlink>`+r(" and this")+`</w:hyperlink><w:fldSimple w:instr="DATE">`+r(" today")+
 				`</w:fldSimple>`), nil, []Section{{Text: "See page 7 and this today"}}},
@@ -141,10 +143,14 @@ func TestDocxFiles(t *testing.T) {
 			t.Fatalf("%s: %v %+v", name, err, got)
 		}
 		want := []Section{
-			{Heading: []string{"Arriving"}, Text: "The harbour office opens at six in the morning and closes when the last ferry has left. Visitors report their flagship, its efficient crew and their affinity for difficult offices before mooring. Café Zoë serves breakfast for 4.50 € from seven.\n\nBreakfast is not served in winter."},
+			{Heading: []string{"Arriving"}, Text: "The harbour office opens at six in the morning and closes when the last ferry has left. " +
+				"Visitors report their flagship, its efficient crew and their affinity for difficult offices before mooring. " +
+				"Café Zoë serves breakfast for 4.50 € from seven.\n\nBreakfast is not served in winter."},
 			{Heading: []string{"Arriving", "Berths"},
-				Text: "Berth | Length | Price\nNorth | 12 m | 30 €\nSouth | 18 m | 45 €\n\n1. Call the office on channel nine.\n2. Wait for the pilot:\n  a. inside the breakwater,\n  b. or at anchor.\n3. Moor."},
-			{Heading: []string{"Leaving"}, Text: "- Pay at the office.\n- Return the key.\n\nОпоздавшие платят за полный день. Wer zu spät kommt, bezahlt den ganzen Tag."},
+				Text: "Berth | Length | Price\nNorth | 12 m | 30 €\nSouth | 18 m | 45 €\n\n1. Call the office on channel nine.\n2. " +
+					"Wait for the pilot:\n  a. inside the breakwater,\n  b. or at anchor.\n3. Moor."},
+			{Heading: []string{"Leaving"}, Text: "- Pay at the office.\n- Return the key.\n\nОпоздавшие платят за полный день. " +
+				"Wer zu spät kommt, bezahlt den ganzen Tag."},
 		}
 		if !reflect.DeepEqual(got.Sections, want) {
 			t.Errorf("%s:\n got %+v\nwant %+v", name, got.Sections, want)

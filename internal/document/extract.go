@@ -172,8 +172,9 @@ func (p popplerText) read() (*Text, error) {
 
 var (
 	errSlow   = Fail("The file takes too long to read: it may be damaged. Save it anew, or split it and upload the parts.")
-	errMemory = Fail("The file needs more memory to read than a document may take: it may be damaged. Save it anew, or split it and upload the parts.")
-	errCrash  = Fail("The file could not be read: it may be damaged. Open it, save it anew, and upload that.")
+	errMemory = Fail("The file needs more memory to read than a document may take: it may be damaged. " +
+		"Save it anew, or split it and upload the parts.")
+	errCrash = Fail("The file could not be read: it may be damaged. Open it, save it anew, and upload that.")
 
 	errSlowPage   = Fail("it takes too long to read")
 	errMemoryPage = Fail("it needs more memory to read than a page may take")

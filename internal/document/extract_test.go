@@ -26,7 +26,8 @@ func minimal(contents []string, more ...string) []byte {
 	kids := ""
 	for i, c := range contents {
 		kids += fmt.Sprintf("%d 0 R ", 10+2*i)
-		fmt.Fprintf(&b, "%d 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Resources<</Font<</F 3 0 R>>/XObject<</X 100 0 R>>>>/Contents %d 0 R>>endobj\n%d 0 obj<</Length %d>>stream\n%s\nendstream endobj\n", 10+2*i, 11+2*i, 11+2*i, len(c), c)
+		fmt.Fprintf(&b, "%d 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Resources<</Font<</F 3 0 R>>/XObject<</X 100 0 R>>>>/Contents "+
+			"%d 0 R>>endobj\n%d 0 obj<</Length %d>>stream\n%s\nendstream endobj\n", 10+2*i, 11+2*i, 11+2*i, len(c), c)
 	}
 	fmt.Fprintf(&b, "2 0 obj<</Type/Pages/Count %d/Kids[%s]>>endobj\n", len(contents), kids)
 	for i, m := range more {
@@ -67,7 +68,8 @@ func engines(t testing.TB) []string {
 }
 
 func TestExtract(t *testing.T) {
-	guide := "harbour office opens at six flagship, efficient affinity for difficult offices Café Zoë 4.50 € Berth North 45 € breakwater, Опоздавшие платят за полный день. Breakfast is not served in winter."
+	guide := "harbour office opens at six flagship, efficient affinity for difficult offices Café Zoë 4.50 € Berth North 45 € breakwater, " +
+		"Опоздавшие платят за полный день. Breakfast is not served in winter."
 	for _, engine := range engines(t) {
 		x := Extractor{PDFToText: engine}
 		for _, name := range []string{"guide-libreoffice.pdf", "guide-cairo.pdf", "guide-owner.pdf",
@@ -104,7 +106,8 @@ func TestExtract(t *testing.T) {
 
 // TestPages: text keeps its page number, words split across lines are joined, and ligatures are resolved.
 func TestPages(t *testing.T) {
-	file := minimal([]string{"BT /F 12 Tf 50 700 Td (The \\256rst page has a hyphen-) Tj 0 -14 Td (ated word.) Tj ET", "", "BT /F 12 Tf 50 700 Td (Third.) Tj ET"})
+	file := minimal([]string{"BT /F 12 Tf 50 700 Td (The \\256rst page has a hyphen-) Tj 0 -14 Td (ated word.) Tj ET", "",
+		"BT /F 12 Tf 50 700 Td (Third.) Tj ET"})
 	for _, engine := range engines(t) {
 		got, err := (&Extractor{PDFToText: engine}).Extract(t.Context(), "pdf", bytes.NewReader(file))
 		if err != nil || len(got.Sections) != 2 || got.Sections[0].Page != 1 || got.Sections[1].Page != 3 ||
@@ -152,17 +155,21 @@ func TestReasons(t *testing.T) {
 		"AES":        {"pdf", testdata(t, "guide-password256.pdf"), "protected by a password"},
 		"a scan": {"pdf", minimal([]string{"q 100 0 0 100 0 0 cm BI /W 1 /H 1 /BPC 8 /CS /G ID x EI Q",
 			""}), "scanned pages without text"},
-		"no PDF":         {"pdf", []byte("hello, this is text"), "not a PDF"},
-		"empty":          {"pdf", nil, ""},
-		"cut off":        {"pdf", whole[:600], "damaged"},
-		"no trailer":     {"pdf", whole[:len(whole)-300], "read"},
-		"many pages":     {"pdf", many.Bytes(), "more than 10000 pages"},
-		"a loop":         {"pdf", loop, "read"},
-		"a loop of Kids": {"pdf", []byte("%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Count 9/Kids[2 0 R 2 0 R]/Parent 2 0 R>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF"), ""},
-		"huge counts":    {"pdf", []byte("%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Count 2147483647/Kids[]>>endobj\nxref\n0 2147483647\n0000000000 65535 f\ntrailer<</Root 1 0 R/Size 2147483647>>\nstartxref\n110\n%%EOF"), ""},
-		"an old Word":    {"docx", testdata(t, "guide.doc"), "older Word document (.doc)"},
-		"a bomb":         {"docx", bomb(24<<20, 24<<20+uint64(len(wordNS))+37), "unpacks to far more"},
-		"a PDF as text":  {"txt", whole, "not a text file but a PDF"},
+		"no PDF":     {"pdf", []byte("hello, this is text"), "not a PDF"},
+		"empty":      {"pdf", nil, ""},
+		"cut off":    {"pdf", whole[:600], "damaged"},
+		"no trailer": {"pdf", whole[:len(whole)-300], "read"},
+		"many pages": {"pdf", many.Bytes(), "more than 10000 pages"},
+		"a loop":     {"pdf", loop, "read"},
+		"a loop of Kids": {"pdf",
+			[]byte("%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Count 9/Kids[2 0 R 2 0 R]/Parent 2 0 R>>endobj\n" +
+				"trailer<</Root 1 0 R>>\n%%EOF"), ""},
+		"huge counts": {"pdf",
+			[]byte("%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Count 2147483647/Kids[]>>endobj\nxref\n" +
+				"0 2147483647\n0000000000 65535 f\ntrailer<</Root 1 0 R/Size 2147483647>>\nstartxref\n110\n%%EOF"), ""},
+		"an old Word":   {"docx", testdata(t, "guide.doc"), "older Word document (.doc)"},
+		"a bomb":        {"docx", bomb(24<<20, 24<<20+uint64(len(wordNS))+37), "unpacks to far more"},
+		"a PDF as text": {"txt", whole, "not a text file but a PDF"},
 	} {
 		for _, engine := range engines(t) {
 			t.Run(name+engine, func(t *testing.T) {

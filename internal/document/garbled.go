@@ -53,7 +53,8 @@ func unassigned(r rune) bool {
 }
 
 // stamps are what programs that scan write on each page.
-var stamps = regexp.MustCompile(`(?i)\b(scanned|created|made|powered|gescannt) (with|by|using|mit) [\w .]{0,40}(scan|lens)\w*( pro| free)?\b`)
+var stamps = regexp.MustCompile(
+	`(?i)\b(scanned|created|made|powered|gescannt) (with|by|using|mit) [\w .]{0,40}(scan|lens)\w*( pro| free)?\b`)
 
 // stamped is what a page says beside its number and what the program that scanned it wrote there.
 func stamped(s string) string {
@@ -78,7 +79,8 @@ func judge(s string, lost int) pageText {
 	return p
 }
 
-var errGarbled = Fail("The text of this file doesn't read like any language: its characters are damaged, or it holds data instead of text. Open it and look, save it anew, and upload that.")
+var errGarbled = Fail("The text of this file doesn't read like any language: its characters are damaged, " +
+	"or it holds data instead of text. Open it and look, save it anew, and upload that.")
 
 // garbled says whether a text as a whole can't be what somebody wrote.
 func (t *Text) garbled() bool {

@@ -18,7 +18,8 @@ func TestGarbledPDF(t *testing.T) {
 		return s + " ET"
 	}
 	prose := show("The harbour office opens at six in the morning and closes when", "the last ferry leaves. Latecomers pay for the whole day.")
-	shifted := show("Wkh kduerxu riilfh rshqv dw vla lq wkh pruqlqj dqg forvhv zkhq", "wkh odvw ihuub ohdyhv. Odwhfrphuv sdb iru wkh zkroh gdb.")
+	shifted := show("Wkh kduerxu riilfh rshqv dw vla lq wkh pruqlqj dqg forvhv zkhq",
+		"wkh odvw ihuub ohdyhv. Odwhfrphuv sdb iru wkh zkroh gdb.")
 	for _, c := range []struct {
 		name, want string // a text, or the beginning of the reason
 		warning    string
@@ -30,10 +31,12 @@ func TestGarbledPDF(t *testing.T) {
 		{"one page of three", "The harbour office", "1 of 3 pages can't be read", minimal([]string{prose, shifted, prose})},
 		{"most pages", "The text of this PDF can't be read", "", minimal([]string{prose, shifted, shifted})},
 		{"scans", "The PDF contains scanned pages without text", "", minimal([]string{"", ""})},
-		{"stamped scans", "The PDF contains scanned pages without text", "", minimal([]string{show("Scanned with CamScanner"), show("2", "Scanned with CamScanner")})},
+		{"stamped scans", "The PDF contains scanned pages without text", "",
+			minimal([]string{show("Scanned with CamScanner"), show("2", "Scanned with CamScanner")})},
 		{"a table of codes", "AXK 12", "", minimal([]string{show("AXK 12 4.50", "BVN 13 5.20", "QRT 14 6.10")})},
 		{"prose", "The harbour office", "", minimal([]string{prose})},
-		{"Vietnamese letters without accents", "Cua hang", "", minimal([]string{show("Cua hang cua chung toi mo cua tu bay gio sang den sau gio toi moi ngay tru chu nhat")})},
+		{"Vietnamese letters without accents", "Cua hang", "",
+			minimal([]string{show("Cua hang cua chung toi mo cua tu bay gio sang den sau gio toi moi ngay tru chu nhat")})},
 	} {
 		for _, engine := range engines(t) {
 			got, err := (&Extractor{PDFToText: engine}).Extract(t.Context(), "pdf", bytes.NewReader(c.file))

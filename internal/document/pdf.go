@@ -19,8 +19,9 @@ var (
 	errScanned  = Fail("The PDF contains scanned pages without text: run text recognition (OCR) over it, and upload the result.")
 	errNotPDF   = Fail("The file is not a PDF: save or export it as PDF and upload that.")
 	errBroken   = Fail("The PDF is damaged or incomplete: open it, save or print it as a new PDF, and upload that.")
-	errFonts    = Fail("The text of this PDF can't be read: its fonts don't say which letters they show. Print it to a new PDF or run text recognition (OCR) over it, and upload the result.")
-	errPages    = Fail("The PDF has more than %d pages: split it and upload the parts.", maxPages)
+	errFonts    = Fail("The text of this PDF can't be read: its fonts don't say which letters they show. " +
+		"Print it to a new PDF or run text recognition (OCR) over it, and upload the result.")
+	errPages = Fail("The PDF has more than %d pages: split it and upload the parts.", maxPages)
 )
 
 // readPDF reads a PDF in pure Go.
@@ -68,10 +69,14 @@ func pagesText(title string, pages []string, lost []int) (*Text, error) {
 		return nil, errScanned
 	}
 	if empty > 0 && 4*empty > len(pages) {
-		t.Warnings = append(t.Warnings, fmt.Sprintf("%d of %d pages hold no text. If they are scans, run text recognition (OCR) over the PDF and upload the result.", empty, len(pages)))
+		t.Warnings = append(t.Warnings,
+			fmt.Sprintf("%d of %d pages hold no text. If they are scans, run text recognition (OCR) over the PDF and upload the result.",
+				empty, len(pages)))
 	}
 	if len(left) > 0 {
-		t.Warnings = append(t.Warnings, fmt.Sprintf("%d of %d pages can't be read, since their fonts don't say which letters they show, and were left out: %s. Print the PDF to a new one or run text recognition (OCR) over it.", len(left), len(pages), first20(left)))
+		t.Warnings = append(t.Warnings,
+			fmt.Sprintf("%d of %d pages can't be read, since their fonts don't say which letters they show, and were left out: %s. "+
+				"Print the PDF to a new one or run text recognition (OCR) over it.", len(left), len(pages), first20(left)))
 	}
 	return t, nil
 }

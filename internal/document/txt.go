@@ -116,11 +116,13 @@ func decodeGuessed(b []byte) (text, warning string, err error) {
 		return decodeWith(g.Encoding, b)
 	case other <= 20 && other <= len(b)/50:
 		text, _, err := decodeWith(charmap.Windows1252, b)
-		return text, fmt.Sprintf("It can't be told for sure which characters %d of the file's bytes stand for. If some look wrong, save the file as plain text in UTF-8 and upload it again.", other), err
+		return text, fmt.Sprintf("It can't be told for sure which characters %d of the file's bytes stand for. "+
+			"If some look wrong, save the file as plain text in UTF-8 and upload it again.", other), err
 	case g.Or == "":
 		return "", "", Fail("The file's character set can't be told: save it as plain text in UTF-8 and upload it again.")
 	}
-	return "", "", Fail("The file's character set can't be told for sure (%s or %s): save it as plain text in UTF-8 and upload it again.", g.Name, g.Or)
+	return "", "", Fail("The file's character set can't be told for sure (%s or %s): save it as plain text in UTF-8 and upload it again.",
+		g.Name, g.Or)
 }
 
 // beyond is how many bytes are not ASCII.
@@ -150,7 +152,8 @@ func decodeWith(e encoding.Encoding, b []byte) (text, warning string, err error)
 	case float64(n) > mostDamaged*float64(utf8.RuneCountInString(text)):
 		return "", "", Fail("Many of the file's characters are damaged: save it as plain text in UTF-8 and upload it again.")
 	}
-	return text, fmt.Sprintf("%d characters of the file are damaged and were replaced by \uFFFD: save it as plain text in UTF-8 and upload it again.", n), nil
+	return text, fmt.Sprintf("%d characters of the file are damaged and were replaced by \uFFFD: "+
+		"save it as plain text in UTF-8 and upload it again.", n), nil
 }
 
 func multibyte(b []byte) bool {

@@ -82,13 +82,14 @@ func TestOlderText(t *testing.T) {
 	}
 	english := strings.Repeat("Bread is baked at night and sold from six in the morning. ", 10)
 	for name, c := range map[string]struct{ raw, text, warning, reason string }{
-		"Thai":               {raw: "\xca\xc7\xd1\xca\xb4\xd5\xa4\xc3\xd1\xba", text: "สวัสดีครับ"},
-		"short Shift-JIS":    {raw: "\x82\xa0\x82\xe8\x82\xaa\x82\xc6\x82\xa4", text: "ありがとう"},
-		"a sign":             {raw: english + "\xb8", text: english + "¸", warning: "It can't be told for sure which characters 1 of"},
-		"one or another":     {raw: "\xbd\xbe\xbf", reason: "character set can't be told for sure"},
-		"no set":             {raw: "\x81\x8d\x8f\x90\x9d\x81\xfe\x8d\xff\x81\x9d", reason: "in UTF-8 and upload it again"},
-		"UTF-16, no mark":    {raw: "\x9f\x71\xac\x51\x06\x5f\x01\x78\xc6\x96\x8b\x4e", reason: "in UTF-8 and upload it again"},
-		"damaged UTF-8":      {raw: strings.Repeat("Größe und Güte, ", 40) + "\xff", text: strings.Repeat("Größe und Güte, ", 40) + "\uFFFD", warning: "1 characters of the file are damaged"},
+		"Thai":            {raw: "\xca\xc7\xd1\xca\xb4\xd5\xa4\xc3\xd1\xba", text: "สวัสดีครับ"},
+		"short Shift-JIS": {raw: "\x82\xa0\x82\xe8\x82\xaa\x82\xc6\x82\xa4", text: "ありがとう"},
+		"a sign":          {raw: english + "\xb8", text: english + "¸", warning: "It can't be told for sure which characters 1 of"},
+		"one or another":  {raw: "\xbd\xbe\xbf", reason: "character set can't be told for sure"},
+		"no set":          {raw: "\x81\x8d\x8f\x90\x9d\x81\xfe\x8d\xff\x81\x9d", reason: "in UTF-8 and upload it again"},
+		"UTF-16, no mark": {raw: "\x9f\x71\xac\x51\x06\x5f\x01\x78\xc6\x96\x8b\x4e", reason: "in UTF-8 and upload it again"},
+		"damaged UTF-8": {raw: strings.Repeat("Größe und Güte, ", 40) + "\xff", text: strings.Repeat("Größe und Güte, ", 40) + "\uFFFD",
+			warning: "1 characters of the file are damaged"},
 		"much damaged":       {raw: "\xef\xbb\xbfGr\uFFFD\uFFFDe", text: "Gr\uFFFD\uFFFDe"}, // it is valid, and judged as a whole
 		"marks of direction": {raw: "\u202bשלום\u202c \u200eParley\u2069\u2003x\u061c", text: "שלום Parley x"},
 	} {

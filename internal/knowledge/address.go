@@ -17,7 +17,8 @@ func siteOf(u *url.URL) string {
 }
 
 // sessions are parameters that tell visitors or their ways apart, not pages.
-var sessions = regexp.MustCompile(`(?i)^(phpsessid|jsessionid|aspsessionid.*|sessionid|session_id|sid|s|cfid|cftoken|utm_.*|fbclid|gclid|msclkid|mc_cid|mc_eid|ref|_ga)$`)
+var sessions = regexp.MustCompile(
+	`(?i)^(phpsessid|jsessionid|aspsessionid.*|sessionid|session_id|sid|s|cfid|cftoken|utm_.*|fbclid|gclid|msclkid|mc_cid|mc_eid|ref|_ga)$`)
 
 // key is the same for addresses of the same page: without scheme, fragment, session, slash at the end and name of an
 // index; parameters in order.

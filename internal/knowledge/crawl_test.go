@@ -413,28 +413,31 @@ func TestCrawlBarriers(t *testing.T) {
 		}
 	}
 	w := newWebsite(t, map[string]http.HandlerFunc{
-		"/{$}":       say("<title>Bakery</title><p>Bread from six in the morning.", "/challenge", "/mitigated", "/consent", "/gone", "/members", "/basic", "/app"),
+		"/{$}": say("<title>Bakery</title><p>Bread from six in the morning.", "/challenge", "/mitigated", "/consent", "/gone", "/members",
+			"/basic", "/app"),
 		"/challenge": say(`<title>Just a moment...</title><script>window._cf_chl_opt={}</script>`),
 		"/mitigated": fails(http.StatusForbidden, "Cf-Mitigated", "challenge"),
-		"/consent":   say(`<h1>We value your privacy</h1><p>We and our partners use cookies for personalised ads.</p><button>Accept all</button>`),
-		"/gone":      say(`<title>Page not found</title><h1>404</h1>`),
-		"/members":   say(`<h1>Sign in</h1><form><input type=email><input type=password></form>`),
-		"/basic":     fails(http.StatusUnauthorized, "WWW-Authenticate", "Basic"),
-		"/app":       say(`<div id=root></div><noscript>You need to enable JavaScript to run this app.</noscript><script src=/app.js></script>`),
+		"/consent": say(
+			`<h1>We value your privacy</h1><p>We and our partners use cookies for personalised ads.</p><button>Accept all</button>`),
+		"/gone":    say(`<title>Page not found</title><h1>404</h1>`),
+		"/members": say(`<h1>Sign in</h1><form><input type=email><input type=password></form>`),
+		"/basic":   fails(http.StatusUnauthorized, "WWW-Authenticate", "Basic"),
+		"/app":     say(`<div id=root></div><noscript>You need to enable JavaScript to run this app.</noscript><script src=/app.js></script>`),
 	})
 	got, err := w.read(t, Site{URL: w.URL + "/", Limit: 20})
 	if err != nil || !slices.Equal(w.paths(got), []string{"/"}) {
 		t.Fatalf("%v %+v", err, got)
 	}
 	all := strings.Join(got.Warnings, "\n")
-	for path, want := range map[string]string{"/challenge": "a check for robots", "/mitigated": "a check for robots", "/consent": "cookies or consent",
-		"/gone": "no such page", "/members": "sign in", "/basic": "sign in", "/app": "made by scripts"} {
+	for path, want := range map[string]string{"/challenge": "a check for robots", "/mitigated": "a check for robots",
+		"/consent": "cookies or consent", "/gone": "no such page", "/members": "sign in", "/basic": "sign in", "/app": "made by scripts"} {
 		if !regexp.MustCompile(path + ": .*" + want).MatchString(all) {
 			t.Errorf("%s: no %q in %s", path, want, all)
 		}
 	}
 	_, err = w.read(t, Site{Links: []string{w.URL + "/members"}})
-	if failure := (*document.Failure)(nil); !errors.As(err, &failure) || !strings.Contains(failure.Reason, "/members: it asks visitors to sign in") {
+	if failure := (*document.Failure)(nil); !errors.As(err, &failure) ||
+		!strings.Contains(failure.Reason, "/members: it asks visitors to sign in") {
 		t.Errorf("a site of members: %v", err)
 	}
 }

@@ -30,9 +30,10 @@ We accept cards, bank transfers and PayPal.
 Tables are reserved by telephone. A booking can be cancelled until noon.
 
 # Dogs
-Dogs are welcome on the terrace.`, map[string]string{"When are you open?": "The shop", "How long does delivery take?": "We deliver", "Can I return goods?": "You can", "How can I pay by card?": "We accept",
-		"How do I cancel my booking?": "Tables", "Are dogs allowed?": "Dogs",
-		"What does shipping cost?": "We deliver", "When will I get my refund?": "You can"}},
+Dogs are welcome on the terrace.`,
+		map[string]string{"When are you open?": "The shop", "How long does delivery take?": "We deliver", "Can I return goods?": "You can",
+			"How can I pay by card?": "We accept", "How do I cancel my booking?": "Tables", "Are dogs allowed?": "Dogs",
+			"What does shipping cost?": "We deliver", "When will I get my refund?": "You can"}},
 	"Dutch": {`# Tijden
 De winkel is geopend van maandag tot en met zaterdag, van negen tot zes uur.
 
@@ -55,11 +56,13 @@ Honden zijn welkom op het terras.
 Op alle fietsen zit twee jaar garantie. Reparaties worden in onze werkplaats uitgevoerd.
 
 # Parkeren
-Achter het huis zijn twintig parkeerplaatsen.`, map[string]string{"Wanneer zijn jullie open?": "De winkel", "Wat zijn de openingstijden?": "De winkel", "Hoe snel wordt mijn bestelling geleverd?": "Wij leveren", "Wat zijn de verzendkosten?": "Wij leveren",
-		"Kan ik iets terugsturen?": "Artikelen", "Hoe kan ik betalen?": "U betaalt",
-		"Hoe annuleer ik mijn reservering?": "Tafels", "Kan ik een tafel reserveren?": "Tafels",
-		"Mag mijn hond mee?":                  "Honden",
-		"Kunnen jullie mijn fiets repareren?": "Op alle", "Waar kan ik parkeren?": "Achter"}},
+Achter het huis zijn twintig parkeerplaatsen.`,
+		map[string]string{"Wanneer zijn jullie open?": "De winkel", "Wat zijn de openingstijden?": "De winkel",
+			"Hoe snel wordt mijn bestelling geleverd?": "Wij leveren", "Wat zijn de verzendkosten?": "Wij leveren",
+			"Kan ik iets terugsturen?": "Artikelen", "Hoe kan ik betalen?": "U betaalt",
+			"Hoe annuleer ik mijn reservering?": "Tafels", "Kan ik een tafel reserveren?": "Tafels",
+			"Mag mijn hond mee?":                  "Honden",
+			"Kunnen jullie mijn fiets repareren?": "Op alle", "Waar kan ik parkeren?": "Achter"}},
 	"French": {`# Horaires
 Le magasin est ouvert du lundi au samedi, de neuf heures à dix-huit heures.
 
@@ -82,11 +85,13 @@ Les chiens sont les bienvenus sur la terrasse.
 Tous nos vélos sont garantis deux ans. Les réparations se font dans notre atelier.
 
 # Stationnement
-Vingt places se trouvent derrière la maison, à l'entrée nord.`, map[string]string{"Quelles sont vos heures d'ouverture ?": "Le magasin", "Quand ouvrez-vous ?": "Le magasin", "En combien de temps livrez-vous ?": "Nous livrons", "Combien coûte l'envoi ?": "Nous livrons",
-		"Comment obtenir un remboursement ?": "Vous pouvez", "Comment puis-je payer par carte ?": "Nous acceptons",
-		"Comment annuler ma réservation ?": "Les tables", "Puis-je réserver une table ?": "Les tables",
-		"Mon chien peut-il venir ?":      "Les chiens",
-		"Pouvez-vous réparer mon vélo ?": "Tous nos", "Où est l'entrée ?": "Vingt"}},
+Vingt places se trouvent derrière la maison, à l'entrée nord.`,
+		map[string]string{"Quelles sont vos heures d'ouverture ?": "Le magasin", "Quand ouvrez-vous ?": "Le magasin",
+			"En combien de temps livrez-vous ?": "Nous livrons", "Combien coûte l'envoi ?": "Nous livrons",
+			"Comment obtenir un remboursement ?": "Vous pouvez", "Comment puis-je payer par carte ?": "Nous acceptons",
+			"Comment annuler ma réservation ?": "Les tables", "Puis-je réserver une table ?": "Les tables",
+			"Mon chien peut-il venir ?":      "Les chiens",
+			"Pouvez-vous réparer mon vélo ?": "Tous nos", "Où est l'entrée ?": "Vingt"}},
 	"Polish": {`# Godziny
 Sklep jest otwarty od poniedziałku do soboty, w godzinach od 9 do 18.
 
@@ -109,12 +114,13 @@ Psy są mile widziane na tarasie.
 Na wszystkie rowery udzielamy dwuletniej gwarancji. Naprawy wykonujemy we własnym warsztacie.
 
 # Parking
-Za domem znajduje się dwadzieścia miejsc parkingowych.`, map[string]string{"Kiedy sklep jest otwarty?": "Sklep", "O której godzinie otwieracie?": "Sklep", "Ile trwa dostawa?": "Zamówienia", "Ile kosztuje przesyłka?": "Zamówienia",
-		"Czy mogę zrobić zwrot towaru?": "Towar", "Kiedy dostanę zwrot pieniędzy?": "Towar",
-		"Czy można płacić kartą?": "Przyjmujemy", "Jak anulować rezerwację?": "Stoliki",
-		"Chcę zarezerwować stolik": "Stoliki",
-		"Czy naprawiacie rowery?":  "Na wszystkie", "Gdzie jest parking?": "Za domem",
-		"Czy jest gwarancja na rower?": "Na wszystkie"}},
+Za domem znajduje się dwadzieścia miejsc parkingowych.`,
+		map[string]string{"Kiedy sklep jest otwarty?": "Sklep", "O której godzinie otwieracie?": "Sklep", "Ile trwa dostawa?": "Zamówienia",
+			"Ile kosztuje przesyłka?": "Zamówienia", "Czy mogę zrobić zwrot towaru?": "Towar", "Kiedy dostanę zwrot pieniędzy?": "Towar",
+			"Czy można płacić kartą?": "Przyjmujemy", "Jak anulować rezerwację?": "Stoliki",
+			"Chcę zarezerwować stolik": "Stoliki",
+			"Czy naprawiacie rowery?":  "Na wszystkie", "Gdzie jest parking?": "Za domem",
+			"Czy jest gwarancja na rower?": "Na wszystkie"}},
 	"Spanish": {`# Horario
 La tienda abre de lunes a sábado, de nueve a seis.
 
@@ -137,12 +143,14 @@ Los perros son bienvenidos en la terraza.
 Todas las bicicletas tienen dos años de garantía. Las reparaciones se hacen en nuestro taller.
 
 # Aparcamiento
-Detrás de la casa hay veinte plazas.`, map[string]string{"¿Cuándo está abierta la tienda?": "La tienda", "¿A qué hora abren?": "La tienda", "¿Cuánto tarda la entrega?": "Entregamos", "¿Cuánto cuesta el envío?": "Entregamos",
-		"¿Cómo hago una devolución?": "Puede devolver", "¿Cuándo recibo mi reembolso?": "Puede devolver",
-		"¿Puedo pagar con tarjeta?": "Aceptamos", "¿Cómo cancelo mi reserva?": "Las mesas",
-		"Quiero reservar una mesa":  "Las mesas",
-		"¿Puedo llevar a mi perro?": "Los perros", "¿Reparan bicicletas?": "Todas las",
-		"¿Dónde puedo aparcar?": "Detrás"}},
+Detrás de la casa hay veinte plazas.`,
+		map[string]string{"¿Cuándo está abierta la tienda?": "La tienda", "¿A qué hora abren?": "La tienda",
+			"¿Cuánto tarda la entrega?": "Entregamos", "¿Cuánto cuesta el envío?": "Entregamos",
+			"¿Cómo hago una devolución?": "Puede devolver", "¿Cuándo recibo mi reembolso?": "Puede devolver",
+			"¿Puedo pagar con tarjeta?": "Aceptamos", "¿Cómo cancelo mi reserva?": "Las mesas",
+			"Quiero reservar una mesa":  "Las mesas",
+			"¿Puedo llevar a mi perro?": "Los perros", "¿Reparan bicicletas?": "Todas las",
+			"¿Dónde puedo aparcar?": "Detrás"}},
 }
 
 // TestLanguages: a question in each language finds the passage that answers it first in a knowledgebase in that

@@ -47,7 +47,8 @@ const helvetica = "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
 
 func TestText(t *testing.T) {
 	wide := "<</Type/Font/Subtype/Type0/Encoding/Identity-H/DescendantFonts[<</DW 500/W[1[300]2 9 600]>>]/ToUnicode 6 0 R>>"
-	cmap := streamOf("", "1 begincodespacerange<0000><ffff>endcodespacerange 2 beginbfchar<0001><00480069>\n<0002><d83dde00>endbfchar 2 beginbfrange<0003><0005><0061><0006><0007>[<0078><0079>]endbfrange")
+	cmap := streamOf("", "1 begincodespacerange<0000><ffff>endcodespacerange 2 beginbfchar<0001><00480069>\n"+
+		"<0002><d83dde00>endbfchar 2 beginbfrange<0003><0005><0061><0006><0007>[<0078><0079>]endbfrange")
 	for name, c := range map[string]struct {
 		content, font string
 		more          []string
@@ -206,7 +207,8 @@ func TestMended(t *testing.T) {
 		return []byte("%PDF-1.5\n7 0 obj" + streamOf("/Type/ObjStm/N 3/First 15",
 			"1 0 2 31 4 81   <</Type/Catalog/Pages 2 0 R>>   <</Type/Pages/Kids[3 0 R]/Count 1>>               "+
 				helvetica) +
-			"endobj\n3 0 obj<</Type/Page/Parent 2 0 R/Resources<</Font<</F 4 0 R>>>>/Contents 5 0 R>>endobj\n5 0 obj" + streamOf("", "BT /F 10 Tf (mended) Tj ET") + "endobj\n8 0 obj<</Type/XRef/Root 1 0 R>>endobj\n%%EOF")
+			"endobj\n3 0 obj<</Type/Page/Parent 2 0 R/Resources<</Font<</F 4 0 R>>>>/Contents 5 0 R>>endobj\n5 0 obj" +
+			streamOf("", "BT /F 10 Tf (mended) Tj ET") + "endobj\n8 0 obj<</Type/XRef/Root 1 0 R>>endobj\n%%EOF")
 	}
 	for name, file := range map[string][]byte{
 		"whole":          whole,
@@ -239,8 +241,9 @@ func TestMended(t *testing.T) {
 		"itself its length": {"%PDF-1.4\n1 0 obj<</Length 1 0 R>>stream\nx\nendstream endobj\ntrailer<</Root 1 0 R>>", ErrBroken},
 		"a reference to it": {"%PDF-1.4\n1 0 obj 2 0 R endobj 2 0 obj 1 0 R endobj\ntrailer<</Root 1 0 R>>", ErrBroken},
 		"its own parent":    {"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Kids[2 0 R 2 0 R]>>endobj", ErrBroken},
-		"pages of pages":    {"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Kids[3 0 R 4 0 R 5 0 R]>>endobj 3 0 obj<<>>endobj 4 0 obj<<>>endobj 5 0 obj<<>>endobj", ErrPages},
-		"deep":              {"%PDF-1.4\n1 0 obj" + strings.Repeat("[", 1<<20), ErrBroken},
+		"pages of pages": {"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Kids[3 0 R 4 0 R 5 0 R]>>endobj 3 0 obj<<>>endobj 4 " +
+			"0 obj<<>>endobj 5 0 obj<<>>endobj", ErrPages},
+		"deep": {"%PDF-1.4\n1 0 obj" + strings.Repeat("[", 1<<20), ErrBroken},
 	} {
 		if _, err := Read([]byte(c.file), 2); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
@@ -284,7 +287,8 @@ func FuzzContent(f *testing.F) {
 	f.Add("/X Do BT /F -1 Tf 1e38 0 0 1e-38 0 0 Tm (z) Tj (y) \" ET",
 		"beginbfchar<0001>/a endbfchar <00000000><ffffffff>begincodespacerange 1 endcodespacerange")
 	f.Fuzz(func(t *testing.T, content, cmap string) {
-		for _, font := range []string{"<</Subtype/Type0/Encoding 6 0 R/ToUnicode 6 0 R/DescendantFonts[<</W[0 9 1 1[2]]>>]>>", "<</Subtype/Type1/ToUnicode 6 0 R/Widths 6 0 R>>"} {
+		for _, font := range []string{"<</Subtype/Type0/Encoding 6 0 R/ToUnicode 6 0 R/DescendantFonts[<</W[0 9 1 1[2]]>>]>>",
+			"<</Subtype/Type1/ToUnicode 6 0 R/Widths 6 0 R>>"} {
 			if _, err := Read(page(content, font, streamOf("/Subtype/Form", cmap)), 9); err != nil &&
 				!errors.Is(err, ErrBroken) && !errors.Is(err, ErrPages) && !errors.Is(err, errTooMuch) &&
 				!errors.Is(err, ErrPassword) {
