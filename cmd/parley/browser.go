@@ -40,10 +40,12 @@ func (s *Settings) browsers(pace *rtp.Pace) (*rtc.Server, error) {
 		Bound: func(l net.Listener) net.Listener { return s.front().Listen(l, s.ConnectionsPerAddress) }})
 	if err := line.Listen(); err != nil {
 		if s.WebRTCListen == webRTCListen && errors.Is(err, syscall.EADDRINUSE) {
-			slog.Warn("browsers can't call: their port is in use. Stop the program that uses it, choose another port with PARLEY_WEBRTC_LISTEN, or turn calls from browsers off with PARLEY_WEBRTC_LISTEN=off", "address", webRTCListen)
+			slog.Warn("browsers can't call: their port is in use. Stop the program that uses it, choose another port with PARLEY_WEBRTC_LISTEN, "+
+				"or turn calls from browsers off with PARLEY_WEBRTC_LISTEN=off", "address", webRTCListen)
 			return nil, nil
 		}
-		return nil, fmt.Errorf("open the port for browsers on %s (choose another with --webrtc-listen or PARLEY_WEBRTC_LISTEN, or off): %w", s.WebRTCListen, err)
+		return nil, fmt.Errorf("open the port for browsers on %s (choose another with --webrtc-listen or PARLEY_WEBRTC_LISTEN, or off): %w",
+			s.WebRTCListen, err)
 	}
 	return line, nil
 }
@@ -57,10 +59,12 @@ func (s *Settings) turn() (t rtc.TURN, err error) {
 	for _, url := range t.URLs {
 		kind, host, ok := strings.Cut(url, ":")
 		if !slices.Contains([]string{"stun", "stuns", "turn", "turns"}, kind) || !ok || host == "" || strings.ContainsAny(url, "<>\" ") {
-			return t, fmt.Errorf("PARLEY_TURN_URLS: %q is not the address of a TURN server, such as turn:turn.example.com:3478 or turns:turn.example.com:443?transport=tcp", url)
+			return t, fmt.Errorf("PARLEY_TURN_URLS: %q is not the address of a TURN server, "+
+				"such as turn:turn.example.com:3478 or turns:turn.example.com:443?transport=tcp", url)
 		}
 		if strings.HasPrefix(kind, "turn") && t.Secret == "" && (t.User == "" || t.Password == "") {
-			return t, errors.New("PARLEY_TURN_URLS needs PARLEY_TURN_SECRET (coturn's static-auth-secret), or PARLEY_TURN_USER and PARLEY_TURN_PASSWORD")
+			return t, errors.New("PARLEY_TURN_URLS needs PARLEY_TURN_SECRET (coturn's static-auth-secret), " +
+				"or PARLEY_TURN_USER and PARLEY_TURN_PASSWORD")
 		}
 	}
 	return t, nil
@@ -123,12 +127,14 @@ func checkBrowsers(s *Settings) finding {
 		return finding{"note", what, s.WebRTCListen +
 			" is in use: a server is running there already, or choose another with PARLEY_WEBRTC_LISTEN"}
 	case err != nil:
-		return finding{"FAIL", what, fmt.Sprintf("%v: choose an address of this machine with PARLEY_WEBRTC_LISTEN, such as 0.0.0.0:8189, or off", err)}
+		return finding{"FAIL", what,
+			fmt.Sprintf("%v: choose an address of this machine with PARLEY_WEBRTC_LISTEN, such as 0.0.0.0:8189, or off", err)}
 	}
 	line.Close()
 	if loopback(s.WebRTCListen) && !loopback(s.Listen) {
 		return finding{"note", what, s.WebRTCListen +
-			" is only reachable from this machine: set PARLEY_WEBRTC_LISTEN=0.0.0.0:8189, with PARLEY_EXTERNAL_IP behind NAT, and open that port for UDP and TCP"}
+			" is only reachable from this machine: set PARLEY_WEBRTC_LISTEN=0.0.0.0:8189, with PARLEY_EXTERNAL_IP behind NAT, " +
+			"and open that port for UDP and TCP"}
 	}
 	return finding{"ok", what, s.WebRTCListen + " is free, for UDP and TCP"}
 }

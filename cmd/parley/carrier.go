@@ -44,7 +44,8 @@ func checkCarrier(ctx context.Context, s *Settings) finding {
 	const what = "carrier"
 	t := s.twilio()
 	if t == nil {
-		return finding{"note", what, "sandbox: numbers are made up and messages stay here. Set PARLEY_TWILIO_ACCOUNT_SID and PARLEY_TWILIO_AUTH_TOKEN for real ones"}
+		return finding{"note", what, "sandbox: numbers are made up and messages stay here. " +
+			"Set PARLEY_TWILIO_ACCOUNT_SID and PARLEY_TWILIO_AUTH_TOKEN for real ones"}
 	}
 	defer t.Close()
 	if s.TwilioAuthToken == "" {

@@ -134,7 +134,8 @@ func checkPayments(ctx context.Context, s *Settings) finding {
 		return finding{"FAIL", what, err.Error()}
 	}
 	if s.StripeWebhookSecret == "" {
-		return finding{"note", what, "by card, over Stripe. Without PARLEY_STRIPE_WEBHOOK_SECRET, a payment may become credit only within ten minutes"}
+		return finding{"note", what,
+			"by card, over Stripe. Without PARLEY_STRIPE_WEBHOOK_SECRET, a payment may become credit only within ten minutes"}
 	}
 	return finding{"ok", what, "by card, over Stripe"}
 }
@@ -212,7 +213,8 @@ func checkDatabase(ctx context.Context, s *Settings) (f finding, vendors []findi
 	}
 	f = finding{parley.DoctorOK, "database", engine(db) + " answers, schema up to date"}
 	if s.Database != "" && store.Plain(s.Database) {
-		f = finding{parley.DoctorNote, "database", f.text + "; it is on another machine, and sslmode lets what is said to it be read on the way: sslmode=verify-full does not"}
+		f = finding{parley.DoctorNote, "database",
+			f.text + "; it is on another machine, and sslmode lets what is said to it be read on the way: sslmode=verify-full does not"}
 	}
 	return f,
 		append(checkVendors(ctx, s, db), checkPresets(ctx, s, db)...)
@@ -223,7 +225,8 @@ func checkSecret(s *Settings) finding {
 	case err != nil:
 		return finding{"FAIL", "secret key", err.Error()}
 	case s.SecretKey == "" && s.Database != "":
-		return finding{"note", "secret key", "generated in the data directory: set PARLEY_SECRET_KEY to the same value on all nodes that share the database"}
+		return finding{"note", "secret key",
+			"generated in the data directory: set PARLEY_SECRET_KEY to the same value on all nodes that share the database"}
 	case s.SecretKey == "":
 		return finding{"ok", "secret key", filepath.Join(s.Data, "secret.key") + " (keep a copy with your backups)"}
 	}
@@ -276,7 +279,8 @@ func checkPublicURL(s *Settings) finding {
 	case s.prefixed() != nil:
 		return finding{"FAIL", "public url", s.prefixed().Error()}
 	case s.PublicURL == "" && ip != nil && !ip.IsLoopback():
-		return finding{"note", "public url", "not set: links use the address of the request; set PARLEY_PUBLIC_URL if others must reach this server"}
+		return finding{"note", "public url",
+			"not set: links use the address of the request; set PARLEY_PUBLIC_URL if others must reach this server"}
 	case s.PublicURL == "":
 		return finding{"ok", "public url", "not set; fine on one machine"}
 	}

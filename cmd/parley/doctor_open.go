@@ -39,7 +39,8 @@ func checkOpen(s *Settings) (found []finding) {
 	for _, p := range s.EgressAllow {
 		switch {
 		case p.Bits() == 0:
-			warn("egress", "PARLEY_EGRESS_ALLOW has %s: tenants' URLs reach every network, this machine's own services and cloud metadata included", p)
+			warn("egress", "PARLEY_EGRESS_ALLOW has %s: tenants' URLs reach every network, this machine's own services and cloud metadata included",
+				p)
 		case p.Addr().IsLoopback():
 			warn("egress", "PARLEY_EGRESS_ALLOW has %s: tenants' URLs reach the services of this machine", p)
 		case p.Addr().IsLinkLocalUnicast():
@@ -73,7 +74,8 @@ func checkSignupOpen(s *Settings) (found []finding) {
 	warn := func(text string) { found = append(found, finding{parley.DoctorNote, "sign-up", text}) }
 	if prices, err := s.prices(); err == nil {
 		trial := prices.Plan(parley.TrialPlan)
-		warn(fmt.Sprintf("PARLEY_SIGNUP is on: anybody who makes an account has %d test calls, %d test messages and %d test conversations a day on this server's keys before paying. PARLEY_PRICES sets the plan %s",
+		warn(fmt.Sprintf("PARLEY_SIGNUP is on: anybody who makes an account has %d test calls, "+
+			"%d test messages and %d test conversations a day on this server's keys before paying. PARLEY_PRICES sets the plan %s",
 			trial.TestCalls, trial.TestMessages, trial.TestConversations, parley.TrialPlan))
 	}
 	if s.SMTPURL == "" {
@@ -95,7 +97,8 @@ func checkListenOpen(s *Settings) (found []finding) {
 		found = append(found, finding{parley.DoctorNote, what, fmt.Sprintf(format, a...)})
 	}
 	if outside(s.Listen) && s.TLSCert == "" {
-		warn("listen", "%s is open to others without TLS: passwords and keys cross the network in the clear. Set PARLEY_TLS_CERT and PARLEY_TLS_KEY, or listen on 127.0.0.1 behind a proxy", s.Listen)
+		warn("listen", "%s is open to others without TLS: passwords and keys cross the network in the clear. "+
+			"Set PARLEY_TLS_CERT and PARLEY_TLS_KEY, or listen on 127.0.0.1 behind a proxy", s.Listen)
 	}
 	switch {
 	case s.MetricsListen != "" && outside(s.MetricsListen) && s.MetricsToken == "":
@@ -103,7 +106,8 @@ func checkListenOpen(s *Settings) (found []finding) {
 	case s.MetricsToken != "" && len(s.MetricsToken) < 16:
 		warn("metrics", "PARLEY_METRICS_TOKEN is short: use 16 characters or more, such as the output of 'openssl rand -base64 32'")
 	}
-	if u, err := url.Parse(s.SMTPURL); err == nil && s.SMTPURL != "" && u.Query().Get("tls") == "off" && outside(net.JoinHostPort(u.Hostname(), "25")) {
+	if u, err := url.Parse(s.SMTPURL); err == nil && s.SMTPURL != "" && u.Query().Get("tls") == "off" &&
+		outside(net.JoinHostPort(u.Hostname(), "25")) {
 		warn("e-mail", "PARLEY_SMTP_URL has tls=off: links that sign people in cross the network in the clear")
 	}
 	return found

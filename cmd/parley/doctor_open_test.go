@@ -21,13 +21,15 @@ func TestDoctorOnOpenSettings(t *testing.T) {
 		set  func(s *Settings)
 		want []string
 	}{
-		"defaults":       {func(*Settings) {}, nil},
-		"no limits":      {func(s *Settings) { s.RateLogin, s.RatePublic = auth.Rate{}, "off" }, []string{"PARLEY_RATE_LOGIN, PARLEY_RATE_PUBLIC: off"}},
+		"defaults": {func(*Settings) {}, nil},
+		"no limits": {func(s *Settings) { s.RateLogin, s.RatePublic = auth.Rate{}, "off" },
+			[]string{"PARLEY_RATE_LOGIN, PARLEY_RATE_PUBLIC: off"}},
 		"no connections": {func(s *Settings) { s.StreamsPerAddress = 0 }, []string{"PARLEY_STREAMS_PER_ADDRESS is 0"}},
 		"all networks": {func(s *Settings) { s.EgressAllow = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")} },
 			[]string{"every network"}},
 		"private networks": {func(s *Settings) {
-			s.EgressAllow = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16")}
+			s.EgressAllow = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"),
+				netip.MustParsePrefix("169.254.0.0/16")}
 		}, []string{"10.0.0.0/8: every tenant's", "services of this machine", "cloud metadata"}},
 		"all proxies": {func(s *Settings) { s.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("::/0")} }, []string{"claim any address"}},
 		"spending":    {func(s *Settings) { s.CallDailySpend = "0" }, []string{"PARLEY_CALL_DAILY_SPEND"}},

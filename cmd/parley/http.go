@@ -179,7 +179,8 @@ func (s *Settings) prefixed() error {
 	if err != nil || u.Path == "" && u.RawQuery == "" && u.Fragment == "" {
 		return nil
 	}
-	return fmt.Errorf("PARLEY_PUBLIC_URL is %s: this server can't be served below a path. Give it a host name of its own, and set PARLEY_PUBLIC_URL to %s://%s",
+	return fmt.Errorf("PARLEY_PUBLIC_URL is %s: this server can't be served below a path. "+
+		"Give it a host name of its own, and set PARLEY_PUBLIC_URL to %s://%s",
 		s.PublicURL, u.Scheme, u.Host)
 }
 

@@ -89,7 +89,8 @@ func TestReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	var working atomic.Bool
-	house := (&Settings{}).root(true, db, (*api.API)(nil), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), newMetrics(nil, nil, nil), &working)
+	house := (&Settings{}).root(true, db, (*api.API)(nil), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(),
+		http.NotFoundHandler(), http.NotFoundHandler(), newMetrics(nil, nil, nil), &working)
 	code := func() int {
 		w := httptest.NewRecorder()
 		house.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
@@ -139,8 +140,8 @@ func TestStrictTransport(t *testing.T) {
 		{Settings{PublicURL: "HTTPS://voice.example.com"}, "max-age=31536000"},
 		{Settings{TLSCert: "cert.pem"}, "max-age=31536000"},
 	} {
-		house := c.settings.root(true, nil, api.New(api.Config{}), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), newMetrics(nil, nil, nil),
-			new(atomic.Bool))
+		house := c.settings.root(true, nil, api.New(api.Config{}), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(),
+			http.NotFoundHandler(), http.NotFoundHandler(), newMetrics(nil, nil, nil), new(atomic.Bool))
 		for _, path := range []string{"/healthz", "/api/nothing", "/embed.js", "/"} {
 			w := httptest.NewRecorder()
 			house.ServeHTTP(w, httptest.NewRequest("GET", path, nil))

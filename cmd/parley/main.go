@@ -78,7 +78,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	c := commands{Settings: settingsOf(provider.All(), allChannels())}
 	parser, err := kong.New(&c, kong.Name("parley"), kong.DefaultEnvars("PARLEY"), kong.UsageOnError(),
 		kong.Writers(stdout, stderr),
-		kong.Description("Voice and chat assistants on your own server.\n\nEvery flag is also an environment variable: --public-url is PARLEY_PUBLIC_URL. A secret can be read from a file: set PARLEY_OPENAI_API_KEY_FILE to its path."),
+		kong.Description("Voice and chat assistants on your own server.\n\nEvery flag is also an environment variable: "+
+			"--public-url is PARLEY_PUBLIC_URL. A secret can be read from a file: set PARLEY_OPENAI_API_KEY_FILE to its path."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Vars{"version": built()})
 	if err != nil {
 		fmt.Fprintln(stderr, "parley:", err)

@@ -107,7 +107,8 @@ func TestPullDiffPush(t *testing.T) {
 func TestImport(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "account")
 	export := filepath.Join(t.TempDir(), "export.json")
-	if err := os.WriteFile(export, []byte(`{"name": "Desk", "firstMessage": "Hello", "model": {"model": "gpt-4o", "maxTokens": 9}}`), 0o600); err != nil {
+	if err := os.WriteFile(export, []byte(`{"name": "Desk", "firstMessage": "Hello", "model": {"model": "gpt-4o", "maxTokens": 9}}`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -125,7 +126,8 @@ func TestImport(t *testing.T) {
 			t.Errorf("parley %v ends with %d, want %d and %q:\n%s", c.args, code, c.want, c.says, &out)
 		}
 	}
-	if raw, err := os.ReadFile(filepath.Join(dir, "assistants", "desk.yaml")); err != nil || !strings.Contains(string(raw), "initial_message: Hello\n") {
+	if raw, err := os.ReadFile(filepath.Join(dir, "assistants", "desk.yaml")); err != nil ||
+		!strings.Contains(string(raw), "initial_message: Hello\n") {
 		t.Errorf("%v\n%s", err, raw)
 	}
 }

@@ -86,8 +86,8 @@ func (m databaseMetrics) Collect(out chan<- prometheus.Metric) {
 func buildMetric() prometheus.Collector {
 	info, _ := debug.ReadBuildInfo()
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "parley_build_info", Help: "The program: always 1.",
-		ConstLabels: prometheus.Labels{"version": cmp.Or(release(version, info), "devel"), "commit": cmp.Or(commit[:min(12, len(commit))], "unknown"),
-			"go": runtime.Version()}}, func() float64 { return 1 })
+		ConstLabels: prometheus.Labels{"version": cmp.Or(release(version, info), "devel"),
+			"commit": cmp.Or(commit[:min(12, len(commit))], "unknown"), "go": runtime.Version()}}, func() float64 { return 1 })
 }
 
 // watchDatabase adds the metrics of a database.

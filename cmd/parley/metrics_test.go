@@ -50,8 +50,8 @@ func TestMetrics(t *testing.T) {
 		"elsewhere":            {Settings{MetricsListen: "127.0.0.1:9100"}, here, nil, 404},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root := c.settings.root(true, nil, api.New(api.Config{}), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(),
-				scrapable(t), new(atomic.Bool))
+			root := c.settings.root(true, nil, api.New(api.Config{}), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(),
+				http.NotFoundHandler(), http.NotFoundHandler(), scrapable(t), new(atomic.Bool))
 			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/metrics", nil)
 			r.RemoteAddr = c.from
 			for i := 0; i < len(c.header); i += 2 {
@@ -221,7 +221,8 @@ func TestDatabaseMetrics(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		m.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
-		for _, line := range []string{"parley_database_up 1", "parley_webhooks_waiting 0", `parley_jobs_waiting{kind="due"} 2`, "parley_database_writes_waiting 0", "parley_build_info{", "go_sql_open_connections{"} {
+		for _, line := range []string{"parley_database_up 1", "parley_webhooks_waiting 0", `parley_jobs_waiting{kind="due"} 2`,
+			"parley_database_writes_waiting 0", "parley_build_info{", "go_sql_open_connections{"} {
 			if !strings.Contains(w.Body.String(), line) {
 				t.Errorf("%q is not in the metrics", line)
 			}

@@ -27,7 +27,8 @@ func (h *server) occupy() error {
 		return err
 	}
 	for end := time.Now().Add(listenAgain); ; time.Sleep(50 * time.Millisecond) {
-		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) &&
+			!errors.Is(err, syscall.EINTR) {
 			if err != nil {
 				slog.Warn("the data directory can't be locked: see to it that no other server runs on it", "directory", h.Data, "error", err)
 			}

@@ -344,7 +344,9 @@ func (c *testCmd) start(ctx context.Context) (o *ownServer, err error) {
 		}
 	}()
 	prices := filepath.Join(o.dir, "prices.yaml")
-	if err := os.WriteFile(prices, []byte("plans:\n  default: {parallel_calls: 1000, tools: 10000, assistants: 10000, test_conversations: 100000, test_messages: 1000000, test_calls: 1000000, test_minutes: 10000000, requests_together: 100000, streams: 100000}\n"), 0o600); err != nil {
+	if err := os.WriteFile(prices,
+		[]byte("plans:\n  default: {parallel_calls: 1000, tools: 10000, assistants: 10000, test_conversations: 100000, test_messages: 1000000, "+
+			"test_calls: 1000000, test_minutes: 10000000, requests_together: 100000, streams: 100000}\n"), 0o600); err != nil {
 		return nil, err
 	}
 	o.cmd = exec.Command(program, "serve")
@@ -475,7 +477,8 @@ func (o *ownServer) stop() {
 func ownSetting(v string) bool {
 	name, _, _ := strings.Cut(strings.TrimPrefix(v, "PARLEY_"), "=")
 	for _, own := range []string{"DATA", "DATABASE", "BLOB", "PRICES", "LISTEN", "PUBLIC_", "TLS_", "SIP_", "RTP_",
-		"WEBRTC_", "SOFTPHONE", "CARRIER_", "TWILIO_", "WHATSAPP_", "SECRET_KEY", "TRUSTED_", "CONNECTIONS_", "LOG_", "RATE_", "CALL_PREFIXES", "TRUNK"} {
+		"WEBRTC_", "SOFTPHONE", "CARRIER_", "TWILIO_", "WHATSAPP_", "SECRET_KEY", "TRUSTED_", "CONNECTIONS_", "LOG_", "RATE_",
+		"CALL_PREFIXES", "TRUNK"} {
 		if strings.HasPrefix(name, own) {
 			return true
 		}

@@ -78,7 +78,8 @@ func (h *server) serve(t *terminal) (err error) {
 	talking.run("calls", h.calls.Run)
 	talking.run("the pace of sound", h.pace.Run)
 	talking.run("this node", func(ctx context.Context) error {
-		return h.node.Run(ctx, node.Work{Live: func() int { return h.calls.Stats().Live }, Registered: h.phone.registered, Changed: h.phone.Refresh})
+		return h.node.Run(ctx,
+			node.Work{Live: func() int { return h.calls.Stats().Live }, Registered: h.phone.registered, Changed: h.phone.Refresh})
 	})
 	telling.run("webhooks", h.webhooks.Run) // longer: what ends while the server stops is told too
 	soft, cutJobs := context.WithCancel(context.Background())
@@ -132,7 +133,8 @@ func (h *server) work(ctx, soft context.Context) error {
 	h.payments.AddWorkers(jobs)
 	todo := store.Jobs{Node: h.node.ID, Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20},
 		knowledge.Queue: {MaxWorkers: knowledge.Readers}},
-		Periodic: slices.Concat(number.Periodic(), h.channels.Periodic(), h.payments.Periodic(), h.campaigns.Periodic()), Started: func() { h.ready.Store(true) }}
+		Periodic: slices.Concat(number.Periodic(), h.channels.Periodic(), h.payments.Periodic(), h.campaigns.Periodic()),
+		Started:  func() { h.ready.Store(true) }}
 	for {
 		err := h.db.Work(ctx, soft, todo)
 		if err == nil {

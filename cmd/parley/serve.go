@@ -279,8 +279,8 @@ func (h *server) openLines() (err error) {
 	h.numbers = number.New(number.Config{DB: h.db, Carrier: h.carrier.Carrier, Prices: h.prices, Limits: limits,
 		Trunks: h.phone.rules, Proof: s.NumberProof == "on", Place: h.phone.place,
 		TrunksChanged: h.phone.Refresh})
-	h.campaigns = campaign.New(campaign.Config{DB: h.db, Node: h.node.ID, Prices: h.prices, Blobs: h.documents.Blobs, Hub: h.hub, Allow: destinations.Allow,
-		Mail: h.mail, URL: s.urlOf(h.at.Addr())})
+	h.campaigns = campaign.New(campaign.Config{DB: h.db, Node: h.node.ID, Prices: h.prices, Blobs: h.documents.Blobs, Hub: h.hub,
+		Allow: destinations.Allow, Mail: h.mail, URL: s.urlOf(h.at.Addr())})
 	secret, err := s.secret()
 	if err != nil {
 		return err
@@ -303,7 +303,8 @@ func (h *server) openLines() (err error) {
 		Connect:     connector(h.browsers),
 		Behind:      h.pace.Behind,
 		MayAttend:   func(ctx context.Context, key int64) (bool, error) { return h.auth.Stands(ctx, key, parley.RoleAgent) },
-		NumberProof: s.NumberProof == "on", Verified: s.TrunkCallerID == "verified", DailySpend: spend, Gate: h.gate, Speculate: s.ThinkAhead == "on"}
+		NumberProof: s.NumberProof == "on", Verified: s.TrunkCallerID == "verified", DailySpend: spend, Gate: h.gate,
+		Speculate: s.ThinkAhead == "on"}
 	if !h.db.SQLite() && !h.phone.calls() {
 		config.Elsewhere = func() (string, error) { return h.node.Pick(parley.RoleCalls) }
 	}
@@ -325,7 +326,8 @@ func (h *server) openFaces() {
 	if s.RatePublic == "off" {
 		rates.Create, rates.Message = auth.Rate{}, auth.Rate{}
 	}
-	h.exams = exam.New(exam.Config{DB: h.db, Node: h.node.ID, Assistants: h.assistants, Hub: h.hub, Line: h.phone.at(s), Mouth: new(mouths).say})
+	h.exams = exam.New(exam.Config{DB: h.db, Node: h.node.ID, Assistants: h.assistants, Hub: h.hub, Line: h.phone.at(s),
+		Mouth: new(mouths).say})
 	h.alerts = alert.New(h.db, h.mail, s.urlOf(h.at.Addr()))
 	front, streams := s.front(), auth.NewSlots(s.StreamsPerAddress)
 	texts, messenger := the[*sms.Channel](h.channels), the[*whatsapp.Channel](h.channels)
@@ -356,7 +358,8 @@ func (h *server) openFaces() {
 	look.Apps = apps
 	pages := console.New(look)
 	models := mcpserver.New(mcpserver.Config{API: h.api, Front: front, Docs: docs.Files, Version: buildName()})
-	guard := &web.Guard{Handler: s.root(h.node.Does(parley.RoleAPI), h.db, h.api, models, apps.Handler(), pages, h.carrier.webhooks(texts), h.payments, h.metrics, &h.ready)}
+	guard := &web.Guard{Handler: s.root(h.node.Does(parley.RoleAPI), h.db, h.api, models, apps.Handler(), pages, h.carrier.webhooks(texts),
+		h.payments, h.metrics, &h.ready)}
 	h.http = &http.Server{
 		Handler:           guard,
 		ReadHeaderTimeout: 10 * time.Second,

@@ -166,7 +166,8 @@ func (s *Settings) secret() ([]byte, error) {
 			raw, err = makeSecret(path)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the data directory %s must be a directory that this user can write to; choose another with --data or PARLEY_DATA: %w",
+			return nil, fmt.Errorf("the data directory %s must be a directory that this user can write to; "+
+				"choose another with --data or PARLEY_DATA: %w",
 				s.Data, err)
 		}
 		text = strings.TrimSpace(string(raw))

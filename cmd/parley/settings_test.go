@@ -79,7 +79,9 @@ func TestDataUnwritable(t *testing.T) {
 	for _, key := range []string{"", "sixteen characters and more"} {
 		s := Settings{Data: filepath.Join(file, "data"), SecretKey: key}
 		_, err := s.openUnder(t.Context(), store.Rules{}, 0)
-		if err == nil || !strings.Contains(err.Error(), "the data directory "+s.Data+" must be a directory that this user can write to; choose another with --data or PARLEY_DATA") {
+		if err == nil ||
+			!strings.Contains(err.Error(), "the data directory "+s.Data+
+				" must be a directory that this user can write to; choose another with --data or PARLEY_DATA") {
 			t.Errorf("with the key %q: %v", key, err)
 		}
 	}

@@ -24,7 +24,8 @@ func (h *server) serverChecks() []setup.Check {
 			if h.ready.Load() {
 				return findings(finding{parley.DoctorOK, "jobs", "running"})
 			}
-			return findings(finding{parley.DoctorFail, "jobs", "job workers are not running: documents are not processed, messages not sent, numbers not renewed. The server's log says why"})
+			return findings(finding{parley.DoctorFail, "jobs", "job workers are not running: " +
+				"documents are not processed, messages not sent, numbers not renewed. The server's log says why"})
 		}},
 		{Code: "mail", Name: "E-mail", Ask: func(ctx context.Context) []parley.Finding {
 			return []parley.Finding{h.mail.Check(ctx)}
@@ -61,7 +62,8 @@ func (p *telephone) state(s *Settings) []parley.Finding {
 	case config.Listen == "off":
 		return findings(finding{parley.DoctorNote, what, "off (PARLEY_SIP_LISTEN): no calls come in or go out over SIP"})
 	case p.line == nil:
-		return findings(finding{parley.DoctorFail, what, fmt.Sprintf("not running: %s was in use when the server started. Stop the program that uses it, or choose another address with PARLEY_SIP_LISTEN, and start the server again", config.Listen)})
+		return findings(finding{parley.DoctorFail, what, fmt.Sprintf("not running: %s was in use when the server started. "+
+			"Stop the program that uses it, or choose another address with PARLEY_SIP_LISTEN, and start the server again", config.Listen)})
 	}
 	return findings(finding{parley.DoctorOK, what, fmt.Sprintf("listening on %s; sound on UDP ports %s", p.line.Addr(), s.RTPPorts)},
 		s.checkExternal(config))
@@ -88,11 +90,13 @@ func (h *server) checkAddress(ctx context.Context) []parley.Finding {
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return found(parley.DoctorNote, "%s does not answer this machine (%v). If it does not answer others either, set PARLEY_PUBLIC_URL to the address of this server or its proxy", at, err)
+		return found(parley.DoctorNote, "%s does not answer this machine (%v). If it does not answer others either, "+
+			"set PARLEY_PUBLIC_URL to the address of this server or its proxy", at, err)
 	}
 	res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return found(parley.DoctorFail, "%s leads somewhere else: it answers %s where this server would answer 200. Set PARLEY_PUBLIC_URL to the address of this server or its proxy", at, res.Status)
+		return found(parley.DoctorFail, "%s leads somewhere else: it answers %s where this server would answer 200. "+
+			"Set PARLEY_PUBLIC_URL to the address of this server or its proxy", at, res.Status)
 	}
 	return found(parley.DoctorOK, "%s leads to this server", at)
 }

@@ -92,7 +92,8 @@ func TestMan(t *testing.T) {
 			t.Errorf("a request .%s", m[1])
 		}
 	}
-	for _, want := range []string{".B parley serve\n", ".B parley user two\\-factor\n", ".B PARLEY_LISTEN\n", "The default is 127.0.0.1:8080.", ".B PARLEY_ANTHROPIC_API_KEY\n"} {
+	for _, want := range []string{".B parley serve\n", ".B parley user two\\-factor\n", ".B PARLEY_LISTEN\n", "The default is 127.0.0.1:8080.",
+		".B PARLEY_ANTHROPIC_API_KEY\n"} {
 		if strings.Count(page, want) != 1 {
 			t.Errorf("%q is there %d times", want, strings.Count(page, want))
 		}

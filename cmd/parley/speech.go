@@ -10,5 +10,6 @@ import (
 
 // previews lets voices be heard before they are chosen.
 func (s *Settings) previews(cat *catalog.Catalog, providers *provider.Set, blobs blob.Store) *preview.Samples {
-	return &preview.Samples{Catalog: cat, Blobs: blobs, Synthesizer: func(code string) (ai.Synthesizer, error) { return providers.For(0).Synthesizer(code) }}
+	return &preview.Samples{Catalog: cat, Blobs: blobs,
+		Synthesizer: func(code string) (ai.Synthesizer, error) { return providers.For(0).Synthesizer(code) }}
 }

@@ -52,7 +52,8 @@ func (s *Settings) signer() (*stir.Signer, error) {
 	case s.STIRCert == "" && s.STIRKey == "":
 		return nil, nil
 	case s.STIRCert == "" || s.STIRKey == "":
-		return nil, errors.New("PARLEY_STIR_CERT and PARLEY_STIR_KEY belong together: the address of the certificate, and the file of its private key")
+		return nil, errors.New("PARLEY_STIR_CERT and PARLEY_STIR_KEY belong together: the address of the certificate, " +
+			"and the file of its private key")
 	}
 	key, err := os.ReadFile(s.STIRKey)
 	if err != nil {
@@ -104,7 +105,8 @@ func checkSTIR(ctx context.Context, s *Settings) []finding {
 	case v == nil:
 		list[0] = finding{"note", verify, "off (PARLEY_STIR_VERIFY): only what carriers say about callers is recorded"}
 	case v.Roots == nil:
-		list[0] = finding{"note", verify, "no caller counts as verified by this server: set PARLEY_STIR_ROOTS to a file of the authorities that may sign calls (STIR/SHAKEN)"}
+		list[0] = finding{"note", verify,
+			"no caller counts as verified by this server: set PARLEY_STIR_ROOTS to a file of the authorities that may sign calls (STIR/SHAKEN)"}
 	}
 	if v != nil {
 		v.Close()
@@ -123,5 +125,6 @@ func checkSTIR(ctx context.Context, s *Settings) []finding {
 	if err != nil {
 		return append(list, finding{"FAIL", sign, fmt.Sprintf("PARLEY_STIR_CERT: %v", err)})
 	}
-	return append(list, finding{"ok", sign, fmt.Sprintf("with the certificate of %s, valid until %s", chain.Names, chain.Leaf.NotAfter.Format(time.DateOnly))})
+	return append(list,
+		finding{"ok", sign, fmt.Sprintf("with the certificate of %s, valid until %s", chain.Names, chain.Leaf.NotAfter.Format(time.DateOnly))})
 }

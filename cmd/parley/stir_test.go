@@ -32,16 +32,23 @@ func TestDoctorSTIR(t *testing.T) {
 		s    Settings
 		want []string // of both lines
 	}{
-		"nothing":        {Settings{STIRVerify: "on"}, []string{"note no caller counts as verified", "note none: set PARLEY_STIR_CERT"}},
-		"off":            {Settings{STIRVerify: "off"}, []string{"note off (PARLEY_STIR_VERIFY)", "note none"}},
-		"roots":          {Settings{STIRVerify: "on", STIRRoots: file("roots.pem", a.RootPEM())}, []string{"ok calls are verified", "note none"}},
-		"no roots in it": {Settings{STIRVerify: "on", STIRRoots: file("roots.pem", []byte("x"))}, []string{"FAIL PARLEY_STIR_ROOTS: ", "note none"}},
-		"skew":           {Settings{STIRVerify: "on", STIRClockSkew: 301}, []string{"FAIL PARLEY_STIR_CLOCK_SKEW: 301", "note none"}},
-		"half":           {Settings{STIRVerify: "on", STIRCert: url}, []string{"note", "FAIL PARLEY_STIR_CERT: PARLEY_STIR_CERT and PARLEY_STIR_KEY belong together"}},
-		"no such file":   {Settings{STIRVerify: "on", STIRCert: url, STIRKey: "/nowhere"}, []string{"note", "FAIL PARLEY_STIR_CERT: PARLEY_STIR_KEY: open"}},
-		"by http":        {Settings{STIRVerify: "on", STIRCert: "http://a/b", STIRKey: file("k", own.KeyPEM())}, []string{"note", "FAIL PARLEY_STIR_CERT: PARLEY_STIR_CERT, PARLEY_STIR_KEY: the certificate's address must be an https"}},
-		"guarded":        {Settings{STIRVerify: "on", STIRCert: url, STIRKey: file("k", own.KeyPEM())}, []string{"note", "FAIL PARLEY_STIR_CERT: the certificate could not be fetched: the address is a loopback address"}},
-		"unknown issuer of the web server": {Settings{STIRVerify: "on", STIRCert: url, STIRKey: file("k", other.KeyPEM()), EgressAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+		"nothing": {Settings{STIRVerify: "on"}, []string{"note no caller counts as verified", "note none: set PARLEY_STIR_CERT"}},
+		"off":     {Settings{STIRVerify: "off"}, []string{"note off (PARLEY_STIR_VERIFY)", "note none"}},
+		"roots":   {Settings{STIRVerify: "on", STIRRoots: file("roots.pem", a.RootPEM())}, []string{"ok calls are verified", "note none"}},
+		"no roots in it": {Settings{STIRVerify: "on", STIRRoots: file("roots.pem", []byte("x"))},
+			[]string{"FAIL PARLEY_STIR_ROOTS: ", "note none"}},
+		"skew": {Settings{STIRVerify: "on", STIRClockSkew: 301}, []string{"FAIL PARLEY_STIR_CLOCK_SKEW: 301", "note none"}},
+		"half": {Settings{STIRVerify: "on", STIRCert: url},
+			[]string{"note", "FAIL PARLEY_STIR_CERT: PARLEY_STIR_CERT and PARLEY_STIR_KEY belong together"}},
+		"no such file": {Settings{STIRVerify: "on", STIRCert: url, STIRKey: "/nowhere"},
+			[]string{"note", "FAIL PARLEY_STIR_CERT: PARLEY_STIR_KEY: open"}},
+		"by http": {Settings{STIRVerify: "on", STIRCert: "http://a/b", STIRKey: file("k", own.KeyPEM())},
+			[]string{"note", "FAIL PARLEY_STIR_CERT: PARLEY_STIR_CERT, PARLEY_STIR_KEY: the certificate's address must be an https"}},
+		"guarded": {Settings{STIRVerify: "on", STIRCert: url, STIRKey: file("k", own.KeyPEM())},
+			[]string{"note", "FAIL PARLEY_STIR_CERT: the certificate could not be fetched: the address is a loopback address"}},
+		"unknown issuer of the web server": {
+			Settings{STIRVerify: "on", STIRCert: url, STIRKey: file("k", other.KeyPEM()),
+				EgressAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 			[]string{"note", "FAIL PARLEY_STIR_CERT: the certificate could not be fetched: "}},
 	} {
 		list := checkSTIR(t.Context(), &c.s)

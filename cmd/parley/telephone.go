@@ -134,7 +134,8 @@ func (s *Settings) telephone(db *store.DB, own *node.Node, sandbox bool, provide
 	sipLine := sip.New(config)
 	if err := sipLine.Listen(); err != nil {
 		if config.Listen == sipListen && errors.Is(err, syscall.EADDRINUSE) {
-			slog.Warn("telephony is not running: its address is in use. Stop the program that uses it, choose another address with PARLEY_SIP_LISTEN, or turn telephony off with PARLEY_SIP_LISTEN=off", "address", sipListen)
+			slog.Warn("telephony is not running: its address is in use. Stop the program that uses it, "+
+				"choose another address with PARLEY_SIP_LISTEN, or turn telephony off with PARLEY_SIP_LISTEN=off", "address", sipListen)
 			return p, nil
 		}
 		return nil, fmt.Errorf("open the telephone line: %w", err)
@@ -211,7 +212,8 @@ func (s *Settings) sipTLS(c *sip.Config) error {
 			return fmt.Errorf("PARLEY_SIP_TLS_LISTEN: %q is neither an address such as 0.0.0.0:5061 nor off", c.Secure)
 		}
 		if certFile == "" || keyFile == "" {
-			return errors.New("PARLEY_SIP_TLS_LISTEN needs a certificate: set PARLEY_SIP_TLS_CERT and PARLEY_SIP_TLS_KEY, or PARLEY_TLS_CERT and PARLEY_TLS_KEY")
+			return errors.New("PARLEY_SIP_TLS_LISTEN needs a certificate: set PARLEY_SIP_TLS_CERT and PARLEY_SIP_TLS_KEY, " +
+				"or PARLEY_TLS_CERT and PARLEY_TLS_KEY")
 		}
 	} else if s.SIPTLSCert == "" {
 		return nil
@@ -346,7 +348,8 @@ func (p *telephone) checkHere(ctx context.Context, t *parley.Trunk) (call.Health
 	}
 	h, err := p.line.Check(ctx, to)
 	if err == nil && len(to.Allowed) < len(t.AllowedInboundIPs) {
-		err = fmt.Errorf("it answers, but some of its allowed_inbound_ips are too wide to accept calls from: use networks of /%d or narrower (IPv6: /%d)", p.rules.IPv4, p.rules.IPv6)
+		err = fmt.Errorf("it answers, but some of its allowed_inbound_ips are too wide to accept calls from: "+
+			"use networks of /%d or narrower (IPv6: /%d)", p.rules.IPv4, p.rules.IPv6)
 	}
 	for _, hint := range preset.Hints(t) {
 		h.Findings = append(h.Findings, parley.TrunkFinding{Topic: "preset", State: parley.FindingNote, Text: hint})
@@ -460,7 +463,8 @@ func (s *Settings) checkExternal(c sip.Config) finding {
 	at, err := netip.ParseAddr(host)
 	switch {
 	case c.External.IsValid() && (c.External.IsUnspecified() || c.External.IsLoopback()):
-		return finding{"FAIL", what, fmt.Sprintf("PARLEY_EXTERNAL_IP is %s, which nobody else can reach: set the public address, or leave it unset", c.External)}
+		return finding{"FAIL", what,
+			fmt.Sprintf("PARLEY_EXTERNAL_IP is %s, which nobody else can reach: set the public address, or leave it unset", c.External)}
 	case c.External.IsValid():
 		return finding{"ok", what, fmt.Sprintf("%s; forward UDP %s and the port of %s to this machine",
 			c.External, s.RTPPorts, c.Listen)}
@@ -481,8 +485,9 @@ var (
 	liveCalls  = prometheus.NewDesc("parley_calls_live", "Calls that are live in this process.", nil, nil)
 	endedCalls = prometheus.NewDesc("parley_calls_total", "Calls that ended in this process, by status.",
 		[]string{"status"}, nil)
-	soundFrames   = prometheus.NewDesc("parley_sound_frames_total", "Frames of sound (20 ms) that calls of this process were sent.", nil, nil)
-	lateFrames    = prometheus.NewDesc("parley_sound_late_frames_total", "Of these, those that were sent later than PARLEY_MAX_LATE.", nil, nil)
+	soundFrames = prometheus.NewDesc("parley_sound_frames_total", "Frames of sound (20 ms) that calls of this process were sent.", nil, nil)
+	lateFrames  = prometheus.NewDesc("parley_sound_late_frames_total",
+		"Of these, those that were sent later than PARLEY_MAX_LATE.", nil, nil)
 	tooManyCalls  = prometheus.NewDesc("parley_calls_refused", "1 while new calls are refused because sound is late.", nil, nil)
 	turnQuestions = prometheus.NewDesc("parley_turn_detector_total", "Questions to the external turn detector, by outcome.",
 		[]string{"outcome"}, nil)

@@ -47,11 +47,13 @@ func explained(err error, carrier bool) error {
 	case !ok:
 		return err
 	case carrier:
-		return parley.Explain(err, "The call did not get through: the carrier of this server's numbers can't be reached. The operator can find the reason in the log.")
+		return parley.Explain(err, "The call did not get through: the carrier of this server's numbers can't be reached. "+
+			"The operator can find the reason in the log.")
 	case parley.Explanation(err) != "": // the line's own sentence, which tells nothing of strangers
 		return parley.Explain(err, "The call did not get through. %s", parley.Explanation(err))
 	}
-	return parley.Explain(err, "The call did not get through: %s. Check the trunk's settings, and run its check in the console.", strings.ReplaceAll(why, unreachable, ""))
+	return parley.Explain(err, "The call did not get through: %s. Check the trunk's settings, and run its check in the console.",
+		strings.ReplaceAll(why, unreachable, ""))
 }
 
 // refusal says what a SIP status means for the user who placed the call, and what to do about it.
@@ -69,15 +71,18 @@ func refusal(r *sip.Refused, carrier bool) string {
 	case code == 603:
 		text = "The person called declined the call (%s)."
 	case carrier:
-		text = "The carrier of this server's numbers refused the call (%s). It may not allow this destination or caller ID. If it keeps happening, ask this server's operator."
+		text = "The carrier of this server's numbers refused the call (%s). It may not allow this destination or caller ID. " +
+			"If it keeps happening, ask this server's operator."
 	case code == 401 || code == 407:
 		text = "The trunk refused the user name and password (%s). Check them in the trunk's settings."
 	case code == 402:
 		text = "The trunk's provider asks for payment (%s). Check your account there."
 	case code == 403:
-		text = "The trunk forbids the call (%s). Its provider may not allow this destination or caller ID, or the user name and password are wrong."
+		text = "The trunk forbids the call (%s). Its provider may not allow this destination or caller ID, " +
+			"or the user name and password are wrong."
 	case slices.Contains([]int{415, 488, 606}, code):
-		text = "The trunk accepts none of the codecs that this server offers (%s). Enable G.711 or G.722 there, and check whether it requires encryption."
+		text = "The trunk accepts none of the codecs that this server offers (%s). " +
+			"Enable G.711 or G.722 there, and check whether it requires encryption."
 		switch r.Secrecy {
 		case "off":
 			text = "The trunk does not accept the sound that this server offers (%s): plain, as the trunk's srtp is off. " +

@@ -76,10 +76,14 @@ func TestTrunkOfLine(t *testing.T) {
 		t.Errorf("%+v: %v", got, err)
 	}
 	domain, source := "sbc.example.com", "any"
-	row.TrunkManners = parley.TrunkManners{SIPCallingFormat: "national", Prefix: "0", FromUser: "username", FromDomain: &domain, ContactDomain: &domain,
-		UserPhone: true, IdentityHeader: "ppi", Privacy: "id", AuthUsername: "a-7", EarlyMedia: "ignore", CallerName: "Ana", SignCalls: true, CalledNumberFrom: []string{"to"}, RTPSource: &source}
-	if got, err := p.trunk(row); err != nil || !reflect.DeepEqual(got.Manners, sip.Manners{Format: "national", Prefix: "0", FromUser: "username",
-		FromDomain: domain, ContactDomain: domain, UserPhone: true, Identity: "ppi", Privacy: "id", AuthName: "a-7", NoEarly: true, Name: "Ana", Sign: true, CalledFrom: []string{"to"}, Silent: true, RTPSource: "any"}) {
+	row.TrunkManners = parley.TrunkManners{SIPCallingFormat: "national", Prefix: "0", FromUser: "username", FromDomain: &domain,
+		ContactDomain: &domain,
+		UserPhone:     true, IdentityHeader: "ppi", Privacy: "id", AuthUsername: "a-7", EarlyMedia: "ignore", CallerName: "Ana", SignCalls: true,
+		CalledNumberFrom: []string{"to"}, RTPSource: &source}
+	if got, err := p.trunk(row); err != nil ||
+		!reflect.DeepEqual(got.Manners, sip.Manners{Format: "national", Prefix: "0", FromUser: "username",
+			FromDomain: domain, ContactDomain: domain, UserPhone: true, Identity: "ppi", Privacy: "id", AuthName: "a-7", NoEarly: true, Name: "Ana",
+			Sign: true, CalledFrom: []string{"to"}, Silent: true, RTPSource: "any"}) {
 		t.Errorf("%+v: %v", got.Manners, err)
 	}
 	row.Rented = true
@@ -97,14 +101,16 @@ func TestPresetHints(t *testing.T) {
 	form.Defaults(&in)
 	name := "teams"
 	in.PhoneNumber, in.SIPAddress, in.Preset, in.Transport = "+4930901820", "sbc.example.com", &name, "tls"
-	if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateTrunk(ctx, u.ID, &in.Trunk) }); err != nil {
+	if err := db.Write(t.Context(),
+		func(ctx context.Context, tx *store.Tx) error { return tx.CreateTrunk(ctx, u.ID, &in.Trunk) }); err != nil {
 		t.Fatal(err)
 	}
 	var text strings.Builder
 	for _, f := range checkPresets(t.Context(), &Settings{SIPTLSListen: "off"}, db) {
 		fmt.Fprintln(&text, f.state, f.what, f.text)
 	}
-	for _, want := range []string{"note trunk 1 srtp is off, and Microsoft Teams", "contact_domain is empty", "set PARLEY_SIP_TLS_LISTEN", "docs/carriers/teams.md"} {
+	for _, want := range []string{"note trunk 1 srtp is off, and Microsoft Teams", "contact_domain is empty", "set PARLEY_SIP_TLS_LISTEN",
+		"docs/carriers/teams.md"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the doctor says\n%s\nwant %q", text.String(), want)
 		}
@@ -114,7 +120,8 @@ func TestPresetHints(t *testing.T) {
 	}
 	line := sip.New(sip.Config{Listen: "off"})
 	p := &telephone{db: db, line: line}
-	if h, _ := p.Check(t.Context(), &in.Trunk); len(h.Findings) != 2 || h.Findings[0].Topic != "preset" || h.Findings[0].State != parley.FindingNote {
+	if h, _ := p.Check(t.Context(), &in.Trunk); len(h.Findings) != 2 || h.Findings[0].Topic != "preset" ||
+		h.Findings[0].State != parley.FindingNote {
 		t.Errorf("a check finds %+v", h.Findings)
 	}
 }
@@ -128,7 +135,8 @@ func TestRefusedCallIsKept(t *testing.T) {
 	if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateTrunk(ctx, u.ID, trunk) }); err != nil {
 		t.Fatal(err)
 	}
-	s := Settings{SecretKey: "sixteen-characters", SIPListen: "127.0.0.1:0", RTPPorts: "40000-40099", Softphone: "off", TrunkNetworks: "24,48", TrunkPrivate: "on"}
+	s := Settings{SecretKey: "sixteen-characters", SIPListen: "127.0.0.1:0", RTPPorts: "40000-40099", Softphone: "off", TrunkNetworks: "24,48",
+		TrunkPrivate: "on"}
 	p, err := s.telephone(db, nil, true, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +152,8 @@ func TestRefusedCallIsKept(t *testing.T) {
 	defer far.Close()
 	var list []parley.TrunkRefusal
 	for end := time.Now().Add(time.Minute); len(list) == 0 && time.Now().Before(end); {
-		fmt.Fprintf(far, "INVITE sip:+4930555@127.0.0.1 SIP/2.0\r\nVia: SIP/2.0/UDP %s;rport;branch=z9hG4bKa\r\nFrom: <sip:+12025550177@127.0.0.1>;tag=a\r\n"+
+		fmt.Fprintf(far, "INVITE sip:+4930555@127.0.0.1 SIP/2.0\r\nVia: SIP/2.0/UDP %s;rport;branch=z9hG4bKa\r\n"+
+			"From: <sip:+12025550177@127.0.0.1>;tag=a\r\n"+
 			"To: <sip:+4930555@127.0.0.1>\r\nCall-ID: a\r\nCSeq: 1 INVITE\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n", far.LocalAddr())
 		_ = far.SetReadDeadline(time.Now().Add(time.Second)) // it may not know its trunks yet
 		_, _ = far.Read(make([]byte, 2048))
@@ -152,8 +161,8 @@ func TestRefusedCallIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(list) != 1 || list[0].Status != 404 || !list[0].Known || list[0].Caller != "+12025550177" || !strings.Contains(list[0].Reason, "+4930555") ||
-		!strings.Contains(list[0].Text, "Call-ID: a") {
+	if len(list) != 1 || list[0].Status != 404 || !list[0].Known || list[0].Caller != "+12025550177" ||
+		!strings.Contains(list[0].Reason, "+4930555") || !strings.Contains(list[0].Text, "Call-ID: a") {
 		t.Errorf("kept %+v", list)
 	}
 }

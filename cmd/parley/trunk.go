@@ -22,7 +22,8 @@ func (s *Settings) carrierTrunk() (*sip.Trunk, error) {
 		return nil, nil
 	}
 	if !parley.ValidHostPort(s.CarrierSIPAddress) {
-		return nil, fmt.Errorf("PARLEY_CARRIER_SIP_ADDRESS: %q is not a host name or IP address, with a port after a colon where it is not 5060", s.CarrierSIPAddress)
+		return nil, fmt.Errorf("PARLEY_CARRIER_SIP_ADDRESS: %q is not a host name or IP address, with a port after a colon where it is not 5060",
+			s.CarrierSIPAddress)
 	}
 	allowed, err := networks(s.CarrierSIPAllowedIPs)
 	if err != nil {
@@ -57,7 +58,8 @@ func networks(list []string) (out []netip.Prefix, err error) {
 }
 
 // errRented is said of trunks whose number the carrier rents out: whoever rents it has it.
-var errRented = parley.Errorf(parley.Unavailable, "The trunk is not used: its number is rented from this server's carrier. Give the trunk another number.")
+var errRented = parley.Errorf(parley.Unavailable,
+	"The trunk is not used: its number is rented from this server's carrier. Give the trunk another number.")
 
 // trunk is a user's trunk as the line knows it. Networks that are too wide are left out: they were stored when they
 // might be wider.
@@ -91,7 +93,8 @@ func (p *telephone) trunk(t *parley.Trunk) (sip.Trunk, error) {
 // manners is how a trunk's provider wants to be talked to, as the line knows it.
 func manners(t *parley.Trunk) sip.Manners {
 	m := sip.Manners{Format: t.SIPCallingFormat, Prefix: t.Prefix, FromUser: t.FromUser, UserPhone: t.UserPhone,
-		Identity: t.IdentityHeader, Privacy: t.Privacy, AuthName: t.AuthUsername, NoEarly: t.EarlyMedia == "ignore", CalledFrom: t.CalledNumberFrom, Silent: !t.Options, Name: t.CallerName, Sign: t.SignCalls}
+		Identity: t.IdentityHeader, Privacy: t.Privacy, AuthName: t.AuthUsername, NoEarly: t.EarlyMedia == "ignore",
+		CalledFrom: t.CalledNumberFrom, Silent: !t.Options, Name: t.CallerName, Sign: t.SignCalls}
 	if t.FromDomain != nil {
 		m.FromDomain = *t.FromDomain
 	}
@@ -155,14 +158,16 @@ func (s *Settings) checkCarrierTrunk() finding {
 	case s.TwilioAccountSID != "":
 		return finding{"note", what, "none: numbers of the carrier can't call or be called. Set PARLEY_CARRIER_SIP_ADDRESS"}
 	}
-	return finding{"note", what, "none: calls from the sandbox's numbers reach a simulated far end inside this program. Set PARLEY_CARRIER_SIP_ADDRESS for real ones"}
+	return finding{"note", what, "none: calls from the sandbox's numbers reach a simulated far end inside this program. " +
+		"Set PARLEY_CARRIER_SIP_ADDRESS for real ones"}
 }
 
 // checkTrunks says what users may do with trunks of their own.
 func (s *Settings) checkTrunks() finding {
 	const what = "users' trunks"
 	if s.Signup == "on" && slices.Contains(s.Trunks, "all") && (s.TrunkPrivate == "on" || s.TrunkCallerID == "any") {
-		return finding{"note", what, "anybody who signs up may create SIP trunks, even to private addresses, and call from any number: set PARLEY_TRUNKS, or PARLEY_TRUNK_PRIVATE=off and PARLEY_TRUNK_CALLER_ID=verified"}
+		return finding{"note", what, "anybody who signs up may create SIP trunks, even to private addresses, and call from any number: " +
+			"set PARLEY_TRUNKS, or PARLEY_TRUNK_PRIVATE=off and PARLEY_TRUNK_CALLER_ID=verified"}
 	}
 	return finding{"ok", what, "made by " + strings.Join(s.Trunks, ", ")}
 }
