@@ -46,9 +46,11 @@ var answererLabels = []option{{value: "human", label: "A person"}, {value: "mach
 	{value: "unknown", label: "Not known"}, {value: "nobody", label: "Nobody"}, {value: "telephone", label: "A telephone"},
 	{value: "voicemail", label: "Voicemail"}, {value: "queue", label: "The queue"}}
 
-var sentimentLabels = []option{{value: "positive", label: "Positive"}, {value: "neutral", label: "Neutral"}, {value: "negative", label: "Negative"}}
+var sentimentLabels = []option{{value: "positive", label: "Positive"}, {value: "neutral", label: "Neutral"},
+	{value: "negative", label: "Negative"}}
 
-var outcomeChoices = []option{{value: "success", label: "Success"}, {value: "partial", label: "Partial success"}, {value: "failure", label: "Failure"}}
+var outcomeChoices = []option{{value: "success", label: "Success"}, {value: "partial", label: "Partial success"},
+	{value: "failure", label: "Failure"}}
 
 var statusChoices = enum("completed=Completed", "busy=Busy", "no-answer=No answer", "failed=Failed", "canceled=Canceled")
 

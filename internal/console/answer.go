@@ -206,8 +206,8 @@ func formError(err error) error {
 }
 
 // policy lets nothing in that this server did not send, and nothing inline.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'; frame-src 'self'; " +
-	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; " +
+	"connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // ServeHTTP answers a request for a page. A panic is one request's failure.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -96,8 +96,8 @@ var auditThings = map[parley.AuditKind]string{parley.AuditAccount: "the account"
 	parley.AuditInvitation: "the invitation", parley.AuditKnowledge: "the knowledgebase",
 	parley.AuditLead: "leads", parley.AuditMember: "the member", parley.AuditNumber: "the phone number",
 	parley.AuditOrder: "the order of the phone number", parley.AuditProvider: "the key of the provider",
-	parley.AuditEndpoint: "the endpoint", parley.AuditShareLink: "the share link of assistant", parley.AuditTest: "the test", parley.AuditTool: "the tool",
-	parley.AuditTrunk: "the SIP trunk", parley.AuditTwoFactor: "two-factor sign-in",
+	parley.AuditEndpoint: "the endpoint", parley.AuditShareLink: "the share link of assistant", parley.AuditTest: "the test",
+	parley.AuditTool: "the tool", parley.AuditTrunk: "the SIP trunk", parley.AuditTwoFactor: "two-factor sign-in",
 	parley.AuditVoicemail: "the recorded voicemail message of the assistant", parley.AuditWebhook: "the webhook endpoint",
 	parley.AuditWebhookSecret: "a webhook secret", parley.AuditSender: "the WhatsApp sender"}
 

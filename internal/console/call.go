@@ -160,7 +160,8 @@ func (v *callView) parts() (list []part) {
 		list = append(list, part{"sound", v.soundVersion(), callSound(v)}, part{"legs", v.legsVersion(), callLegs(v)})
 	}
 	return append(list, part{"call-state", v.stateVersion(), callState(v)},
-		part{"facts", v.factsVersion(), callFacts(v)}, part{"sip", strconv.Itoa(len(v.sip)), callSIP(v)}, part{"told", v.toldVersion(), callTold(v)})
+		part{"facts", v.factsVersion(), callFacts(v)}, part{"sip", strconv.Itoa(len(v.sip)), callSIP(v)},
+		part{"told", v.toldVersion(), callTold(v)})
 }
 
 func (v *callView) stateVersion() string {
@@ -168,8 +169,8 @@ func (v *callView) stateVersion() string {
 }
 
 func (v *callView) factsVersion() string {
-	return fmt.Sprintf("%s.%s.%d.%d.%d.%d.%d.%d.%t", v.Status, v.AnsweredBy, len(v.VendorUses), len(v.VendorSwitches), len(v.Variables), len(v.Evaluation),
-		len(v.InputVariables), v.TotalCost(), v.ReportDue == 0)
+	return fmt.Sprintf("%s.%s.%d.%d.%d.%d.%d.%d.%t", v.Status, v.AnsweredBy, len(v.VendorUses), len(v.VendorSwitches), len(v.Variables),
+		len(v.Evaluation), len(v.InputVariables), v.TotalCost(), v.ReportDue == 0)
 }
 
 func (v *callView) toldVersion() string {

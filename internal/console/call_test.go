@@ -587,11 +587,13 @@ func TestTrunkRefusedCalls(t *testing.T) {
 		t.Error("refused calls are shown where there are none")
 	}
 	h.write(t, func(ctx context.Context, tx *store.Tx) error {
-		return tx.KeepRefusals(ctx, []parley.TrunkRefusal{{TrunkID: trunk.ID, At: parley.Now(), Status: 401, Reason: "Enter <them> at the provider.",
-			Place: "192.0.2.1", Transport: "udp", Peer: "192.0.2.1:5060", Text: "INVITE sip:x SIP/2.0\r\nTo: <sip:x>"}})
+		return tx.KeepRefusals(ctx,
+			[]parley.TrunkRefusal{{TrunkID: trunk.ID, At: parley.Now(), Status: 401, Reason: "Enter <them> at the provider.",
+				Place: "192.0.2.1", Transport: "udp", Peer: "192.0.2.1:5060", Text: "INVITE sip:x SIP/2.0\r\nTo: <sip:x>"}})
 	})
 	text := v.get(path).doc().Find("#refusals").Text()
-	for _, want := range []string{"401", "Password missing", "Enter <them> at the provider.", "not the trunk's", "192.0.2.1:5060", "To: <sip:x>"} {
+	for _, want := range []string{"401", "Password missing", "Enter <them> at the provider.", "not the trunk's", "192.0.2.1:5060",
+		"To: <sip:x>"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in %s", want, text)
 		}
@@ -606,8 +608,10 @@ func TestTrunkCheckShowsItsResult(t *testing.T) {
 	path := "/trunks/" + id(trunk.ID)
 	v.post(path+"/check", nil).is(http.StatusOK).says("Something is wrong").says(
 		"Telephony is not running on this server")
-	w := &wire{health: call.Health{OptionsMS: 12, Findings: []parley.TrunkFinding{{Topic: "codecs", State: parley.FindingNote, Text: "It takes <G729>."}}}}
-	if page := v.get("/trunks/new"); page.doc().Find("[data-unable]").Length() != 1 || v.get("/trunks").doc().Find("[data-unable]").Length() != 1 {
+	w := &wire{health: call.Health{OptionsMS: 12,
+		Findings: []parley.TrunkFinding{{Topic: "codecs", State: parley.FindingNote, Text: "It takes <G729>."}}}}
+	if page := v.get("/trunks/new"); page.doc().Find("[data-unable]").Length() != 1 ||
+		v.get("/trunks").doc().Find("[data-unable]").Length() != 1 {
 		t.Error("no word of telephony that is off")
 	}
 	h.Calls.Line, h.Numbers.TrunksChanged = w, w.Refresh
@@ -620,7 +624,8 @@ func TestTrunkCheckShowsItsResult(t *testing.T) {
 	}
 	v.post(path+"/check", nil).says("It works").says("The trunk answers (12 ms).").says("Codecs").says("It takes <G729>.")
 	v.post(path+"/test-call", url.Values{"phone_number": {"1"}}).is(http.StatusUnprocessableEntity).says("international format")
-	v.post(path+"/test-call", url.Values{"phone_number": {"+4930901821"}}).is(http.StatusUnprocessableEntity).says("not allowed on this server")
+	v.post(path+"/test-call", url.Values{"phone_number": {"+4930901821"}}).is(http.StatusUnprocessableEntity).
+		says("not allowed on this server")
 	v.post(path+"/test-call", url.Values{"phone_number": {"+12025550003"}}).says("The test call was not answered").says("The number is busy")
 	v.get("/trunks").is(http.StatusOK)
 	form := v.get(path).form(path)

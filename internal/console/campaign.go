@@ -128,7 +128,8 @@ func (c *Console) campaign(r *request) (*campaignView, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &campaignView{Campaign: camp, leadQuery: leadQuery{Page: 1}, country: r.who.User.Country, zone: (&parley.User{Timezone: camp.Timezone}).Zone()}
+	v := &campaignView{Campaign: camp, leadQuery: leadQuery{Page: 1}, country: r.who.User.Country,
+		zone: (&parley.User{Timezone: camp.Timezone}).Zone()}
 	if wrong := r.query(&v.leadQuery); len(wrong) > 0 {
 		v.leadQuery = leadQuery{Page: 1}
 	}

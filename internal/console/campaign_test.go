@@ -89,7 +89,8 @@ func TestCampaignPages(t *testing.T) {
 	list := "phone_number;name\n+14155550101;Ana <i>\n12;Bo\n+14155550102;\"Cy\n+14155550101;again\n+14155550103;Di\n"
 	checked := v.sendList(at+"/check", list).is(http.StatusOK).doc().Find("#import-report")
 	if text := checked.Text(); !strings.Contains(text, "2 rows can be imported") ||
-		!strings.Contains(text, "3 would be left out") || checked.Find(".bad-rows:not(.preview) tbody tr").Length() != 3 || checked.Find(".preview tbody tr").Length() != 4 {
+		!strings.Contains(text, "3 would be left out") || checked.Find(".bad-rows:not(.preview) tbody tr").Length() != 3 ||
+		checked.Find(".preview tbody tr").Length() != 4 {
 		t.Errorf("checked: %s", text)
 	}
 	if list, _ := h.DB.Campaigns(t.Context(), u.ID); len(list) != 1 {
@@ -98,7 +99,8 @@ func TestCampaignPages(t *testing.T) {
 	v.get(at).says("Import a list above.")
 	link := checked.Find("#rejected").AttrOr("href", "")
 	rows64, ok := strings.CutPrefix(link, "data:text/csv;charset=utf-8;base64,")
-	if raw, err := base64.StdEncoding.DecodeString(rows64); !ok || err != nil || !strings.Contains(string(raw), "international format.,12,Bo\n") {
+	if raw, err := base64.StdEncoding.DecodeString(rows64); !ok || err != nil ||
+		!strings.Contains(string(raw), "international format.,12,Bo\n") {
 		t.Errorf("the rows that would be left out are %q: %v", link, err)
 	}
 	if text := v.sendList(at+"/import", list).is(http.StatusOK).doc().Find(
@@ -110,14 +112,16 @@ func TestCampaignPages(t *testing.T) {
 		t.Errorf("with duplicates: %s", text)
 	}
 	// A column of another name is matched by hand; what the assistant needs and the list has not is said.
-	matched := v.sendList(at+"/check", "Mobile,Who\n+14155550155,Ana\n").is(http.StatusUnprocessableEntity).says("must have a phone_number column")
+	matched := v.sendList(at+"/check", "Mobile,Who\n+14155550155,Ana\n").is(http.StatusUnprocessableEntity).
+		says("must have a phone_number column")
 	if as := matched.doc().Find("#column-1 option[selected]").AttrOr("value", ""); as != "who" {
 		t.Errorf("the column Who is taken for %q", as)
 	}
 	v.sendList(at+"/check", "Mobile,Name\n+14155550155,Ana\n", "column.0.name", "Mobile", "column.0.as", "phone_number").is(
 		http.StatusOK).says("1 row can be imported").says("Variables without a column").says("{{who}}")
 	if text := v.sendList(at+"/check", "Mobile,Name\n+14155550155,Ana\n", "column.0.name", "Mobile", "column.0.as", "phone_number",
-		"column.1.name", "Name", "column.1.as", "who").is(http.StatusOK).says("1 row can be imported").doc().Find(".columns").Text(); strings.Contains(text, "without a column") {
+		"column.1.name", "Name", "column.1.as", "who").is(http.StatusOK).says("1 row can be imported").doc().Find(".columns").
+		Text(); strings.Contains(text, "without a column") {
 		t.Errorf("all columns are there, and yet: %s", text)
 	}
 	v.sendList(at+"/import", "name\nAna\n").is(http.StatusUnprocessableEntity).says(

@@ -28,7 +28,8 @@ type chatVariable struct{ name, value string } // value is the assistant's
 var clockwork = []string{"assistant_id", "assistant_name", "current_date", "current_time", "current_weekday"}
 
 func (c *Console) begin(a *parley.Assistant) *beginning {
-	b := &beginning{assistant: a, model: c.Assistants.ModelName(a), builtIn: c.Assistants.BuiltIn(a), cost: chatCost(c.Prices.Messages[string(parley.TestConversation)])}
+	b := &beginning{assistant: a, model: c.Assistants.ModelName(a), builtIn: c.Assistants.BuiltIn(a),
+		cost: chatCost(c.Prices.Messages[string(parley.TestConversation)])}
 	if b.voice = c.Answer != nil; b.voice {
 		b.cost += " Speaking costs " + rate(c.Prices.Calls.Assistant) + " a minute, as any call does, and is listed under Calls."
 	}

@@ -302,7 +302,8 @@ func TestSlowFormIsGivenUp(t *testing.T) {
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(10 * time.Second))
-	io.WriteString(conn, "POST /signin HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\nemail=")
+	io.WriteString(conn, "POST /signin HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"+
+		"Content-Length: 100\r\n\r\nemail=")
 	answer, err := io.ReadAll(conn) // to the end: the connection is closed
 	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400 ") {
 		t.Errorf("%.200s %v", answer, err)

@@ -42,7 +42,8 @@ func (v *visitor) planted(page string) {
 			return
 		}
 		left := 0
-		r.is(http.StatusUnprocessableEntity).doc().Find("[aria-invalid=true], .mistakes a").Each(func(_ int, s *goquery.Selection) { // no place for words
+		// no place for words
+		r.is(http.StatusUnprocessableEntity).doc().Find("[aria-invalid=true], .mistakes a").Each(func(_ int, s *goquery.Selection) {
 			name := s.AttrOr("name", strings.TrimPrefix(s.AttrOr("href", ""), "#f-"))
 			for field := range form {
 				if field == name || strings.HasPrefix(field, name+".") || strings.HasPrefix(name, field+".") {
@@ -113,7 +114,8 @@ func TestDirectionOfWhatPeopleWrite(t *testing.T) {
 		"/alerts/": "", "/canned-answers/": "", "/numbers/": ""} {
 		forms = append(forms, at+ids[at]+more)
 	}
-	forms = append(forms, "/knowledge/"+ids["/knowledge/"]+"/documents/"+ids["document"], "/campaigns/"+ids["/campaigns/"]+"/leads/"+ids["lead"])
+	forms = append(forms, "/knowledge/"+ids["/knowledge/"]+"/documents/"+ids["document"],
+		"/campaigns/"+ids["/campaigns/"]+"/leads/"+ids["lead"])
 	for _, page := range forms {
 		v.planted(page)
 	}

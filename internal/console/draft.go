@@ -202,17 +202,20 @@ type fieldChange struct {
 
 // fieldLabels are names of fields that are not what the editor calls them.
 var fieldLabels = map[string]string{"initial_message": "Greeting", "type": "Direction", "phone_number_id": "Phone number",
-	"language_id": "Language", "secondary_language_ids": "Further languages", "timezone": "Time zone", "llm_model_id": "Language model", "llm_endpoint_id": "Model endpoint",
+	"language_id": "Language", "secondary_language_ids": "Further languages", "timezone": "Time zone", "llm_model_id": "Language model",
+	"llm_endpoint_id":   "Model endpoint",
 	"voice_endpoint_id": "Voice endpoint", "transcriber_endpoint_id": "Transcription endpoint", "llm_temperature": "Temperature",
 	"multimodal_model_id": "Multimodal model", "fallback_llm_model_ids": "Fallback language models",
 	"fallback_multimodal_model_ids": "Fallback multimodal models", "fallback_voice_ids": "Fallback voices",
 	"fallback_transcriber_provider_ids": "Fallback transcription providers", "synthesizer_provider_id": "Speech provider",
 	"transcriber_provider_id": "Transcription provider", "tool_ids": "Mid-call tools", "tools": "Built-in tools",
-	"variables": "Your variables", "post_call_schema": "Values to extract", "post_call_json_schema": "JSON Schema of the values to extract", "post_call_evaluation": "Evaluate conversations",
-	"is_webhook_active": "Send calls to a webhook", "webhook_url": "Webhook", "inbound_webhook_url": "Webhook before answering",
+	"variables": "Your variables", "post_call_schema": "Values to extract", "post_call_json_schema": "JSON Schema of the values to extract",
+	"post_call_evaluation": "Evaluate conversations",
+	"is_webhook_active":    "Send calls to a webhook", "webhook_url": "Webhook", "inbound_webhook_url": "Webhook before answering",
 	"conversation_ended_webhook_url": "Webhook after chats", "widget_settings": "Widget", "filler_config": "Your own filler words",
-	"record": "Record calls", "require_tests": "Tests before publishing", "wait_for_customer": "Let the customer speak first", "allow_interruptions": "May be interrupted",
-	"knowledgebase_mode": "How it reads the knowledgebase", "speech_speed": "Speed", "max_duration": "Maximum call length"}
+	"record": "Record calls", "require_tests": "Tests before publishing", "wait_for_customer": "Let the customer speak first",
+	"allow_interruptions": "May be interrupted",
+	"knowledgebase_mode":  "How it reads the knowledgebase", "speech_speed": "Speed", "max_duration": "Maximum call length"}
 
 // fieldLabel is what the editor calls a field, or about that.
 func fieldLabel(name string) string {

@@ -384,8 +384,8 @@ func TestDecidingModel(t *testing.T) {
 	form := v.get(path).form(path)
 	form.Set("mode", "multimodal")
 	const turns = "No effect: this model decides by itself when it speaks, and when it stops."
-	limits := map[string]string{"min_interrupt_words": turns, "interrupt_sensitivity": turns, "endpoint_type": turns, "endpoint_sensitivity": turns,
-		"speech_speed": "No effect: this model decides by itself how fast it speaks.", "max_duration": ""}
+	limits := map[string]string{"min_interrupt_words": turns, "interrupt_sensitivity": turns, "endpoint_type": turns,
+		"endpoint_sensitivity": turns, "speech_speed": "No effect: this model decides by itself how fast it speaks.", "max_duration": ""}
 	for _, code := range []string{"gpt-realtime", "gpt-live-1.1"} {
 		i := slices.IndexFunc(models, func(m parley.Model) bool { return m.Code == code })
 		if i < 0 {
@@ -400,7 +400,8 @@ func TestDecidingModel(t *testing.T) {
 			if got := doc.Find("#n-" + name); got.Text() != limit || got.HasClass("off") != (limit != "") {
 				t.Errorf("%s: beside %s: %q", code, name, got.Text())
 			}
-			if swapped := strings.Contains(doc.Find("#f-multimodal_model_id").AttrOr("hx-select-oob", ""), "#n-"+name); swapped != (limits[name] != "") {
+			if swapped := strings.Contains(doc.Find("#f-multimodal_model_id").AttrOr("hx-select-oob", ""),
+				"#n-"+name); swapped != (limits[name] != "") {
 				t.Errorf("the sentence beside %s is changed with the model: %v", name, swapped)
 			}
 		}
@@ -432,8 +433,9 @@ func TestImpossibleChoices(t *testing.T) {
 	path := "/assistants/" + id(a.ID)
 	page := v.get(path)
 	for box, want := range map[string]string{
-		"f-mode":                 "multimodal: Multimodal (no such model on this server); dualplex: Dualplex (no such model on this server); ",
-		"f-widget_settings.mode": "voice: Voice (no calls from browsers on this server); both: Chat and voice (no calls from browsers on this server); ",
+		"f-mode": "multimodal: Multimodal (no such model on this server); dualplex: Dualplex (no such model on this server); ",
+		"f-widget_settings.mode": "voice: Voice (no calls from browsers on this server); both: " +
+			"Chat and voice (no calls from browsers on this server); ",
 	} {
 		if got := off(page.doc(), box); got != want {
 			t.Errorf("%s can't be %q", box, got)

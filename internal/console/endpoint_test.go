@@ -37,7 +37,8 @@ func TestEndpointPages(t *testing.T) {
 		t.Fatalf("%+v %v", list, err)
 	}
 	model.Script(aitest.Behaviour{Text: "one, two, three, four, five."},
-		aitest.Behaviour{Calls: []ai.ToolCall{{ID: "c", Name: "code_of_the_day", Arguments: "{}"}}}, aitest.Behaviour{Text: "It is blue-742."}, aitest.Behaviour{Text: "one, two, three, four, five."}, aitest.Behaviour{Text: "stopped."})
+		aitest.Behaviour{Calls: []ai.ToolCall{{ID: "c", Name: "code_of_the_day", Arguments: "{}"}}}, aitest.Behaviour{Text: "It is blue-742."},
+		aitest.Behaviour{Text: "one, two, three, four, five."}, aitest.Behaviour{Text: "stopped."})
 	v.post(at+"/test", url.Values{}).is(200).says("It called the tool and told its result.")
 	v.get("/endpoints").is(200).says("mine")
 

@@ -103,7 +103,8 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := h.Endpoints.Create(t.Context(), u.ID, map[string]any{"name": name, "part": "model", "protocol": "custom", "url": "https://example.com/turns"})
+	own, err := h.Endpoints.Create(t.Context(), u.ID,
+		map[string]any{"name": name, "part": "model", "protocol": "custom", "url": "https://example.com/turns"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,8 +162,10 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 		t.Fatal(err)
 	}
 	app, _, _ := strings.Cut(code, "|")
-	return map[string]string{"/keys/apps/": app, "join": i.Token, "reset": link.Token, "/people/": id(member.ID), "/people/invitations/": id(i.ID), "token": token, "note": id(note.ID), "/canned-answers/": id(canned.ID), "/alerts/": id(watched.ID), "/filters/": id(kept.ID), "lead": id(lead.ID), "leg": id(leg.ID), "test": test, "run": run, "result": result, "/do-not-call/": id(listed.ID),
-		"/assistants/": id(a.ID), "/calls/": id(c.ID), "/campaigns/": id(camp.ID),
+	return map[string]string{"/keys/apps/": app, "join": i.Token, "reset": link.Token, "/people/": id(member.ID),
+		"/people/invitations/": id(i.ID), "token": token, "note": id(note.ID), "/canned-answers/": id(canned.ID), "/alerts/": id(watched.ID),
+		"/filters/": id(kept.ID), "lead": id(lead.ID), "leg": id(leg.ID), "test": test, "run": run, "result": result,
+		"/do-not-call/": id(listed.ID), "/assistants/": id(a.ID), "/calls/": id(c.ID), "/campaigns/": id(camp.ID),
 		"/conversations/": conv, "/knowledge/": id(k.ID),
 		"/tools/": id(h.tool(t, u, "secret_plans").ID), "/endpoints/": id(own.ID), "/numbers/": id(numbers[0].ID),
 		"/numbers/caller-id/": id(h.askCallerID(t, u, "+4930901820")),

@@ -387,7 +387,8 @@ func (c *Console) say(r *request) (*answer, error) {
 			case err != nil:
 				s.send("error", map[string]string{"message": plain(r.Request, err).Message})
 			case answer.AIOff && !conv.AIEnabled: // else somebody took over just now, which the page says
-				s.send("error", map[string]string{"message": "The assistant is silent: a person has taken over. Hand the conversation back, or restart."})
+				s.send("error",
+					map[string]string{"message": "The assistant is silent: a person has taken over. Hand the conversation back, or restart."})
 			default:
 				s.send("done", struct{}{})
 			}

@@ -230,7 +230,8 @@ func (c *Console) waitingLive(r *request) (*answer, error) {
 			s.put(waitingLink(n.Waiting))
 		}
 		if n.Waiting != was.Waiting || n.Newest != was.Newest { // what sounds and notifications are made of
-			s.send("waits", map[string]string{"newest": strconv.FormatInt(int64(n.Newest), 10), "words": strconv.Itoa(n.Waiting) + " " + needing(n.Waiting)})
+			s.send("waits",
+				map[string]string{"newest": strconv.FormatInt(int64(n.Newest), 10), "words": strconv.Itoa(n.Waiting) + " " + needing(n.Waiting)})
 		}
 		was = n
 		return nil, nil

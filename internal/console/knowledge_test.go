@@ -357,7 +357,8 @@ func TestUploadThatStops(t *testing.T) {
 		}
 		t.Cleanup(func() { conn.Close() })
 		conn.SetDeadline(time.Now().Add(20 * time.Second))
-		fmt.Fprintf(conn, "POST /knowledge/%d/files HTTP/1.1\r\nHost: %s\r\nCookie: %s=%s\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\nConnection: close\r\n\r\n",
+		fmt.Fprintf(conn, "POST /knowledge/%d/files HTTP/1.1\r\nHost: %s\r\nCookie: %s=%s\r\nContent-Type: multipart/form-data; boundary=b\r\n"+
+			"Content-Length: %d\r\nConnection: close\r\n\r\n",
 			k.ID, at.Host, cookie.Name, cookie.Value, length)
 		return conn
 	}

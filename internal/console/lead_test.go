@@ -53,11 +53,13 @@ func TestLeadByHand(t *testing.T) {
 		t.Errorf("%+v %v", l, err)
 	}
 	// A row that is removed is a variable that goes; what somebody else added meanwhile stays.
-	if _, err := h.Campaigns.ChangeLead(t.Context(), u.ID, l.ID, campaign.LeadChange{Variables: map[string]string{"city": "Rome"}}); err != nil {
+	if _, err := h.Campaigns.ChangeLead(t.Context(), u.ID, l.ID,
+		campaign.LeadChange{Variables: map[string]string{"city": "Rome"}}); err != nil {
 		t.Fatal(err)
 	}
 	form = v.get(one).form(one)
-	if _, err := h.Campaigns.ChangeLead(t.Context(), u.ID, l.ID, campaign.LeadChange{Variables: map[string]string{"late": "yes"}}); err != nil {
+	if _, err := h.Campaigns.ChangeLead(t.Context(), u.ID, l.ID,
+		campaign.LeadChange{Variables: map[string]string{"late": "yes"}}); err != nil {
 		t.Fatal(err)
 	}
 	form.Del("variables.0.key") // city

@@ -17,9 +17,11 @@ func (c *Console) limitsPage(r *request) (*answer, error) {
 	}
 	groups := []limitGroup{
 		{id: "stored-t", title: "Stored", help: "Delete what you no longer need to make room.", spans: []parley.LimitSpan{parley.Stored}},
-		{id: "together-t", title: "At the same time", help: "Wait until one has ended. Calls include tests.", spans: []parley.LimitSpan{parley.Together}},
+		{id: "together-t", title: "At the same time", help: "Wait until one has ended. Calls include tests.",
+			spans: []parley.LimitSpan{parley.Together}},
 		{id: "day-t", title: "Per day", help: "Days begin at 00:00 UTC.", spans: []parley.LimitSpan{parley.PerDay}},
-		{id: "often-t", title: "How often", help: "Limits that are over within an hour. Those with the name of a setting are set by the operator of this server.",
+		{id: "often-t", title: "How often",
+			help:  "Limits that are over within an hour. Those with the name of a setting are set by the operator of this server.",
 			spans: []parley.LimitSpan{parley.PerSecond, parley.PerMinute, parley.PerHour}},
 	}
 	for i := range groups {

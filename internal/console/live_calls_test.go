@@ -40,7 +40,8 @@ func TestLiveCalls(t *testing.T) {
 		t.Error("one takes part in calls that are under way, and in no others")
 	}
 
-	leg := &parley.CallLeg{CallID: talks.ID, Kind: parley.LegSupervisor, Mode: parley.LegTakeOver, Status: parley.LegJoined, PhoneNumber: "+4930901820"}
+	leg := &parley.CallLeg{CallID: talks.ID, Kind: parley.LegSupervisor, Mode: parley.LegTakeOver, Status: parley.LegJoined,
+		PhoneNumber: "+4930901820"}
 	left := &parley.CallLeg{CallID: talks.ID, Kind: parley.LegGuest, Mode: parley.LegTalk, Status: parley.LegEnded, PhoneNumber: "+4930901821"}
 	left.EndedAt = parley.DateTime(parley.Now())
 	h.write(t, func(ctx context.Context, tx *store.Tx) error {
@@ -60,12 +61,14 @@ func TestLiveCalls(t *testing.T) {
 
 	at := "/calls/" + id(talks.ID)
 	v.post(at+"/hangup", url.Values{"from": {"live"}}).moved("/live-calls?done=hung-up")
-	v.post(at+"/invite", url.Values{"from": {"live"}, "mode": {"listen"}}).is(http.StatusUnprocessableEntity).says("Enter the telephone number")
+	v.post(at+"/invite", url.Values{"from": {"live"}, "mode": {"listen"}}).is(http.StatusUnprocessableEntity).
+		says("Enter the telephone number")
 	v.post(at+"/invite", url.Values{"phone_number": {"+4930901820"}, "mode": {"sing"}}).is(http.StatusUnprocessableEntity)
-	v.post(at+"/invite", url.Values{"phone_number": {"+4930901820"}, "mode": {"listen"}, "phone_number_id": {"x"}}).is(http.StatusUnprocessableEntity)
+	v.post(at+"/invite", url.Values{"phone_number": {"+4930901820"}, "mode": {"listen"}, "phone_number_id": {"x"}}).
+		is(http.StatusUnprocessableEntity)
 	stranger := h.signedIn(t, other)
-	for path, form := range map[string]url.Values{"/whisper": {"message": {"x"}}, "/invite": {"phone_number": {"+4930901820"}, "mode": {"listen"}},
-		"/legs/" + id(leg.ID) + "/set": {"mode": {"listen"}}} {
+	for path, form := range map[string]url.Values{"/whisper": {"message": {"x"}},
+		"/invite": {"phone_number": {"+4930901820"}, "mode": {"listen"}}, "/legs/" + id(leg.ID) + "/set": {"mode": {"listen"}}} {
 		stranger.post(at+path, form).is(http.StatusNotFound)
 	}
 }

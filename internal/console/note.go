@@ -52,7 +52,8 @@ func (c *Console) cannedEdit(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.cannedShow(r, &cannedPage{id: a.ID, form: fieldsOf[parley.CannedAnswerInput](map[string]any{"name": a.Name, "content": a.Content}, nil)})
+	return c.cannedShow(r,
+		&cannedPage{id: a.ID, form: fieldsOf[parley.CannedAnswerInput](map[string]any{"name": a.Name, "content": a.Content}, nil)})
 }
 
 func (c *Console) cannedShow(r *request, p *cannedPage) (a *answer, err error) {

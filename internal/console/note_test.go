@@ -39,10 +39,12 @@ func TestNotesAndCannedAnswers(t *testing.T) {
 	}
 
 	v.post("/canned-answers", url.Values{"name": {"/Hours"}, "content": {"From seven\r\nto six."}}).moved("/canned-answers?done=saved")
-	v.post("/canned-answers", url.Values{"name": {"HOURS"}, "content": {"x"}}).is(http.StatusUnprocessableEntity).says("There is already a canned answer with this name.")
+	v.post("/canned-answers", url.Values{"name": {"HOURS"}, "content": {"x"}}).is(http.StatusUnprocessableEntity).
+		says("There is already a canned answer with this name.")
 	v.post("/canned-answers", url.Values{"name": {"two words"}, "content": {""}}).is(http.StatusUnprocessableEntity)
 	choice := v.get(at).doc().Find("[data-canned-name]")
-	if name, text := choice.AttrOr("data-canned-name", ""), choice.AttrOr("data-canned-text", ""); name != "hours" || text != "From seven\nto six." {
+	if name, text := choice.AttrOr("data-canned-name", ""), choice.AttrOr("data-canned-text", ""); name != "hours" ||
+		text != "From seven\nto six." {
 		t.Errorf("offered: %q %q", name, text)
 	}
 	one := v.get("/canned-answers").doc().Find(".list-main a").AttrOr("href", "")

@@ -142,8 +142,8 @@ func TestTrunks(t *testing.T) {
 	form["register"] = []string{"0", "1"}
 	form.Set("inbound_authorization_type", "ip")
 	form.Set("allowed_inbound_ips", "192.0.2.0/24\r\n2001:db8::1")
-	for field, bad := range map[string]string{"name": strings.Repeat("x", 256), "phone_number": "123", "prefix": "abc", "from_domain": "a b", "sip_address": "no host!",
-		"sip_username": "a b", "transport": "sctp", "srtp": "x",
+	for field, bad := range map[string]string{"name": strings.Repeat("x", 256), "phone_number": "123", "prefix": "abc", "from_domain": "a b",
+		"sip_address": "no host!", "sip_username": "a b", "transport": "sctp", "srtp": "x",
 		"inbound_authorization_type": "none", "sip_password": "", "outbound_proxy": ":", "allowed_inbound_ips": ""} {
 		f := url.Values{}
 		for k, v := range form {
@@ -372,7 +372,8 @@ func TestTrunkPresets(t *testing.T) {
 		t.Error("the guide has not its sources")
 	}
 	form := page.form("/trunks/new")
-	for field, want := range map[string]string{"sip_address": "sipconnect.sipgate.de", "identity_header": "ppi", "privacy": "id", "preset": "sipgate"} {
+	for field, want := range map[string]string{"sip_address": "sipconnect.sipgate.de", "identity_header": "ppi", "privacy": "id",
+		"preset": "sipgate"} {
 		if got := form.Get(field); got != want {
 			t.Errorf("%s is filled in with %q", field, got)
 		}
@@ -397,7 +398,8 @@ func TestTrunkPresets(t *testing.T) {
 	}
 	// Another one is only offered: nothing changes before it is saved.
 	form = v.get(one + "?preset=exotel").says("Exotel prefers TLS").form(one)
-	if got := stored(); *got.Preset != "sipgate" || form.Get("transport") != "tcp" || form.Get("from_user") != "4711" || form.Get("privacy") != "anonymous" {
+	if got := stored(); *got.Preset != "sipgate" || form.Get("transport") != "tcp" || form.Get("from_user") != "4711" ||
+		form.Get("privacy") != "anonymous" {
 		t.Errorf("%s; %v", *got.Preset, form)
 	}
 	v.post(one, form).moved(one + "?done=saved")

@@ -34,7 +34,8 @@ func issued(t *testing.T, email string, signup bool) (*harness, *oidctest.Issuer
 	there := oidctest.New(t, email, "Ana Lima")
 	return open(t, func(c *Config) {
 		var err error
-		if c.Issuer, err = oidc.Open(c.DB, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), there.URL, oidctest.ClientID, oidctest.ClientSecret, nil); err != nil {
+		if c.Issuer, err = oidc.Open(c.DB, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), there.URL, oidctest.ClientID,
+			oidctest.ClientSecret, nil); err != nil {
 			t.Fatal(err)
 		}
 		c.Signup = signup

@@ -19,8 +19,8 @@ type people struct {
 }
 
 var roleOptions = enum("viewer=Viewer: reads", "agent=Agent: talks with customers", "editor=Editor: changes assistants",
-	"administrator=Administrator: all but owners and payments", "billing=Billing: ledger and payments", "auditor=Auditor: reads all, changes nothing",
-	"owner=Owner: everything")
+	"administrator=Administrator: all but owners and payments", "billing=Billing: ledger and payments",
+	"auditor=Auditor: reads all, changes nothing", "owner=Owner: everything")
 
 func (c *Console) peoplePage(r *request) (*answer, error) { return c.people(r, &people{}) }
 

@@ -26,7 +26,8 @@ func TestNumbersAreRead(t *testing.T) {
 		{"phone/transfer?x=030+901820", "030 901820 is read as +4930901820."},
 	} {
 		r := v.get("/" + c.query).is(http.StatusOK)
-		if got := strings.TrimSpace(r.doc().Find("#read-as").Text()); c.want == "" && got != "" || !strings.HasPrefix(got, c.want) && !strings.Contains(got, c.want) {
+		if got := strings.TrimSpace(r.doc().Find("#read-as").Text()); c.want == "" && got != "" ||
+			!strings.HasPrefix(got, c.want) && !strings.Contains(got, c.want) {
 			t.Errorf("%s says %q, want %q", c.query, got, c.want)
 		}
 	}

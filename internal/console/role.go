@@ -263,12 +263,13 @@ func leastRole(pattern string) parley.Role {
 	return parley.RoleAdministrator
 }
 
-// makingPages are the ends of pages on which something is made, or goes on with what was filled in; secretPages show what only those may see
-// who change it. Neither is for auditors, who read.
+// makingPages are the ends of pages on which something is made, or goes on with what was filled in; secretPages show what only those
+// may see who change it. Neither is for auditors, who read.
 var (
 	makingPages = []string{"/new", "/edit", "/buy", "/caller-id", "/caller-id/{id}", "/start", "/publish", "/talk", "/call", "/try", "/share",
 		"/groups", "/folders/{id}", "/labels/{id}"}
-	secretPages = []string{"/export", "/versions/{version}", "/sample.csv", "/tools", "/tools.csv", "/tools/{id}", "/providers", "/webhooks/settings"}
+	secretPages = []string{"/export", "/versions/{version}", "/sample.csv", "/tools", "/tools.csv", "/tools/{id}", "/providers",
+		"/webhooks/settings"}
 )
 
 // lets says whether a role may use a pattern of routes.

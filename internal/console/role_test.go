@@ -163,8 +163,8 @@ func TestPagesWithinRoles(t *testing.T) {
 			if doc.Find("h1").Length() == 0 || doc.Find("nav a[href='/calls']").Length() != 1 {
 				t.Errorf("%s: %s does not see it whole", page, role)
 			}
-			for path, least := range map[string]parley.Role{"/people": parley.RoleAdministrator, "/ledger": parley.NeedLedger, "/tools": parley.RoleEditor,
-				"/account": parley.NeedSession, "/audit": parley.RoleAuditor} {
+			for path, least := range map[string]parley.Role{"/people": parley.RoleAdministrator, "/ledger": parley.NeedLedger,
+				"/tools": parley.RoleEditor, "/account": parley.NeedSession, "/audit": parley.RoleAuditor} {
 				want := role.Includes(least) || role == parley.RoleAuditor && path == "/people"
 				if there := doc.Find("nav a[href='"+path+"']").Length() == 1; there != want {
 					t.Errorf("%s: %s sees %s in the menu: %v", page, role, path, there)

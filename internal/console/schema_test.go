@@ -29,8 +29,9 @@ func TestToolSchemaIsEdited(t *testing.T) {
 	h := open(t, func(c *Config) { c.Assistants.Tools = tool.New(guard) })
 	u := h.user(t)
 	v := h.signedIn(t, u)
-	made, err := tool.Create(t.Context(), h.DB, u.ID, map[string]any{"name": "order", "description": "Orders.", "endpoint": far.URL, "method": "POST",
-		"schema": []any{map[string]any{"name": "number", "type": "number", "description": "Its number"}}})
+	made, err := tool.Create(t.Context(), h.DB, u.ID,
+		map[string]any{"name": "order", "description": "Orders.", "endpoint": far.URL, "method": "POST",
+			"schema": []any{map[string]any{"name": "number", "type": "number", "description": "Its number"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,8 @@ func TestToolSchemaIsEdited(t *testing.T) {
 
 	form.Set("json_schema", "")
 	v.post(path, form)
-	if now, err = h.DB.Tool(t.Context(), u.ID, made.ID); err != nil || now.JSONSchema != nil || len(now.Schema) != 1 || now.Schema[0].Name != "count" {
+	if now, err = h.DB.Tool(t.Context(), u.ID, made.ID); err != nil || now.JSONSchema != nil || len(now.Schema) != 1 ||
+		now.Schema[0].Name != "count" {
 		t.Errorf("emptied: %s, %+v, %v", now.JSONSchema, now.Schema, err)
 	}
 }

@@ -102,7 +102,8 @@ Ask at the end whether it works now.`,
 2. Remind them, and ask whether they will come.
 3. If they can't, ask whether they want to move it, and for two times that would suit. Somebody will confirm.
 4. Thank them and end the call. The whole call takes less than a minute.`,
-		"max_duration": 180, "voice_mail_message": "Hello, this is {{company}} with a reminder: {{appointment}}. Please call us if you can't come.",
+		"max_duration": 180, "voice_mail_message": "Hello, this is {{company}} with a reminder: {{appointment}}. " +
+			"Please call us if you can't come.",
 		"tools": []any{map[string]any{"type": "end_call"}},
 		"post_call_schema": extracted([3]string{"status", "bool", "Whether the customer was reached and answered"},
 			[3]string{"coming", "bool", "Whether the customer will come"},
@@ -137,7 +138,8 @@ If it fits, offer that a colleague calls back, and agree on a day and time. If i
 		"type": "outbound",
 		"variables": map[string]any{"company": "Acme Hotels", "occasion": "your stay last week",
 			"customer_name": ""},
-		"initial_message": "Hello {{customer_name}}, this is the assistant of {{company}}. May I ask you three short questions about {{occasion}}?",
+		"initial_message": "Hello {{customer_name}}, this is the assistant of {{company}}. " +
+			"May I ask you three short questions about {{occasion}}?",
 		"system_prompt": `You ask the customers of {{company}} about {{occasion}}. Say early that you are an automated assistant and that it takes two minutes.
 
 Ask these, one at a time, and wait for each answer:

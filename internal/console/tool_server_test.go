@@ -63,7 +63,8 @@ func TestServerPage(t *testing.T) {
 	form = page.form(path)
 	form["allowed_tools"] = []string{"look_up", "gone"}
 	v.post(path, form)
-	if got, err := h.DB.Tool(t.Context(), u.ID, list[0].ID); err != nil || strings.Join(got.Allowed, " ") != "look_up gone" || got.Headers[0].Value != secret {
+	if got, err := h.DB.Tool(t.Context(), u.ID, list[0].ID); err != nil || strings.Join(got.Allowed, " ") != "look_up gone" ||
+		got.Headers[0].Value != secret {
 		t.Errorf("%+v %v", got, err)
 	}
 	page = v.get(path).says("It is not among the allowed tools.").says("The server has no such tool now.")

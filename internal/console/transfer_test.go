@@ -61,7 +61,8 @@ func exported(t *testing.T, h *harness, u *parley.User) (*parley.Assistant, []by
 	if got := r.header.Get("Content-Disposition"); got != "attachment; filename=front-desk-a.yaml" {
 		t.Errorf("it is called %s", got)
 	}
-	for _, private := range []string{a.UUID, "hooks.example.com", "very-secret", "tool_ids", "assistant_id", "user_id", "\nstatus:", "phone_number"} {
+	for _, private := range []string{a.UUID, "hooks.example.com", "very-secret", "tool_ids", "assistant_id", "user_id", "\nstatus:",
+		"phone_number"} {
 		if strings.Contains(r.body, private) {
 			t.Errorf("the file holds %s", private)
 		}

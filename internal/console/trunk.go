@@ -94,7 +94,8 @@ func (t *trunkForm) preset() *preset.Preset { return preset.Of(t.text("preset"))
 func presets() []option {
 	list := enum("=Another, or none of them")
 	for _, p := range preset.All() {
-		list = append(list, option{value: p.ID, label: p.Name, group: map[string]string{"carrier": "Carriers", "system": "Telephone systems"}[p.Kind]})
+		list = append(list,
+			option{value: p.ID, label: p.Name, group: map[string]string{"carrier": "Carriers", "system": "Telephone systems"}[p.Kind]})
 	}
 	return list
 }
@@ -202,7 +203,8 @@ func (c *Console) trunkCheck(r *request) (*answer, error) {
 	case health.OptionsMS == 0:
 		f.checked = "The trunk was not asked: OPTIONS are turned off."
 	case t.Register && !health.Registered:
-		f.checked = fmt.Sprintf("The trunk answers (%d ms), but we are not registered with it: look at the user name and the password.", health.OptionsMS)
+		f.checked = fmt.Sprintf("The trunk answers (%d ms), but we are not registered with it: look at the user name and the password.",
+			health.OptionsMS)
 	case t.Register:
 		f.checked = fmt.Sprintf("The trunk answers (%d ms), and we are registered with it.", health.OptionsMS)
 	default:
@@ -222,7 +224,8 @@ func (c *Console) trunkTry(r *request) (*answer, error) {
 	to, _, ok := parley.ReadTransferTarget(f.dial, r.who.User.Country)
 	if !ok {
 		_, err := parley.ReadPhone(f.dial, r.who.User.Country)
-		f.refused = strings.TrimSpace("The test call needs a number in international format, such as +14155552671, or an extension. " + parley.PhoneHelp(err))
+		f.refused = strings.TrimSpace("The test call needs a number in international format, such as +14155552671, or an extension. " +
+			parley.PhoneHelp(err))
 		return invalid(t.Name, trunkEditor(f)), nil
 	}
 	if f.tried, err = c.Calls.Try(r.Context(), r.UserID(), t.ID, to); err != nil {
@@ -243,12 +246,14 @@ func triedText(t *parley.TestCall) string {
 }
 
 // refusedIn are the statuses with which calls that come in are refused, in words.
-var refusedIn = map[int]string{400: "Not readable", 401: "Password missing", 403: "Wrong password", 404: "No such number", 415: "Not readable",
-	416: "No telephone's address", 420: "Unknown extension", 480: "Nobody answers", 488: "No common sound", 503: "Too many calls", 505: "Not SIP 2.0"}
+var refusedIn = map[int]string{400: "Not readable", 401: "Password missing", 403: "Wrong password", 404: "No such number",
+	415: "Not readable",
+	416: "No telephone's address", 420: "Unknown extension", 480: "Nobody answers", 488: "No common sound", 503: "Too many calls",
+	505: "Not SIP 2.0"}
 
 // topics are what findings are about, in words.
-var topics = map[string]string{"dns": "Address", "options": "Answer", "tls": "Certificate", "registration": "Registration", "nat": "NAT", "codecs": "Codecs",
-	"encryption": "Encryption", "call": "Call", "sound": "Sound", "preset": "Setting"}
+var topics = map[string]string{"dns": "Address", "options": "Answer", "tls": "Certificate", "registration": "Registration", "nat": "NAT",
+	"codecs": "Codecs", "encryption": "Encryption", "call": "Call", "sound": "Sound", "preset": "Setting"}
 
 func (c *Console) trunkDelete(r *request) (*answer, error) {
 	if err := c.Numbers.DeleteTrunk(r.Context(), r.UserID(), r.id("id")); err != nil {

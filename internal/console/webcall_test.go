@@ -76,7 +76,8 @@ func TestWebCall(t *testing.T) {
 	if status, body, _ := send(other, "PATCH", place); status != http.StatusNotFound || len(anew) != 0 {
 		t.Errorf("somebody else's call is connected anew: %d %s", status, body)
 	}
-	if status, body, _ := send(v, "PATCH", path+"/guess"); status != http.StatusNotFound || !strings.Contains(body, `"message":"This call is over already."`) {
+	if status, body, _ := send(v, "PATCH", path+"/guess"); status != http.StatusNotFound ||
+		!strings.Contains(body, `"message":"This call is over already."`) {
 		t.Errorf("a call that is over is connected anew: %d %s", status, body)
 	}
 	if status, body, _ := send(v, "PATCH", place); status != http.StatusOK || len(anew) != 1 || anew[0] != "v=0*" {

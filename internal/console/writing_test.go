@@ -66,7 +66,8 @@ func TestWhoIsWriting(t *testing.T) {
 	until(t, next, "put", `id="writing"`)
 	until(t, own, "put", `id="writing"`)
 	mo.post(at+"/writing", nil).is(http.StatusNoContent)
-	if e := until(t, next, "put", `id="writing"`); strings.Contains(e.data["html"], "hidden") || !strings.Contains(e.data["html"], "Mo agent is writing a reply.") {
+	if e := until(t, next, "put", `id="writing"`); strings.Contains(e.data["html"], "hidden") ||
+		!strings.Contains(e.data["html"], "Mo agent is writing a reply.") {
 		t.Errorf("shown: %s", e.data["html"])
 	}
 	v.get(at).says("Mo agent is writing a reply.")
@@ -117,7 +118,8 @@ func TestNamesInLiveCalls(t *testing.T) {
 	u := h.user(t)
 	c := h.called(t, u, h.caller(t, u, "Front desk"), nil)
 	h.write(t, func(ctx context.Context, tx *store.Tx) error {
-		for _, l := range []*parley.CallLeg{{Person: "Ana Lang", Mode: parley.LegListen}, {Person: "Bo", Mode: parley.LegTalk, PhoneNumber: "+4930901820"}} {
+		for _, l := range []*parley.CallLeg{{Person: "Ana Lang", Mode: parley.LegListen},
+			{Person: "Bo", Mode: parley.LegTalk, PhoneNumber: "+4930901820"}} {
 			l.CallID, l.Kind, l.Status = c.ID, parley.LegSupervisor, parley.LegJoined
 			if err := tx.CreateLeg(ctx, u.ID, l); err != nil {
 				return err

@@ -83,7 +83,8 @@ func TestPagesSayTheirZone(t *testing.T) {
 	h.called(t, u, a, over(parley.CustomerHangup))
 	for _, path := range []string{"/ledger", "/calls", "/analytics", "/audit"} {
 		doc := v.get(path).doc()
-		if got := doc.Find(".days-between").Text(); !strings.Contains(got, "America/New_York") || doc.Find("#main").AttrOr("data-zone", "") != "America/New_York" {
+		if got := doc.Find(".days-between").Text(); !strings.Contains(got, "America/New_York") ||
+			doc.Find("#main").AttrOr("data-zone", "") != "America/New_York" {
 			t.Errorf("%s: %q", path, got)
 		}
 	}

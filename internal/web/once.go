@@ -48,7 +48,8 @@ func Once(r *http.Request, db *store.DB, userID int64, asked []byte, run func(co
 		return nil, false, parley.Errorf(parley.Conflict, "The Idempotency-Key was used with another request.")
 	case old != nil && old.Status == 0 && old.Touched:
 		return nil, false, parley.Errorf(parley.Conflict,
-			"A request with this Idempotency-Key took effect, at least in part, and has no answer yet. Look at what it did before you use a new key.")
+			"A request with this Idempotency-Key took effect, at least in part, and has no answer yet. "+
+				"Look at what it did before you use a new key.")
 	case old != nil && old.Status == 0:
 		return nil, false, parley.Errorf(parley.Conflict,
 			"A request with this Idempotency-Key is under way or was cut off. Look whether it took effect before you use a new key.")

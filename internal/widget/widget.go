@@ -69,7 +69,8 @@ func RightToLeft(iso string) bool { return slices.Contains([]string{"ar", "fa", 
 
 // demoPolicy is a strict one: what works under it works on websites that have one. Pictures may be the assistant's
 // avatar.
-const demoPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src https: http:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const demoPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src https: http:; base-uri 'none'; " +
+	"form-action 'none'; frame-ancestors 'none'"
 
 // Handler serves Paths.
 func Handler(front web.Front) http.Handler {

@@ -39,7 +39,8 @@ func TestScriptIsSmall(t *testing.T) {
 
 // Scripts for other people's pages must not write HTML, evaluate text or set inline styles.
 func TestScriptsAreClean(t *testing.T) {
-	bad := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|setAttribute\("(style|on)|debugger|console\.log`)
+	bad := regexp.MustCompile(
+		`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|setAttribute\("(style|on)|debugger|console\.log`)
 	for _, name := range []string{"embed.js", "web-call.js"} {
 		if found := bad.FindAll(read(name), -1); found != nil {
 			t.Errorf("%s uses %s", name, found)
