@@ -58,15 +58,19 @@ func (e *Error) Error() string {
 
 // mends tells the owner, for each kind, why a part failed and what can be done.
 var mends = map[Kind]string{
-	RateLimited: "its provider takes no more requests at the moment (rate limit). Try again later, or ask this server's operator for a higher limit.",
-	Overloaded:  "its provider is overloaded or down. Try again later, or choose another one.",
-	Unreachable: "its provider could not be reached. If that goes on, ask this server's operator to look at the network and the provider's address.",
+	RateLimited: "its provider takes no more requests at the moment (rate limit). " +
+		"Try again later, or ask this server's operator for a higher limit.",
+	Overloaded: "its provider is overloaded or down. Try again later, or choose another one.",
+	Unreachable: "its provider could not be reached. If that goes on, ask this server's operator to look at the network and " +
+		"the provider's address.",
 	Interrupted: "the connection to its provider broke in the middle. If that goes on, choose another one.",
 	Stalled:     "its provider sent nothing for too long. If that goes on, choose another one.",
 	Malformed:   "its provider's answer was empty or could not be understood. If that goes on, choose another one.",
-	Config:      "its provider refuses what this server is configured with: the credentials, the model's name or the quota. Choose another one, or ask this server's operator ('parley doctor' says what is wrong).",
-	TooLong:     "the prompt, the knowledge and the conversation together are more than it takes at once. Shorten the prompt, or choose one that takes more.",
-	Refused:     "its provider refuses this content. Change the prompt, or choose another one.",
+	Config: "its provider refuses what this server is configured with: the credentials, the model's name or the quota. " +
+		"Choose another one, or ask this server's operator ('parley doctor' says what is wrong).",
+	TooLong: "the prompt, the knowledge and the conversation together are more than it takes at once. " +
+		"Shorten the prompt, or choose one that takes more.",
+	Refused: "its provider refuses this content. Change the prompt, or choose another one.",
 }
 
 // Explain tells an assistant's owner which part failed, why, and how to fix it. It includes nothing that the vendor

@@ -113,16 +113,21 @@ func TestGoneModel(t *testing.T) {
 		model string
 		want  string
 	}{
-		{ai.TheModel, false, "mine", "Acme says that it has no model mine. Choose another model for the assistant, or ask this server's operator to change PARLEY_ACME_MODEL."},
-		{ai.TheModel, true, "hear-1", "The model hear-1 was retired by Acme on 20 January 2027. Choose another model for the assistant, or ask this server's operator to change PARLEY_ACME_REALTIME_MODEL to hear-2."},
-		{ai.TheVoice, false, "talk-1", "The speech model talk-1 was retired by Acme on 20 January 2027. Choose a voice of another provider, or ask this server's operator to change PARLEY_ACME_TTS_MODEL."},
-		{ai.TheRecognizer, false, "", "Acme says that it has no transcription model. Choose another transcriber, or ask this server's operator to change PARLEY_ACME_STT_MODEL."},
+		{ai.TheModel, false, "mine", "Acme says that it has no model mine. Choose another model for the assistant, " +
+			"or ask this server's operator to change PARLEY_ACME_MODEL."},
+		{ai.TheModel, true, "hear-1", "The model hear-1 was retired by Acme on 20 January 2027. " +
+			"Choose another model for the assistant, or ask this server's operator to change PARLEY_ACME_REALTIME_MODEL to hear-2."},
+		{ai.TheVoice, false, "talk-1", "The speech model talk-1 was retired by Acme on 20 January 2027. " +
+			"Choose a voice of another provider, or ask this server's operator to change PARLEY_ACME_TTS_MODEL."},
+		{ai.TheRecognizer, false, "", "Acme says that it has no transcription model. " +
+			"Choose another transcriber, or ask this server's operator to change PARLEY_ACME_STT_MODEL."},
 	} {
 		if got := v.GoneModel(c.part, c.hears, c.model, now); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
 	}
-	if got := (&ai.Vendor{Name: "Acme"}).GoneModel(ai.TheModel, false, "x", now); got != "Acme says that it has no model x. Choose another model for the assistant." {
+	if got := (&ai.Vendor{Name: "Acme"}).GoneModel(ai.TheModel, false, "x",
+		now); got != "Acme says that it has no model x. Choose another model for the assistant." {
 		t.Errorf("without settings: %s", got)
 	}
 }

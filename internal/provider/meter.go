@@ -38,7 +38,8 @@ func (o *source) told(err error, u use) error {
 	said := *e
 	switch {
 	case o.vendor.Endpoint:
-		said.Mend = fmt.Sprintf("Your endpoint %q refuses what it was asked: its address, key, model or voice. Test it on the console's page Endpoints.", o.vendor.Name)
+		said.Mend = fmt.Sprintf("Your endpoint %q refuses what it was asked: its address, key, model or voice. "+
+			"Test it on the console's page Endpoints.", o.vendor.Name)
 	case noModel(e):
 		said.Mend = o.vendor.GoneModel(u.part, u.hears, u.model, time.Now())
 	case o.own:
@@ -103,7 +104,8 @@ func (m countedModel) Generate(ctx context.Context, req ai.Request, yield func(a
 		}
 		return yield(d)
 	})
-	span.SetAttributes(attribute.Int("gen_ai.usage.input_tokens", reply.Usage.In), attribute.Int("gen_ai.usage.output_tokens", reply.Usage.Out))
+	span.SetAttributes(attribute.Int("gen_ai.usage.input_tokens", reply.Usage.In),
+		attribute.Int("gen_ai.usage.output_tokens", reply.Usage.Out))
 	telemetry.End(span, string(ai.KindOf(err)))
 	if reply.Usage != (ai.Usage{}) {
 		ai.TallyOf(ctx).Spend(ai.Use{Part: ai.TheModel, Vendor: m.source.vendor.Code, Model: m.code,

@@ -110,7 +110,8 @@ func TestServerRefuses(t *testing.T) {
 			"stream_options"},
 		{`{"model":"test-model","messages":[` + u + `],"max_tokens":1,"max_completion_tokens":1}`, 400, "max_tokens"},
 		{`{"model":"test-model","messages":[` + u +
-			`],"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":true,"schema":{"type":"object","properties":{"a":{}}}}}}`, 400, "additionalProperties"},
+			`],"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":true,"schema":{"type":"object","properties":{"a":{}}}}}}`,
+			400, "additionalProperties"},
 		{`{"model":"test-model","messages":[` + u + `]}`, 200, `"content":"You said: x (prompt: )"`},
 	} {
 		res := post(t, s, c.body)
@@ -200,7 +201,8 @@ func TestServerCutsRunes(t *testing.T) {
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
-	if _, err := io.WriteString(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: "+itoa(len(streamed))+"\r\n\r\n"+streamed); err != nil {
+	if _, err := io.WriteString(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: "+
+		itoa(len(streamed))+"\r\n\r\n"+streamed); err != nil {
 		t.Fatal(err)
 	}
 	raw, err := io.ReadAll(c)

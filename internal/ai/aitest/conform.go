@@ -16,7 +16,8 @@ import (
 // Conform checks that a Model keeps the promises of ai.Model. The model must answer from what it is told: a Fake, a
 // Server's, the local one, or a real one.
 func Conform(t *testing.T, m ai.Model) {
-	shop := "You work for the Blue Door bakery. The bakery opens at seven in the morning and closes at six. Bread is baked by Zoë and costs 4 €. Orders can be cancelled until noon. Parking is behind the house."
+	shop := "You work for the Blue Door bakery. The bakery opens at seven in the morning and closes at six. " +
+		"Bread is baked by Zoë and costs 4 €. Orders can be cancelled until noon. Parking is behind the house."
 	lookUp := ai.Tool{
 		Name: "look_up_order", Description: "Look up an order by its order number.",
 		Schema: json.RawMessage(`{"type":"object","properties":{"order_number":{"type":"number","description":"The number of the order"}},"required":["order_number"],"additionalProperties":false}`),
@@ -104,7 +105,8 @@ func Conform(t *testing.T, m ai.Model) {
 
 func conformSchema(t *testing.T, m ai.Model) {
 	r := generate(t, m, ai.Request{
-		System: "Fill in what the transcript says.\n- status (boolean): Whether the goal was reached\n- summary (string): A short summary\n- items (number): How many loaves were ordered\n",
+		System: "Fill in what the transcript says.\n- status (boolean): Whether the goal was reached\n- summary (string): A short summary\n" +
+			"- items (number): How many loaves were ordered\n",
 		Schema: &ai.Schema{Name: "extraction", JSON: json.RawMessage(
 			`{"type":"object","properties":{"status":{"type":["boolean","null"]},"summary":{"type":["string","null"]},"items":{"type":["number","null"]}},"required":["status","summary","items"],"additionalProperties":false}`)},
 		Messages: user("AI: How can I help?\nCustomer: I would like to order 3 loaves.\nAI: Done.\nCustomer: Thanks, bye."),

@@ -122,7 +122,8 @@ func conformClose(t *testing.T, r ai.Recognizer, h Heard) {
 	cause := errors.New("the customer hung up")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
-	if _, err := r.Listen(ctx, ai.Hearing{Language: h.Language, Rate: audio.Narrow}); err != cause { //nolint:errorlint // it must come back as it is
+	//nolint:errorlint // it must come back as it is
+	if _, err := r.Listen(ctx, ai.Hearing{Language: h.Language, Rate: audio.Narrow}); err != cause {
 		t.Errorf("listen after the end: %v", err)
 	}
 	for name, begin := range map[string]func(e ai.Ear){

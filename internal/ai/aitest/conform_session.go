@@ -47,7 +47,8 @@ type sessionCase struct {
 
 // undecidedCases are those of sessionCases that take a model which waits until it is asked, says all that it is asked for, and can be cut
 // off.
-var undecidedCases = []string{"an utterance in a reply", "two utterances, one reply", "a call while it speaks", "cut: nothing comes after it",
+var undecidedCases = []string{"an utterance in a reply", "two utterances, one reply", "a call while it speaks",
+	"cut: nothing comes after it",
 	"cut: twice, and of nobody", "cut: before it was asked for", "usage is counted once", "usage of a reply that was cut"}
 
 // casesFor are the cases that apply to a vendor.
@@ -444,7 +445,8 @@ func (c *trial) lateResult() {
 
 func (c *trial) cutIsQuiet() {
 	s := c.open()
-	c.v.Server.ScriptRealtime(Behaviour{Text: strings.Repeat("We have bread and rolls and cakes and pies. ", 10), TokenDelay: 20 * time.Millisecond})
+	c.v.Server.ScriptRealtime(Behaviour{Text: strings.Repeat("We have bread and rolls and cakes and pies. ", 10),
+		TokenDelay: 20 * time.Millisecond})
 	s.Respond(1, "", false)
 	s.until(ai.RealtimeSound, 1)
 	s.Cut(1, 100*time.Millisecond, "We")

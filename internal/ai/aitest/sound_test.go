@@ -104,7 +104,8 @@ func TestSaying(t *testing.T) {
 			cancel()
 		}
 		s.Usually(Saying{Err: boom})
-		if err := ai.Say(t.Context(), s, ai.Speech{Rate: audio.Wide}, "other", nil); err != boom || len(s.Said()) != 8 { //nolint:errorlint // likewise
+		//nolint:errorlint // likewise
+		if err := ai.Say(t.Context(), s, ai.Speech{Rate: audio.Wide}, "other", nil); err != boom || len(s.Said()) != 8 {
 			t.Errorf("%v, %d said", err, len(s.Said()))
 		}
 	})

@@ -171,7 +171,8 @@ func reasons(in *wireRequest) *refusal {
 		return nil
 	case len(in.Tools) > 0:
 		return refuse("reasoning_effort", "",
-			"Function tools with reasoning_effort are not supported for %s in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.", in.Model)
+			"Function tools with reasoning_effort are not supported for %s in /v1/chat/completions. "+
+				"To use function tools, use /v1/responses or set reasoning_effort to 'none'.", in.Model)
 	case in.Temperature != nil && *in.Temperature != 1:
 		return refuse("temperature", "unsupported_value",
 			"Unsupported value: 'temperature' does not support %v with this model. Only the default (1) value is supported.", *in.Temperature)
@@ -191,7 +192,8 @@ func messages(in []wireMessage, out *ai.Request) *refusal {
 			text = *m.Content
 		}
 		if m.Role != "tool" && len(open) > 0 {
-			return refuse("messages", "", "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.")
+			return refuse("messages", "",
+				"An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.")
 		}
 		switch m.Role {
 		case "system", "developer":
@@ -223,7 +225,8 @@ func messages(in []wireMessage, out *ai.Request) *refusal {
 		out.Messages = append(out.Messages, msg)
 	}
 	if len(open) > 0 {
-		return refuse("messages", "", "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.")
+		return refuse("messages", "",
+			"An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.")
 	}
 	return nil
 }
@@ -243,7 +246,8 @@ func strict(name string, on bool, schema json.RawMessage) *refusal {
 		return refuse("response_format", "", "Invalid schema for response_format '%s': schema must be of type object.", name)
 	}
 	if on && (o.Additional == nil || *o.Additional || len(o.Required) != len(o.Properties)) {
-		return refuse("response_format", "", "Invalid schema for response_format '%s': 'additionalProperties' must be false and every property required.", name)
+		return refuse("response_format", "",
+			"Invalid schema for response_format '%s': 'additionalProperties' must be false and every property required.", name)
 	}
 	return nil
 }

@@ -64,9 +64,14 @@ func TestFailuresOfItsOwn(t *testing.T) {
 		{"forbidden", []aitest.Behaviour{{Status: 403}}, ai.Config, 1},
 		{"too long", []aitest.Behaviour{{Status: 400, Message: "prompt is too long: 208310 tokens > 200000 maximum"}},
 			ai.TooLong, 1},
-		{"a rate limit in the stream", []aitest.Behaviour{{Raw: "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"slow\"}}\n\n"}, ok},
+		{"a rate limit in the stream",
+			[]aitest.Behaviour{{Raw: "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"slow\"}}\n\n"},
+				ok},
 			"", 2},
-		{"arguments of no call", []aitest.Behaviour{{Raw: "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":3,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\"}}\n\n"}},
+		{"arguments of no call",
+			[]aitest.Behaviour{
+				{Raw: "event: content_block_delta\n" +
+					"data: {\"type\":\"content_block_delta\",\"index\":3,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\"}}\n\n"}},
 			ai.Malformed, 1},
 	} {
 		s := anthropictest.New(t)
@@ -349,8 +354,14 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 // FuzzStream reads anything that a server may send.
 func FuzzStream(f *testing.F) {
-	f.Add([]byte("event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"b\",\"input\":{}}}\n\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\"}}\n\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"},\"usage\":{\"output_tokens\":3}}\n\ndata: {\"type\":\"message_stop\"}\n\n"))
-	f.Add([]byte("event: ping\r\ndata: {}\r\n\r\n: x\ndata: {\"type\":\"content_block_delta\",\ndata: \"delta\":{\"type\":\"text_delta\",\"text\":\"x\"}}\n\n"))
+	f.Add([]byte("event: content_block_start\n" +
+		"data: {\"type\":\"content_block_start\",\"index\":0," +
+		"\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"b\",\"input\":{}}}\n\n" +
+		"data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\"}}\n\n" +
+		"data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"},\"usage\":{\"output_tokens\":3}}\n\n" +
+		"data: {\"type\":\"message_stop\"}\n\n"))
+	f.Add([]byte("event: ping\r\ndata: {}\r\n\r\n: x\ndata: {\"type\":\"content_block_delta\",\n" +
+		"data: \"delta\":{\"type\":\"text_delta\",\"text\":\"x\"}}\n\n"))
 	f.Add([]byte("data: {\"type\":\"error\",\"error\":5}\n\n"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		c, err := open(Config{BaseURL: "http://model.test"}, roundTrip(func(r *http.Request) (*http.Response, error) {

@@ -103,7 +103,8 @@ func (m *model) params(req ai.Request, names rest.Names, how manner, sent *rest.
 	if req.Schema != nil && !how.words {
 		out.Format = &format{"json_schema", req.Schema.JSON}
 	} else if req.Schema != nil {
-		system += "\n\nAnswer with one JSON object and nothing else: no words around it, no code fence. It follows this JSON Schema:\n" + string(req.Schema.JSON)
+		system += "\n\nAnswer with one JSON object and nothing else: no words around it, no code fence. It follows this JSON Schema:\n" +
+			string(req.Schema.JSON)
 	}
 	if out != (outputConfig{}) {
 		p.Output = &out

@@ -30,11 +30,12 @@ func Declare(s *Settings) *ai.Vendor {
 		Settings: s,
 		Speakers: []ai.Speaker{{Provider: provider, Rank: 20, Voices: voices, Configured: s.configured,
 			Model: func() string { return s.TTSModel }}},
-		Listeners: []ai.Listener{{Provider: provider, Rank: 40, Languages: languages, Mixed: func() string { return mixedBy(s.STTModel) }, Configured: s.configured}},
-		Retired:   func() ai.Retirements { return retired },
-		With:      ai.Rekeyed(s, Declare),
-		Open:      s.open,
-		Check:     s.check,
+		Listeners: []ai.Listener{{Provider: provider, Rank: 40, Languages: languages, Mixed: func() string { return mixedBy(s.STTModel) },
+			Configured: s.configured}},
+		Retired: func() ai.Retirements { return retired },
+		With:    ai.Rekeyed(s, Declare),
+		Open:    s.open,
+		Check:   s.check,
 	}
 }
 
@@ -74,7 +75,8 @@ func (s *Settings) open() (*ai.Opened, error) {
 }
 
 // languages lists the languages of ink-whisper that Parley knows.
-const languages = "en es fr de it pt nl pl sv da no fi cs sk hu ro bg hr sr sl el tr ru uk he ar fa hi ur ta zh ja ko th vi id ms et lv lt ca is"
+const languages = "en es fr de it pt nl pl sv da no fi cs sk hu ro bg hr sr sl el tr ru uk he ar fa hi ur ta zh ja ko th vi " +
+	"id ms et lv lt ca is"
 
 // turnsBy is what models that find turns by themselves understand.
 var turnsBy = map[string]string{turnsModel: "en", mixedModel: mixed}

@@ -26,15 +26,16 @@ type Settings struct {
 func Declare(s *Settings) *ai.Vendor {
 	provider, configured := parley.Provider{ID: 6, Code: Code, Name: "Deepgram"}, func() bool { return s.APIKey != "" }
 	return &ai.Vendor{
-		Code:      Code,
-		Name:      provider.Name,
-		KeyPage:   "https://console.deepgram.com",
-		Settings:  s,
-		Speakers:  []ai.Speaker{{Provider: provider, Rank: 30, Voices: voices, Configured: configured}},
-		Listeners: []ai.Listener{{Provider: provider, Rank: 10, Languages: languages, Mixed: func() string { return mixedBy(s.STTModel) }, Configured: configured}},
-		With:      ai.Rekeyed(s, Declare),
-		Open:      s.open,
-		Check:     s.check,
+		Code:     Code,
+		Name:     provider.Name,
+		KeyPage:  "https://console.deepgram.com",
+		Settings: s,
+		Speakers: []ai.Speaker{{Provider: provider, Rank: 30, Voices: voices, Configured: configured}},
+		Listeners: []ai.Listener{{Provider: provider, Rank: 10, Languages: languages, Mixed: func() string { return mixedBy(s.STTModel) },
+			Configured: configured}},
+		With:  ai.Rekeyed(s, Declare),
+		Open:  s.open,
+		Check: s.check,
 	}
 }
 
@@ -86,7 +87,8 @@ func (s *Settings) check(ctx context.Context) []parley.Finding {
 	model := plainModel(s.STTModel, "en")
 	known := func(family string) bool { return strings.HasPrefix(model, family) }
 	if !slices.ContainsFunc([]string{nova3, nova2, fluxModel, fluxMulti}, known) {
-		return found("note", "%s takes the key; PARLEY_DEEPGRAM_STT_MODEL is %s, which is none of nova-3, nova-2, flux-general-en, flux-general-multi",
+		return found("note", "%s takes the key; PARLEY_DEEPGRAM_STT_MODEL is %s, which is none of nova-3, nova-2, "+
+			"flux-general-en, flux-general-multi",
 			c.base, model)
 	}
 	return found("ok", "%s listens with %s, and speaks", c.base, model)

@@ -182,7 +182,8 @@ func TestListenAsksForLanguages(t *testing.T) {
 
 // Only models that tell languages apart are offered for it.
 func TestTellsLanguages(t *testing.T) {
-	for model, want := range map[string]bool{"": true, "nova-3": true, "nova-3-medical": true, "flux-general-en": true, "nova-2": false, "whisper": false} {
+	for model, want := range map[string]bool{"": true, "nova-3": true, "nova-3-medical": true, "flux-general-en": true, "nova-2": false,
+		"whisper": false} {
 		set := new(deepgram.Settings)
 		listens := deepgram.Declare(set).Listeners[0] // as the program does, which reads the settings later
 		set.STTModel = model

@@ -31,11 +31,12 @@ func Declare(s *Settings) *ai.Vendor {
 		Speakers: []ai.Speaker{{Provider: provider, Rank: 10,
 			Tunable: parley.Tunable{Stability: true, Similarity: true}, Voices: voices, Configured: s.configured,
 			Model: func() string { return s.TTSModel }}},
-		Listeners: []ai.Listener{{Provider: provider, Rank: 20, Languages: scribe, Mixed: func() string { return scribe }, Configured: s.configured}},
-		Retired:   func() ai.Retirements { return retired },
-		With:      ai.Rekeyed(s, Declare),
-		Open:      s.open,
-		Check:     s.check,
+		Listeners: []ai.Listener{{Provider: provider, Rank: 20, Languages: scribe, Mixed: func() string { return scribe },
+			Configured: s.configured}},
+		Retired: func() ai.Retirements { return retired },
+		With:    ai.Rekeyed(s, Declare),
+		Open:    s.open,
+		Check:   s.check,
 	}
 }
 

@@ -32,7 +32,8 @@ func (s *Settings) check(ctx context.Context) []parley.Finding {
 	var failure *ai.Error
 	switch {
 	case errors.As(err, &failure) && strings.Contains(failure.Error(), "missing_permissions"):
-		return found("note", "%s knows the key in PARLEY_ELEVENLABS_API_KEY, which may not list models (models_read); speech with %s, transcription with %s are not checked", c.base, s.TTSModel, s.STTModel)
+		return found("note", "%s knows the key in PARLEY_ELEVENLABS_API_KEY, which may not list models (models_read); speech with %s, "+
+			"transcription with %s are not checked", c.base, s.TTSModel, s.STTModel)
 	case failure != nil && failure.Kind == ai.Config:
 		return found("FAIL", "%s refuses the key in PARLEY_ELEVENLABS_API_KEY: %v", c.base, failure.Err)
 	case err != nil:

@@ -278,10 +278,11 @@ func TestVoiceFails(t *testing.T) {
 		kind   ai.Kind
 		after  time.Duration
 	}{
-		"a wrong key":         {change: func(s *Settings) { s.APIKey = "s3cret" }, kind: ai.Config},
-		"no quota":            {refuse: elevenlabstest.Refusal{Status: 401, Code: "quota_exceeded"}, kind: ai.Config},
-		"no such plan":        {refuse: elevenlabstest.Refusal{Status: 403, Code: "only_for_creator+"}, kind: ai.Config},
-		"too many":            {refuse: elevenlabstest.Refusal{Status: 429, Code: "too_many_concurrent_requests", RetryAfter: 7}, kind: ai.RateLimited, after: 7 * time.Second},
+		"a wrong key":  {change: func(s *Settings) { s.APIKey = "s3cret" }, kind: ai.Config},
+		"no quota":     {refuse: elevenlabstest.Refusal{Status: 401, Code: "quota_exceeded"}, kind: ai.Config},
+		"no such plan": {refuse: elevenlabstest.Refusal{Status: 403, Code: "only_for_creator+"}, kind: ai.Config},
+		"too many": {refuse: elevenlabstest.Refusal{Status: 429, Code: "too_many_concurrent_requests", RetryAfter: 7}, kind: ai.RateLimited,
+			after: 7 * time.Second},
 		"it is down":          {refuse: elevenlabstest.Refusal{Status: 503, Code: "system_busy"}, kind: ai.Overloaded},
 		"no such model":       {change: func(s *Settings) { s.TTSModel = "eleven_v9" }, kind: ai.Config},
 		"nobody there":        {change: func(s *Settings) { s.BaseURL = "http://127.0.0.1:1" }, kind: ai.Unreachable},

@@ -338,7 +338,8 @@ func TestModelBudgetOfALink(t *testing.T) {
 		c := &mind{script: []thought{{say: []string{"nobody asks"}}}}
 		m := models(a, b, c)
 		m.Links[0].Budget = 300 * time.Millisecond
-		if s := generate(t, t.Context(), m, ai.Request{}); s.err != nil || s.text != "Good day." || s.first != 2300*time.Millisecond || len(c.asked) != 0 {
+		if s := generate(t, t.Context(), m, ai.Request{}); s.err != nil || s.text != "Good day." || s.first != 2300*time.Millisecond ||
+			len(c.asked) != 0 {
 			t.Errorf("%+v, the third asked %d times", s, len(c.asked))
 		}
 	})

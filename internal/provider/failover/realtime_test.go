@@ -231,7 +231,8 @@ func TestRealtimeGoesOn(t *testing.T) {
 func TestRealtimeCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &hearer{name: "a", script: []session{{silent: true}}}, &hearer{name: "b", script: []session{{}}}
-		m := &Realtime{Links: []Link[Speaking]{{Name: "a", Circuit: new(Circuit), Do: Speaking{a, ""}}, {Name: "b", Circuit: new(Circuit), Do: Speaking{b, ""}}}}
+		m := &Realtime{Links: []Link[Speaking]{{Name: "a", Circuit: new(Circuit), Do: Speaking{a, ""}},
+			{Name: "b", Circuit: new(Circuit), Do: Speaking{b, ""}}}}
 		c, err := m.Connect(t.Context(), ai.RealtimeSetup{})
 		if err != nil {
 			t.Fatal(err)

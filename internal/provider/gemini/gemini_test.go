@@ -59,7 +59,8 @@ func TestFailuresOfItsOwn(t *testing.T) {
 		want   ai.Kind
 		asked  int
 	}{
-		{"the prompt is blocked", []aitest.Behaviour{{Raw: event(`{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":3}}`)}},
+		{"the prompt is blocked",
+			[]aitest.Behaviour{{Raw: event(`{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":3}}`)}},
 			ai.Refused, 1},
 		{"a call that is none", []aitest.Behaviour{clumsy, ok}, "", 2},
 		{"nothing but such calls", []aitest.Behaviour{clumsy, clumsy, ok}, ai.Malformed, 2},
@@ -67,9 +68,11 @@ func TestFailuresOfItsOwn(t *testing.T) {
 		{"a quota that is not", []aitest.Behaviour{{Status: 429, Code: "37s"}}, ai.RateLimited, 1},
 		{"forbidden", []aitest.Behaviour{{Status: 403}}, ai.Config, 1},
 		{"too late", []aitest.Behaviour{{Status: 504}, ok}, "", 2},
-		{"too long", []aitest.Behaviour{{Status: 400, Message: "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."}},
+		{"too long",
+			[]aitest.Behaviour{{Status: 400, Message: "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."}},
 			ai.TooLong, 1},
-		{"an error in a list", []aitest.Behaviour{{Status: 400, Raw: `[{"error":{"code":429,"message":"slow","status":"RESOURCE_EXHAUSTED"}}]`}, ok},
+		{"an error in a list",
+			[]aitest.Behaviour{{Status: 400, Raw: `[{"error":{"code":429,"message":"slow","status":"RESOURCE_EXHAUSTED"}}]`}, ok},
 			"", 2},
 	} {
 		s := geminitest.New(t)
@@ -278,7 +281,8 @@ func TestDoctor(t *testing.T) {
 		set  Settings
 		want string
 	}{
-		"all is well": {Settings{APIKey: geminitest.Key, BaseURL: s.URL, Model: []string{"models/" + geminitest.Lite}}, "ok|answers; " + geminitest.Lite},
+		"all is well": {Settings{APIKey: geminitest.Key, BaseURL: s.URL, Model: []string{"models/" + geminitest.Lite}},
+			"ok|answers; " + geminitest.Lite},
 		"another is well": {Settings{APIKey: geminitest.Key, BaseURL: s.URL, Model: []string{geminitest.Lite}, Live: []string{geminitest.Live}},
 			"ok|" + geminitest.Live + " hear"},
 		"not that one": {Settings{APIKey: geminitest.Key, BaseURL: s.URL, Model: []string{geminitest.Lite}, Live: []string{"other"}},

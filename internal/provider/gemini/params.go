@@ -121,7 +121,8 @@ func (m *model) params(req ai.Request, names rest.Names, how manner, sent *rest.
 	case req.Schema == nil:
 	case how.words:
 		c.Type = "application/json"
-		system += "\n\nAnswer with one JSON object and nothing else: no words around it, no code fence. It follows this JSON Schema:\n" + string(req.Schema.JSON)
+		system += "\n\nAnswer with one JSON object and nothing else: no words around it, no code fence. It follows this JSON Schema:\n" +
+			string(req.Schema.JSON)
 	default:
 		c.Type, c.Schema = "application/json", schema.ForGemini(req.Schema.JSON)
 	}

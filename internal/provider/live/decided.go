@@ -280,7 +280,8 @@ func (s *Decided) resumes(atMS int) {
 	if s.speech == nil || !s.customerSpoke {
 		return
 	}
-	left := atMS-s.outMS >= interruptedSilenceMS && time.Since(s.came) >= interruptedSilenceMS*time.Millisecond // silence is left out, and text isn't only ahead
+	// silence is left out, and text isn't only ahead
+	left := atMS-s.outMS >= interruptedSilenceMS && time.Since(s.came) >= interruptedSilenceMS*time.Millisecond
 	if left || s.speech.quietMS >= interruptedSilenceMS {
 		s.over()
 	}

@@ -48,7 +48,8 @@ func Declare(p Programs) *ai.Vendor {
 }
 
 // languages are those of eSpeak NG 1.51 that we know.
-const languages = "en es fr de it pt nl pl sv da no fi cs sk hu ro bg hr sr sl el tr ru uk he ar fa hi ur ta zh ja ko th vi id ms et lv lt ca is"
+const languages = "en es fr de it pt nl pl sv da no fi cs sk hu ro bg hr sr sl el tr ru uk he ar fa hi ur ta zh ja ko th vi " +
+	"id ms et lv lt ca is"
 
 // flite are Flite's voices, the best understood on a telephone first. Numbers from 1.
 var flite = []ai.Voice{

@@ -152,7 +152,8 @@ func errorOf(err error, lost int) error {
 
 // mends says what can be done about each kind of failure.
 var mends = map[ai.Kind]string{
-	ai.Overloaded:  "the machine is too slow for the calls that it has. Choose another transcriber, or ask this server's operator for a larger machine.",
+	ai.Overloaded: "the machine is too slow for the calls that it has. " +
+		"Choose another transcriber, or ask this server's operator for a larger machine.",
 	ai.Unreachable: "its process can't be started. Choose another transcriber, or ask this server's operator to look into the log.",
 	ai.Interrupted: "its process has ended. If that goes on, choose another transcriber, or ask this server's operator to look into the " +
 		"log.",

@@ -8,7 +8,8 @@ import (
 
 var (
 	speaker  = regexp.MustCompile(`(?i)^(ai|assistant|customer|user)\s*:\s*(.*)$`)
-	goodWord = regexp.MustCompile(`(?i)\b(?:yes|yeah|sure|great|perfect|thanks|thank you|wonderful|excellent|agreed|confirmed|booked|sounds good|that works|helped|happy)\b`)
+	goodWord = regexp.MustCompile(`(?i)\b(?:yes|yeah|sure|great|perfect|thanks|thank you|wonderful|` +
+		`excellent|agreed|confirmed|booked|sounds good|that works|helped|happy)\b`)
 	badWord  = regexp.MustCompile(`(?i)\b(?:no thanks?|not interested|no longer|cancel|never mind|forget it|don't want|do not want|didn't help|useless|wrong number|stop calling|complain\w*|call back later)\b`)
 	goalName = set("status goal success reached achieved completed outcome resolved satisfied")
 )

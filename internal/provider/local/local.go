@@ -16,8 +16,9 @@ type Model struct{}
 
 // What it says of itself, and when it knows nothing better.
 const (
-	whatIAm   = "I am a built-in responder without a language model: I answer from what this assistant was told, and I can use its tools."
-	dontKnow  = "I am a built-in responder without a language model, and I have found nothing about that in what I was told. Please ask in other words, or about something else."
+	whatIAm  = "I am a built-in responder without a language model: I answer from what this assistant was told, and I can use its tools."
+	dontKnow = "I am a built-in responder without a language model, and I have found nothing about that in what I was told. " +
+		"Please ask in other words, or about something else."
 	askPrefix = "I can do that for you. Please tell me "
 )
 

@@ -214,7 +214,9 @@ func TestResults(t *testing.T) {
 }
 
 func TestExtracts(t *testing.T) {
-	talk := "AI: Hello, how can I help?\nCustomer: I want to book a table for 4 people. My name is Ana Silva.\nAI: For when, and what is your email?\nCustomer: tomorrow, ana@example.com. I do not need parking.\nAI: Booked.\nCustomer: Great, thank you!"
+	talk := "AI: Hello, how can I help?\nCustomer: I want to book a table for 4 people. My name is Ana Silva.\n" +
+		"AI: For when, and what is your email?\nCustomer: tomorrow, ana@example.com. I do not need parking.\nAI: Booked.\n" +
+		"Customer: Great, thank you!"
 	schema := `{"type":"object","properties":{
 		"status":{"type":["boolean","null"],"description":"Whether the goal of the conversation was reached"},
 		"summary":{"type":["string","null"],"description":"A short summary of the conversation"},
@@ -228,7 +230,9 @@ func TestExtracts(t *testing.T) {
 	if got := extract(json.RawMessage(schema), talk); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got := extract(json.RawMessage(schema), "AI: Hello?\n"); got != `{"allergies":null,"budget":null,"customer_name":null,"email":null,"parking":null,"people":null,"status":null,"summary":null}` {
+	if got := extract(json.RawMessage(schema),
+		"AI: Hello?\n"); got !=
+		`{"allergies":null,"budget":null,"customer_name":null,"email":null,"parking":null,"people":null,"status":null,"summary":null}` {
 		t.Errorf("of nothing: %s", got)
 	}
 	bad := "AI: Hello\nCustomer: I am not interested."

@@ -46,7 +46,8 @@ func (p program) find() (string, error) {
 	if err != nil {
 		return "", &ai.Error{Kind: ai.Config, Err: fmt.Errorf("%s is not installed: apt-get install %s (%w)",
 			p.name, p.pkg, err),
-			Mend: fmt.Sprintf("The voice is made by %s, which is not installed on this server. Choose another voice, or ask its operator: apt-get install %s.", p.name, p.pkg)}
+			Mend: fmt.Sprintf("The voice is made by %s, which is not installed on this server. "+
+				"Choose another voice, or ask its operator: apt-get install %s.", p.name, p.pkg)}
 	}
 	return path, nil
 }

@@ -83,7 +83,8 @@ func (s *Sphinx) Find() error {
 			Mend: absent + " apt-get install pocketsphinx pocketsphinx-en-us."}
 	}
 	if _, err := exec.LookPath(s.c.Python); err != nil {
-		return &ai.Error{Kind: ai.Config, Err: fmt.Errorf("pocketsphinx is run by Python: apt-get install python3 (%w)", err), Mend: absent + " apt-get install python3."}
+		return &ai.Error{Kind: ai.Config, Err: fmt.Errorf("pocketsphinx is run by Python: apt-get install python3 (%w)", err),
+			Mend: absent + " apt-get install python3."}
 	}
 	return nil
 }

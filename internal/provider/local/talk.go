@@ -48,7 +48,8 @@ func newTalk(messages []ai.Message) *talk {
 
 var (
 	factPattern = regexp.MustCompile(`(?i)\bmy ((?:[\p{L}\d'-]+ ){0,3}?[\p{L}\d'-]+) (?:is|are|was) (?:called |named )?([^?!;\n]+)`)
-	namePattern = regexp.MustCompile(`\b(?i:i am called|i'm called|call me|my name's|name is) ([\p{Lu}][\p{L}'-]*(?: [\p{Lu}][\p{L}'-]*){0,2})`)
+	namePattern = regexp.MustCompile(
+		`\b(?i:i am called|i'm called|call me|my name's|name is) ([\p{Lu}][\p{L}'-]*(?: [\p{Lu}][\p{L}'-]*){0,2})`)
 	homePattern = regexp.MustCompile(`(?i)\bi live in ([^.,?!;\n]+)`)
 	agePattern  = regexp.MustCompile(`(?i)\bi(?:'m| am) (\d{1,3}) years old`)
 	askPattern  = regexp.MustCompile(`(?i)\b(?:what(?:'s| is| was| are)|which is|who is|do you (?:know|remember|recall)|remind me (?:of|what)?|tell me) my ((?:[\p{L}\d'-]+ ){0,3}?[\p{L}\d'-]+)\s*(?:is\s*)?[?.!]*\s*$`)

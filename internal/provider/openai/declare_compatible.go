@@ -101,9 +101,11 @@ func (s *CompatibleSettings) check(ctx context.Context) []parley.Finding {
 		return found(parley.DoctorFail, "%s is %s: %s", at.base, a.stack.name, a.stack.mute)
 	case len(a.models) == 0:
 		if other := elsewhere(ctx, at); other != "" {
-			return found(parley.DoctorFail, "%s has no list of models, but %s has: use that as the base URL (PARLEY_COMPATIBLE_BASE_URL)", at.base, other)
+			return found(parley.DoctorFail, "%s has no list of models, but %s has: use that as the base URL (PARLEY_COMPATIBLE_BASE_URL)",
+				at.base, other)
 		}
-		return found(parley.DoctorFail, "%s answers, but lists no models: load one there, or check the base URL (PARLEY_COMPATIBLE_BASE_URL)", at.base)
+		return found(parley.DoctorFail,
+			"%s answers, but lists no models: load one there, or check the base URL (PARLEY_COMPATIBLE_BASE_URL)", at.base)
 	}
 	for _, m := range s.Model {
 		if !a.has(m) {
@@ -150,7 +152,8 @@ func nearby(base string) []string {
 const maxListed = 100
 
 // notChat are parts of the names of models that can't hold a conversation.
-var notChat = []string{"embed", "whisper", "transcri", "tts", "speech", "realtime", "kokoro", "rerank", "bge-", "stable-diffusion", "moderation"}
+var notChat = []string{"embed", "whisper", "transcri", "tts", "speech", "realtime", "kokoro", "rerank", "bge-",
+	"stable-diffusion", "moderation"}
 
 // listed returns the chat models that the server lists, in its order.
 func (s *CompatibleSettings) listed(ctx context.Context) []string {

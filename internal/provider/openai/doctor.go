@@ -18,7 +18,8 @@ import (
 func (s *Settings) check(ctx context.Context) []parley.Finding {
 	d := &doctor{asked: map[server]answer{}, known: s.retired()}
 	list := []parley.Finding{d.models(ctx, "language model", ai.TheModel, "", "CHAT_MODEL", s.general(), s.chatModels(),
-		"none of this vendor: without another one the built-in responder answers from the prompt and the knowledgebase. Set PARLEY_OPENAI_API_KEY, or PARLEY_OPENAI_BASE_URL and PARLEY_OPENAI_CHAT_MODEL for a server of your own")}
+		"none of this vendor: without another one the built-in responder answers from the prompt and the knowledgebase. "+
+			"Set PARLEY_OPENAI_API_KEY, or PARLEY_OPENAI_BASE_URL and PARLEY_OPENAI_CHAT_MODEL for a server of your own")}
 	thinker := ""
 	if len(s.liveModels()) > 0 {
 		thinker = s.thinker()
@@ -183,7 +184,8 @@ func (s *Settings) checkEmbedder(ctx context.Context) parley.Finding {
 		return parley.Finding{State: state, What: "embedding model", Text: fmt.Sprintf(format, a...), Part: string(ai.TheEmbedder)}
 	}
 	if s.EmbeddingModel == "" {
-		return found("note", "none: documents are found by their words, not by what they mean. Set PARLEY_OPENAI_EMBEDDING_MODEL, such as text-embedding-3-small")
+		return found("note", "none: documents are found by their words, not by what they mean. "+
+			"Set PARLEY_OPENAI_EMBEDDING_MODEL, such as text-embedding-3-small")
 	}
 	at := s.embedding()
 	if !at.there() {

@@ -24,35 +24,62 @@ const stop = `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
 // Servers write answers in many forms. A row for each, with what is said and called.
 func TestForms(t *testing.T) {
 	for name, c := range map[string]struct{ raw, text, calls string }{
-		"as it should be":               {delta(`{"content":"Hello"}`) + oneEvent(stop) + oneEvent("[DONE]"), "Hello", ""},
-		"no reason for the end":         {delta(`{"content":"Hello"}`) + oneEvent("[DONE]"), "Hello", ""},
-		"neither reason nor end":        {delta(`{"content":"Hello"}`), "Hello", ""},
-		"no last newline":               {delta(`{"content":"Hel"}`) + `data: {"choices":[{"delta":{"content":"lo"},"finish_reason":"stop"}]}`, "Hello", ""},
-		"one newline":                   {delta(`{"content":"Hel"}`) + "data: " + `{"choices":[{"delta":{"content":"lo"}}]}` + "\n", "Hello", ""},
-		"no space behind data":          {`data:{"choices":[{"delta":{"content":"Hello"}}]}` + "\r\n\r\n", "Hello", ""},
-		"message in place of delta":     {oneEvent(`{"choices":[{"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}]}`), "Hello", ""},
-		"plain JSON":                    {"{\n \"choices\": [\n  {\"message\": {\"content\": \"Hello\"}, \"finish_reason\": \"stop\"}\n ]\n}\n", "Hello", ""},
-		"plain JSON without a reason":   {`{"choices":[{"message":{"content":"Hello"}}]}`, "Hello", ""},
-		"plain JSON with calls":         {`{"choices":[{"message":{"content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"look","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"look","arguments":"{\"n\":2}"}}]},"finish_reason":"tool_calls"}]}`, "", `look {"n":1} look {"n":2}`},
-		"a list of parts":               {delta(`{"content":[{"type":"text","text":"Hel"},{"type":"text","text":"lo"}]}`) + oneEvent(stop), "Hello", ""},
-		"a list with thoughts":          {delta(`{"content":[{"type":"thinking","thinking":"x"},{"type":"text","text":"Hello"}]}`) + oneEvent(stop), "Hello", ""},
-		"parts of a message":            {oneEvent(`{"choices":[{"message":{"content":[{"type":"text","text":"Hello"}]},"finish_reason":"stop"}]}`), "Hello", ""},
-		"reasoning_content":             {delta(`{"reasoning_content":"x"}`) + delta(`{"content":"Hello"}`) + oneEvent(stop), "Hello", ""},
-		"a thought over chunks":         {delta(`{"content":"<thi"}`) + delta(`{"content":"nk>Hm. "}`) + delta(`{"content":"</th"}`) + delta(`{"content":"ink>\n\nHello"}`) + oneEvent(stop), "Hello", ""},
-		"a call as text":                {delta(`{"content":"<tool_call>{\"name\":\"look\","}`) + delta(`{"content":"\"arguments\":{\"n\":1}}</tool_call>"}`) + oneEvent(stop), "", `look {"n":1}`},
-		"a stop token":                  {delta(`{"content":"Hello<|im_"}`) + delta(`{"content":"end|>"}`) + oneEvent(stop), "Hello", ""},
-		"calls with one index":          {delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"look","arguments":"{\"n\":1}"}}]}`) + delta(`{"tool_calls":[{"index":0,"id":"b","function":{"name":"look","arguments":"{\"n\":2}"}}]}`) + oneEvent(stop), "", `look {"n":1} look {"n":2}`},
-		"calls without ids":             {delta(`{"tool_calls":[{"index":0,"function":{"name":"look","arguments":"{\"n\":1}"}},{"index":1,"function":{"name":"look","arguments":"{\"n\":2}"}}]}`) + oneEvent(stop), "", `look {"n":1} look {"n":2}`},
-		"neither ids nor indices":       {delta(`{"tool_calls":[{"function":{"name":"look","arguments":"{\"n\":1}"}},{"function":{"name":"look","arguments":"{\"n\":2}"}}]}`) + oneEvent(stop), "", `look {"n":1} look {"n":2}`},
-		"neither, in pieces":            {delta(`{"tool_calls":[{"function":{"name":"look","arguments":""}}]}`) + delta(`{"tool_calls":[{"function":{"arguments":"{\"n\":1}"}}]}`) + delta(`{"tool_calls":[{"function":{"name":"look","arguments":""}}]}`) + delta(`{"tool_calls":[{"function":{"arguments":"{\"n\":2}"}}]}`) + oneEvent(stop), "", `look {"n":1} look {"n":2}`},
-		"neither, of different names":   {delta(`{"tool_calls":[{"function":{"name":"look","arguments":""}},{"function":{"name":"hang_up","arguments":""}}]}`) + oneEvent(stop), "", `look {} hang_up {}`},
-		"a name with every piece":       {delta(`{"tool_calls":[{"index":0,"function":{"name":"look","arguments":"{\"n\""}}]}`) + delta(`{"tool_calls":[{"index":0,"function":{"name":"look","arguments":":1}"}}]}`) + delta(`{"tool_calls":[{"index":0,"function":{"name":"look","arguments":""}}]}`) + oneEvent(stop), "", `look {"n":1}`},
-		"calls without a reason":        {delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"look","arguments":"{\"n\":1}"}}]}`), "", `look {"n":1}`},
-		"functions. before the name":    {delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"functions.look","arguments":"{\"n\":1}"}}]}`) + oneEvent(stop), "", `look {"n":1}`},
-		"text and a call in the same":   {delta(`{"content":"Let me see.","tool_calls":[{"index":0,"id":"a","function":{"name":"look","arguments":"{}"}}]}`) + oneEvent(stop), "Let me see.", `look {}`},
-		"arguments that are an object":  {delta(`{"tool_calls":[{"index":0,"id":7,"function":{"name":"look","arguments":{"n":1}}}]}`) + oneEvent(stop), "", `look {"n":1}`},
-		"an index as text":              {delta(`{"tool_calls":[{"index":"0","id":"a","function":{"name":"look","arguments":"{\"n\""}}]}`) + delta(`{"tool_calls":[{"index":0.0,"function":{"arguments":":1}"}}]}`) + oneEvent(stop), "", `look {"n":1}`},
-		"fields of other types":         {oneEvent(`{"id":7,"choices":[{"delta":{"content":"Hel","tool_calls":"none"}}],"usage":"none"}`) + oneEvent(`{"choices":[{"delta":{"content":"lo","refusal":null}}],"usage":null,"error":null}`) + oneEvent(stop), "Hello", ""},
+		"as it should be":        {delta(`{"content":"Hello"}`) + oneEvent(stop) + oneEvent("[DONE]"), "Hello", ""},
+		"no reason for the end":  {delta(`{"content":"Hello"}`) + oneEvent("[DONE]"), "Hello", ""},
+		"neither reason nor end": {delta(`{"content":"Hello"}`), "Hello", ""},
+		"no last newline": {delta(`{"content":"Hel"}`) +
+			`data: {"choices":[{"delta":{"content":"lo"},"finish_reason":"stop"}]}`, "Hello", ""},
+		"one newline":          {delta(`{"content":"Hel"}`) + "data: " + `{"choices":[{"delta":{"content":"lo"}}]}` + "\n", "Hello", ""},
+		"no space behind data": {`data:{"choices":[{"delta":{"content":"Hello"}}]}` + "\r\n\r\n", "Hello", ""},
+		"message in place of delta": {oneEvent(`{"choices":[{"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}]}`),
+			"Hello", ""},
+		"plain JSON": {"{\n \"choices\": [\n" +
+			"  {\"message\": {\"content\": \"Hello\"}, \"finish_reason\": \"stop\"}\n ]\n}\n", "Hello", ""},
+		"plain JSON without a reason": {`{"choices":[{"message":{"content":"Hello"}}]}`, "Hello", ""},
+		"plain JSON with calls":       {`{"choices":[{"message":{"content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"look","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"look","arguments":"{\"n\":2}"}}]},"finish_reason":"tool_calls"}]}`, "", `look {"n":1} look {"n":2}`},
+		"a list of parts": {delta(`{"content":[{"type":"text","text":"Hel"},{"type":"text","text":"lo"}]}`) + oneEvent(stop),
+			"Hello", ""},
+		"a list with thoughts": {delta(`{"content":[{"type":"thinking","thinking":"x"},{"type":"text","text":"Hello"}]}`) +
+			oneEvent(stop), "Hello", ""},
+		"parts of a message": {oneEvent(`{"choices":[{"message":{"content":[{"type":"text","text":"Hello"}]},"finish_reason":"stop"}]}`), "Hello",
+			""},
+		"reasoning_content": {delta(`{"reasoning_content":"x"}`) + delta(`{"content":"Hello"}`) + oneEvent(stop), "Hello", ""},
+		"a thought over chunks": {delta(`{"content":"<thi"}`) + delta(`{"content":"nk>Hm. "}`) + delta(`{"content":"</th"}`) +
+			delta(`{"content":"ink>\n\nHello"}`) + oneEvent(stop), "Hello", ""},
+		"a call as text": {delta(`{"content":"<tool_call>{\"name\":\"look\","}`) + delta(`{"content":"\"arguments\":{\"n\":1}}</tool_call>"}`) +
+			oneEvent(stop), "", `look {"n":1}`},
+		"a stop token": {delta(`{"content":"Hello<|im_"}`) + delta(`{"content":"end|>"}`) + oneEvent(stop), "Hello", ""},
+		"calls with one index": {delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"look","arguments":"{\"n\":1}"}}]}`) +
+			delta(`{"tool_calls":[{"index":0,"id":"b","function":{"name":"look","arguments":"{\"n\":2}"}}]}`) + oneEvent(stop), "",
+			`look {"n":1} look {"n":2}`},
+		"calls without ids": {delta(`{"tool_calls":[{"index":0,"function":{"name":"look","arguments":"{\"n\":1}"}},{"index":1,"function":{"name":"look","arguments":"{\"n\":2}"}}]}`) + oneEvent(stop), "", `look {"n":1} look {"n":2}`},
+		"neither ids nor indices": {
+			delta(`{"tool_calls":[{"function":{"name":"look","arguments":"{\"n\":1}"}},{"function":{"name":"look","arguments":"{\"n\":2}"}}]}`) +
+				oneEvent(stop), "", `look {"n":1} look {"n":2}`},
+		"neither, in pieces": {delta(`{"tool_calls":[{"function":{"name":"look","arguments":""}}]}`) +
+			delta(`{"tool_calls":[{"function":{"arguments":"{\"n\":1}"}}]}`) +
+			delta(`{"tool_calls":[{"function":{"name":"look","arguments":""}}]}`) +
+			delta(`{"tool_calls":[{"function":{"arguments":"{\"n\":2}"}}]}`) + oneEvent(stop), "", `look {"n":1} look {"n":2}`},
+		"neither, of different names": {
+			delta(`{"tool_calls":[{"function":{"name":"look","arguments":""}},{"function":{"name":"hang_up","arguments":""}}]}`) + oneEvent(stop),
+			"", `look {} hang_up {}`},
+		"a name with every piece": {delta(`{"tool_calls":[{"index":0,"function":{"name":"look","arguments":"{\"n\""}}]}`) +
+			delta(`{"tool_calls":[{"index":0,"function":{"name":"look","arguments":":1}"}}]}`) +
+			delta(`{"tool_calls":[{"index":0,"function":{"name":"look","arguments":""}}]}`) + oneEvent(stop), "", `look {"n":1}`},
+		"calls without a reason": {delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"look","arguments":"{\"n\":1}"}}]}`), "",
+			`look {"n":1}`},
+		"functions. before the name": {
+			delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"functions.look","arguments":"{\"n\":1}"}}]}`) + oneEvent(stop), "",
+			`look {"n":1}`},
+		"text and a call in the same": {
+			delta(`{"content":"Let me see.","tool_calls":[{"index":0,"id":"a","function":{"name":"look","arguments":"{}"}}]}`) + oneEvent(stop),
+			"Let me see.", `look {}`},
+		"arguments that are an object": {delta(`{"tool_calls":[{"index":0,"id":7,"function":{"name":"look","arguments":{"n":1}}}]}`) +
+			oneEvent(stop), "", `look {"n":1}`},
+		"an index as text": {delta(`{"tool_calls":[{"index":"0","id":"a","function":{"name":"look","arguments":"{\"n\""}}]}`) +
+			delta(`{"tool_calls":[{"index":0.0,"function":{"arguments":":1}"}}]}`) + oneEvent(stop), "", `look {"n":1}`},
+		"fields of other types": {oneEvent(`{"id":7,"choices":[{"delta":{"content":"Hel","tool_calls":"none"}}],"usage":"none"}`) +
+			oneEvent(`{"choices":[{"delta":{"content":"lo","refusal":null}}],"usage":null,"error":null}`) + oneEvent(stop), "Hello", ""},
 		"a refusal":                     {delta(`{"content":null,"refusal":"No."}`) + oneEvent(stop), "No.", ""},
 		"a comment and an empty choice": {": ping\n\n" + oneEvent(`{"choices":[]}`) + delta(`{"content":"Hello"}`) + oneEvent(stop), "Hello", ""},
 	} {
@@ -98,9 +125,15 @@ func TestOddAnswers(t *testing.T) {
 		use  ai.Usage
 		kind ai.Kind
 	}{
-		"usage":            {delta(`{"content":"Hi"}`) + oneEvent(stop) + oneEvent(`{"choices":[],"usage":{"prompt_tokens":12,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":8}}}`), ai.Usage{In: 12, Out: 3, Cached: 8}, ""},
-		"usage as decimal": {delta(`{"content":"Hi"}`) + oneEvent(`{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":12.0,"completion_tokens":"3","prompt_tokens_details":null}}`), ai.Usage{In: 12, Out: 3}, ""},
-		"endless usage":    {delta(`{"content":"Hi"}`) + oneEvent(`{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":1e99,"completion_tokens":3}}`), ai.Usage{Out: 3}, ""},
+		"usage": {delta(`{"content":"Hi"}`) + oneEvent(stop) +
+			oneEvent(`{"choices":[],"usage":{"prompt_tokens":12,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":8}}}`),
+			ai.Usage{In: 12, Out: 3, Cached: 8}, ""},
+		"usage as decimal": {delta(`{"content":"Hi"}`) +
+			oneEvent(`{"choices":[{"delta":{},"finish_reason":"stop"}],`+
+				`"usage":{"prompt_tokens":12.0,"completion_tokens":"3","prompt_tokens_details":null}}`), ai.Usage{In: 12, Out: 3}, ""},
+		"endless usage": {delta(`{"content":"Hi"}`) +
+			oneEvent(`{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":1e99,"completion_tokens":3}}`),
+			ai.Usage{Out: 3}, ""},
 		"a list":           {oneEvent(`[{"choices":[]}]`), ai.Usage{}, ai.Malformed},
 		"a text":           {oneEvent(`"Hello"`), ai.Usage{}, ai.Malformed},
 		"an error as text": {delta(`{"content":"Hi"}`) + oneEvent(`{"error":"gone"}`), ai.Usage{}, ai.Interrupted},

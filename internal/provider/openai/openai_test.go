@@ -214,7 +214,8 @@ func TestStrictTools(t *testing.T) {
 	m := client(t, s, 0)
 	req := ask("x")
 	req.Tools = []ai.Tool{{Name: "open", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)},
-		{Name: "closed", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`)}}
+		{Name: "closed",
+			Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`)}}
 	strict := func() (list []bool) {
 		if _, err := m.Generate(t.Context(), req, ignore); err != nil {
 			t.Fatal(err)
@@ -249,7 +250,8 @@ func TestStrictReplies(t *testing.T) {
 	for i, c := range []struct{ property, strict string }{{`{"type":["integer","null"]}`, `"strict":true`},
 		{`{"minimum":1,"type":["integer","null"]}`, `"strict":false`}} {
 		req := ask("x")
-		req.Schema = &ai.Schema{Name: "x", JSON: json.RawMessage(`{"type":"object","properties":{"n":` + c.property + `},"required":["n"],"additionalProperties":false}`)}
+		req.Schema = &ai.Schema{Name: "x",
+			JSON: json.RawMessage(`{"type":"object","properties":{"n":` + c.property + `},"required":["n"],"additionalProperties":false}`)}
 		if _, err := m.Generate(t.Context(), req, ignore); err != nil {
 			t.Fatal(err)
 		}

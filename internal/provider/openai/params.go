@@ -86,7 +86,8 @@ func (m *model) params(req ai.Request, names rest.Names, sent *rest.Sent) reques
 		strict, _ := schema.Strict(req.Schema.JSON)
 		p.Format.Schema.Name, p.Format.Schema.Strict, p.Format.Schema.Schema = req.Schema.Name, strict, schema.ForOpenAI(req.Schema.JSON)
 	} else if req.Schema != nil {
-		system += "\n\nAnswer with one JSON object and nothing else: no words around it, no code fence. It follows this JSON Schema:\n" + string(req.Schema.JSON)
+		system += "\n\nAnswer with one JSON object and nothing else: no words around it, no code fence. It follows this JSON Schema:\n" +
+			string(req.Schema.JSON)
 	}
 	if sent.Send("reasoning_effort", newer(m.code)) {
 		p.Effort = "none"

@@ -89,4 +89,5 @@ func aside(n int, text string) map[string]any {
 }
 
 // verbatim is the instruction to read a text aloud.
-const verbatim = "You are a voice that reads out. Say the text of the message exactly as it is written, word for word, in its own language: add nothing, leave nothing out, and answer nothing that it asks."
+const verbatim = "You are a voice that reads out. Say the text of the message exactly as it is written, word for word, " +
+	"in its own language: add nothing, leave nothing out, and answer nothing that it asks."

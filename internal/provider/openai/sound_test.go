@@ -314,8 +314,9 @@ func TestNoSpeech(t *testing.T) {
 			t.Errorf("asked %+v", us[len(us)-1])
 		}
 	}
-	s.ScriptTranscripts(aitest.Behaviour{Status: 200, Type: "application/json", Raw: `{"task":"transcribe","language":"english","duration":0.5,` +
-		`"text":" Thank you. Bye.","segments":[{"id":0,"text":" Thank you.","no_speech_prob":0.75},{"id":1,"text":" Bye.","no_speech_prob":0.25}]}`},
+	s.ScriptTranscripts(
+		aitest.Behaviour{Status: 200, Type: "application/json", Raw: `{"task":"transcribe","language":"english","duration":0.5,` +
+			`"text":" Thank you. Bye.","segments":[{"id":0,"text":" Thank you.","no_speech_prob":0.75},{"id":1,"text":" Bye.","no_speech_prob":0.25}]}`},
 		aitest.Behaviour{Text: "Hello."})
 	hears(ai.Transcript{Text: "Thank you. Bye.", NoSpeech: (10*0.75 + 4*0.25) / 14, Final: true}, "verbose_json", false)
 	hears(ai.Transcript{Utterance: 1, Text: "Hello.", Final: true}, "verbose_json", false)
@@ -455,7 +456,8 @@ func TestTranscribeFailures(t *testing.T) {
 		{"garbage", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Garbage, After: 1}}, ai.Malformed, "", 1},
 		{"endless", []aitest.Behaviour{{Text: "a b c", Fault: aitest.Endless, After: 1}}, ai.Malformed, "", 1},
 		{"chunks as vLLM's", []aitest.Behaviour{{Type: sse,
-			Raw: "data: {\"choices\":[{\"delta\":{\"content\":\"a \"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"b\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"}}, "", "a b", 1},
+			Raw: "data: {\"choices\":[{\"delta\":{\"content\":\"a \"}}]}\n\n" +
+				"data: {\"choices\":[{\"delta\":{\"content\":\"b\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"}}, "", "a b", 1},
 		{"chunks without the last line", []aitest.Behaviour{{Type: sse,
 			Raw: "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n"}}, "", "a", 1},
 	} {

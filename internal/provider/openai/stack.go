@@ -19,8 +19,9 @@ import (
 
 // stack is a program with this API that people run themselves.
 type stack struct {
-	name    string
-	fetch   string   // how a model comes to be there, with its name for %s; "": the server has the one that it was started with, under any name
+	name string
+	// how a model comes to be there, with its name for %s; "": the server has the one that it was started with, under any name
+	fetch   string
 	tools   string   // what lets its models take tools
 	listens string   // what lets it transcribe at the usual path
 	voices  []string // those of ours that it knows; none: it is not known which
@@ -29,15 +30,18 @@ type stack struct {
 
 // The stacks that are recognized. What is said of them is from their own documents and sources.
 var (
-	ollama    = &stack{name: "Ollama", fetch: "'ollama pull %s' fetches it", tools: "choose a model that Ollama lists with \"tools\" ('ollama show MODEL')"}
-	llamaCPP  = &stack{name: "llama.cpp", tools: "start llama-server with --jinja"}
-	vLLM      = &stack{name: "vLLM", fetch: "'vllm serve %s' serves it", tools: "start vLLM with --enable-auto-tool-choice and the --tool-call-parser of the model"}
+	ollama = &stack{name: "Ollama", fetch: "'ollama pull %s' fetches it",
+		tools: "choose a model that Ollama lists with \"tools\" ('ollama show MODEL')"}
+	llamaCPP = &stack{name: "llama.cpp", tools: "start llama-server with --jinja"}
+	vLLM     = &stack{name: "vLLM", fetch: "'vllm serve %s' serves it",
+		tools: "start vLLM with --enable-auto-tool-choice and the --tool-call-parser of the model"}
 	lmStudio  = &stack{name: "LM Studio", fetch: "'lms get %s' fetches it", tools: "choose a model that LM Studio marks as trained for tools"}
 	localAI   = &stack{name: "LocalAI", fetch: "'local-ai models install %s' fetches it", tools: "choose another model of LocalAI's gallery"}
 	speaches  = &stack{name: "speaches", fetch: "'uvx speaches-cli model download %s' fetches it"}
 	whisperCP = &stack{name: "whisper.cpp", listens: "start whisper-server with --inference-path /v1/audio/transcriptions"}
 	kokoro    = &stack{name: "Kokoro-FastAPI", voices: []string{"alloy", "ash", "coral", "echo", "fable", "nova", "onyx", "sage", "shimmer"}}
-	piper     = &stack{name: "Piper's HTTP server", mute: "it does not have OpenAI's API: put a server that has in front of it, such as LocalAI with its Piper backend"}
+	piper     = &stack{name: "Piper's HTTP server",
+		mute: "it does not have OpenAI's API: put a server that has in front of it, such as LocalAI with its Piper backend"}
 )
 
 // owners are the stacks that say who they are as the owner of their models.
@@ -88,7 +92,8 @@ func identify(ctx context.Context, base string) *stack {
 		}
 		defer res.Body.Close()
 		var has map[string]json.RawMessage
-		if body, err := io.ReadAll(io.LimitReader(res.Body, 1<<20)); err != nil || res.StatusCode != http.StatusOK || json.Unmarshal(body, &has) != nil {
+		if body, err := io.ReadAll(io.LimitReader(res.Body, 1<<20)); err != nil || res.StatusCode != http.StatusOK ||
+			json.Unmarshal(body, &has) != nil {
 			return nil
 		}
 		return has
@@ -191,7 +196,8 @@ func (s *stack) tryChat(ctx context.Context, at server, model string) (wrong str
 	status, kind, head, err := try(ctx, at, "/chat/completions", "application/json", body)
 	switch said := parse(head); {
 	case err != nil && status == 0:
-		return fmt.Sprintf("%s has not answered within %s: it may be loading, so ask the doctor again; if it stays, use a smaller model", model, tryFor), false
+		return fmt.Sprintf("%s has not answered within %s: it may be loading, so ask the doctor again; if it stays, use a smaller model",
+			model, tryFor), false
 	case status >= 400 && (&badRequest{said.Param, said.Message}).about(toolsPart):
 		return fmt.Sprintf("%s takes no tools (%s): they are told to it as text, which works less well; %s", model, said.Message, s.tools), false
 	case status == http.StatusNotFound && s.fetch != "":
@@ -199,7 +205,8 @@ func (s *stack) tryChat(ctx context.Context, at server, model string) (wrong str
 	case status >= 400:
 		return fmt.Sprintf("%s refuses a conversation (status %d): %s", model, status, said.Message), true
 	case !strings.HasPrefix(kind, "text/event-stream"):
-		return fmt.Sprintf("%s does not stream (it answers %s): callers wait for whole replies. If a proxy stands between, switch its buffering off", model, kind), false
+		return fmt.Sprintf("%s does not stream (it answers %s): callers wait for whole replies. "+
+			"If a proxy stands between, switch its buffering off", model, kind), false
 	}
 	return "", false
 }
@@ -217,7 +224,8 @@ func (s *stack) trySpeech(ctx context.Context, at server, model string) (wrong s
 	case status >= 400:
 		return fmt.Sprintf("%s does not speak with the voice alloy (status %d): %s", model, status, said.Message), true
 	case bytes.HasPrefix(head, []byte("RIFF")):
-		return fmt.Sprintf("%s sends WAV in place of PCM: it is understood, but a server that makes a whole file first begins to speak late", model), false
+		return fmt.Sprintf("%s sends WAV in place of PCM: it is understood, but a server that makes a whole file first begins to speak late",
+			model), false
 	case strings.Contains(kind, "mpeg") || strings.Contains(kind, "mp3") || strings.Contains(kind, "opus") || strings.Contains(kind, "ogg"):
 		return fmt.Sprintf("%s sends %s, and Parley takes PCM or WAV: change the server's response_format", model, kind), true
 	}

@@ -86,8 +86,8 @@ func (e *Fault) Failure() *ai.Error {
 }
 
 // ours are the codes and types of errors that somebody has to do something about.
-var ours = []string{"invalid_request_error", "invalid_event", "authentication_error", "permission_error", "invalid_api_key", "model_not_found",
-	"insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached", "account_deactivated"}
+var ours = []string{"invalid_request_error", "invalid_event", "authentication_error", "permission_error", "invalid_api_key",
+	"model_not_found", "insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached", "account_deactivated"}
 
 // take handles one event under the lock. An error ends the session.
 func (s *session) take(raw []byte) error {

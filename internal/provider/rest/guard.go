@@ -50,7 +50,8 @@ type Guard struct {
 
 // NewGuard starts watching. Stop it.
 func NewGuard(stall time.Duration, cancel context.CancelCauseFunc) *Guard {
-	return &Guard{stall: stall, pace: ai.Pace{Least: leastSpan, What: "bytes of sound", Window: stall}, cancel: cancel, timer: time.AfterFunc(stall, func() { cancel(ErrStalled) })}
+	return &Guard{stall: stall, pace: ai.Pace{Least: leastSpan, What: "bytes of sound", Window: stall}, cancel: cancel,
+		timer: time.AfterFunc(stall, func() { cancel(ErrStalled) })}
 }
 
 // Stop ends the watching.

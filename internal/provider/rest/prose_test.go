@@ -9,7 +9,8 @@ import (
 	"parley/internal/ai"
 )
 
-var proseTools = []ai.Tool{{Name: "look", Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"},"n":{"type":"integer"}}}`)},
+var proseTools = []ai.Tool{
+	{Name: "look", Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"},"n":{"type":"integer"}}}`)},
 	{Name: "hang_up"}}
 
 // read writes a reply in pieces of so many characters, and returns what is said and called: "said | name args | …".
@@ -79,7 +80,8 @@ func TestProse(t *testing.T) {
 		{`<|python_tag|>{"name":"look","parameters":{"city":"Rome"}}<|eom_id|>`, " | look " + call},
 		{`[TOOL_CALLS][{"name":"look","arguments":{"city":"Rome"}}]`, " | look " + call},
 		{`[TOOL_CALLS]look[ARGS]{"city":"Rome"}`, " | look " + call},
-		{"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>look\n```json\n{\"city\":\"Rome\"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>", " | look " + call},
+		{"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>look\n```json\n{\"city\":\"Rome\"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+			" | look " + call},
 		{`<|tool_calls_section_begin|><|tool_call_begin|>functions.look:0<|tool_call_argument_begin|>{"city":"Rome"}<|tool_call_end|><|tool_calls_section_end|>`, " | look " + call},
 		{"```json\n{\"name\":\"look\",\"arguments\":{\"city\":\"Rome\"}}\n```", " | look " + call},
 		{"Sure.\n```json\n{\"name\":\"look\",\"arguments\":{\"city\":\"Rome\"}}\n```\n", "Sure.\n | look " + call},

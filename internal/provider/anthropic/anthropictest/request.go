@@ -168,7 +168,8 @@ func (in *request) format(out *Request) string {
 		}
 	}
 	if unions > maxUnions {
-		return fmt.Sprintf("Schemas contains too many parameters with union types (%d parameters with type arrays or anyOf). This causes exponential compilation cost.", unions)
+		return fmt.Sprintf("Schemas contains too many parameters with union types (%d parameters with type arrays or anyOf). "+
+			"This causes exponential compilation cost.", unions)
 	}
 	out.Schema = &ai.Schema{Name: "format", JSON: f.Schema}
 	return ""
@@ -242,7 +243,8 @@ func (in *request) conversation(out *Request) string {
 		}
 		for _, id := range open {
 			if !results[id] {
-				return fmt.Sprintf("messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after: %s. Each `tool_use` block must have a corresponding `tool_result` block in the next message.", i-1, id)
+				return fmt.Sprintf("messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after: %s. "+
+					"Each `tool_use` block must have a corresponding `tool_result` block in the next message.", i-1, id)
 			}
 			delete(results, id)
 		}

@@ -18,7 +18,8 @@ func (s *Server) listen(w http.ResponseWriter, r *http.Request) {
 	rate := map[string]audio.Rate{"8000": audio.Narrow, "16000": audio.Wide}[q.Get("sample_rate")]
 	model := q.Get("model")
 	if rate == 0 || q.Get("encoding") != "pcm_s16le" || model != "ink-whisper" {
-		answer(w, 400, map[string]any{"error_code": "model_not_found", "title": "No", "message": "a model or format that this server doesn't have"})
+		answer(w, 400,
+			map[string]any{"error_code": "model_not_found", "title": "No", "message": "a model or format that this server doesn't have"})
 		return
 	}
 	conn := s.accept(w, r, "cartesia_version", "model", "language", "encoding", "sample_rate", "min_volume",

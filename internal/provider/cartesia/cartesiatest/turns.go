@@ -25,7 +25,8 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	rate := map[string]audio.Rate{"8000": audio.Narrow, "16000": audio.Wide}[q.Get("sample_rate")]
 	if rate == 0 || q.Get("encoding") != "pcm_s16le" || q.Get("model") != "ink-2" && q.Get("model") != "ink-preview" {
-		answer(w, 400, map[string]any{"error_code": "model_not_found", "title": "No", "message": "a model or format that this server doesn't have"})
+		answer(w, 400,
+			map[string]any{"error_code": "model_not_found", "title": "No", "message": "a model or format that this server doesn't have"})
 		return
 	}
 	conn := s.accept(w, r, "cartesia_version", "model", "encoding", "sample_rate", "keyterm", "language_hint")

@@ -84,7 +84,9 @@ func (s *Server) listen(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if len(pcm)*10 < int(rate)*3 {
-			send(map[string]any{"message_type": "commit_throttled", "error": fmt.Sprintf("Commit request ignored: only %.2fs of uncommitted audio. You need at least 0.3s of uncommitted audio before committing.", float64(len(pcm))/float64(rate))})
+			send(map[string]any{"message_type": "commit_throttled",
+				"error": fmt.Sprintf("Commit request ignored: only %.2fs of uncommitted audio. "+
+					"You need at least 0.3s of uncommitted audio before committing.", float64(len(pcm))/float64(rate))})
 			continue
 		}
 		h := s.understand(pcm, rate)

@@ -156,7 +156,8 @@ func (d *desk) take(ctx context.Context, raw []byte, speaking *sync.WaitGroup) (
 		// Whatever names a context makes one, also an empty text that was to keep it alive.
 		if len(d.contexts) >= maxContexts {
 			d.locked(func() { d.most = maxContexts + 1 })
-			return "max_active_conversations", "Maximum simultaneous contexts per WebSocket connection exceeded (5). Please close an existing context before opening a new one."
+			return "max_active_conversations", "Maximum simultaneous contexts per WebSocket connection exceeded (5). " +
+				"Please close an existing context before opening a new one."
 		}
 		if r.Settings == nil || r.Text == nil || *r.Text != " " || r.Context == "" {
 			return "invalid_message", fmt.Sprintf("a context begins with a space, and settings: %s", raw)

@@ -93,7 +93,8 @@ func allowed(w http.ResponseWriter, r *http.Request) bool {
 func known(model string) bool { return model == Lite || model == Flash || model == Old }
 
 func missing(w http.ResponseWriter, model string) {
-	fail(w, http.StatusNotFound, "NOT_FOUND", fmt.Sprintf("models/%s is not found for API version v1beta, or is not supported for generateContent.", model))
+	fail(w, http.StatusNotFound, "NOT_FOUND",
+		fmt.Sprintf("models/%s is not found for API version v1beta, or is not supported for generateContent.", model))
 }
 
 func (s *Server) model(w http.ResponseWriter, r *http.Request) {

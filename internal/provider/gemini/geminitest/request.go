@@ -169,7 +169,8 @@ func (in *request) conversation(model string, out *Request) string {
 			}
 		}
 		if results != open {
-			return "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn."
+			return "Please ensure that the number of function response parts is equal to the number of function call parts of " +
+				"the function call turn."
 		}
 		if open = calls; m.Text != "" || calls > 0 {
 			out.Messages = append(out.Messages, m)
@@ -192,7 +193,8 @@ func signed(model string, p part, at int, first, present bool) string {
 	case p.Signature == "" && (!first || !present):
 		return ""
 	case p.Signature == "":
-		return fmt.Sprintf("Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly. function call `%s`, position %d.", p.Call.Name, at)
+		return fmt.Sprintf("Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly. "+
+			"function call `%s`, position %d.", p.Call.Name, at)
 	case p.Signature != sign(p.Call.Name, p.Call.Args):
 		return "Corrupted thought signature."
 	case !strings.HasPrefix(p.Call.ID, "fn-"):

@@ -172,7 +172,8 @@ func (s *Server) refused(w http.ResponseWriter, r *http.Request) bool {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": "refused with " + strconv.Itoa(status), "type": kind, "code": code}})
+	_ = json.NewEncoder(w).
+		Encode(map[string]any{"error": map[string]any{"message": "refused with " + strconv.Itoa(status), "type": kind, "code": code}})
 	return true
 }
 
