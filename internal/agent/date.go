@@ -35,7 +35,8 @@ func dateOf(it *parley.ExtractedItem) string {
 }
 
 // dateLayouts are ways of writing a date that mean one day alone.
-var dateLayouts = []string{time.DateOnly, time.RFC3339, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04",
+var dateLayouts = []string{time.DateOnly, time.RFC3339, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02T15:04",
+	"2006-01-02 15:04",
 	"2006/1/2", "2006.1.2", "20060102", "January 2, 2006", "January 2 2006", "2 January 2006", "2. January 2006", "Jan 2, 2006", "2 Jan 2006",
 	"Monday, January 2, 2006", "Monday, 2 January 2006", "2.1.2006"}
 

@@ -44,11 +44,13 @@ func TestExtractChecksTypes(t *testing.T) {
 		}
 	}
 	m := &aitest.Fake{}
-	m.Script(aitest.Step{Err: &ai.Error{Kind: ai.Overloaded, Err: errors.New("x")}}, aitest.Step{Err: &ai.Error{Kind: ai.Config, Err: errors.New("sk-1")}})
+	m.Script(aitest.Step{Err: &ai.Error{Kind: ai.Overloaded, Err: errors.New("x")}},
+		aitest.Step{Err: &ai.Error{Kind: ai.Config, Err: errors.New("sk-1")}})
 	if got, _, err := Extract(t.Context(), m, items, talk); ai.KindOf(err) != ai.Overloaded || len(got.Values) != 3 {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if got, _, _ := Extract(t.Context(), m, items, talk); len(got.Notes) != 3 || !strings.HasPrefix(got.Notes["people"], "The conversation could not be read. The model") {
+	if got, _, _ := Extract(t.Context(), m, items, talk); len(got.Notes) != 3 ||
+		!strings.HasPrefix(got.Notes["people"], "The conversation could not be read. The model") {
 		t.Errorf("a model that fails leaves the notes %q", got.Notes)
 	}
 	if got, _, err := Extract(t.Context(), m, nil, talk); err != nil || len(got.Values) != 0 || len(m.Requests()) != 2 {
@@ -116,7 +118,9 @@ func TestExtractSchema(t *testing.T) {
 		"properties":{"dishes":{"type":"array","items":{"$ref":"#/$defs/dish"}},"mood":{"enum":["good","bad"]},"people":{"type":"integer","minimum":1},
 			"day":{"type":"string","format":"date","description":"The day, as YYYY-MM-DD"},"paid":{"type":["boolean","null"]},"name":{"type":"string"}}}`)
 	m := &aitest.Fake{}
-	m.Script(aitest.Step{Text: `{"dishes":[{"name":"soup","count":2}],"mood":"fair","people":"3 people","day":"2026-11-27","paid":"yes","name":null,"more":1}`},
+	m.Script(
+		aitest.Step{
+			Text: `{"dishes":[{"name":"soup","count":2}],"mood":"fair","people":"3 people","day":"2026-11-27","paid":"yes","name":null,"more":1}`},
 		aitest.Step{Text: `{"dishes":[{"count":2}],"mood":"good","people":0,"day":"soon","paid":null,"name":"Eva"}`},
 		aitest.Step{Err: &ai.Error{Kind: ai.Overloaded, Err: errors.New("x")}})
 	got, _, err := ExtractSchema(t.Context(), m, own, talk)

@@ -89,8 +89,9 @@ func TestTooLongGoesOn(t *testing.T) {
 		"llama.cpp": {oa, openAI, 400,
 			`{"error":{"code":400,"message":"request (%d tokens) exceeds the available context size (%d tokens), try increasing it","type":"exceed_context_size_error"}}`},
 		"llama.cpp, older": {oa, openAI, 500, `{"error":{"code":500,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"invalid_request_error"}}`},
-		"Ollama":           {oa, openAI, 400, `{"error":{"message":"prompt too long; exceeded max context length by 90 tokens","type":"api_error","param":null,"code":null}}`},
-		"a proxy":          {oa, openAI, 413, `<html>413 Request Entity Too Large</html>`},
+		"Ollama": {oa, openAI, 400,
+			`{"error":{"message":"prompt too long; exceeded max context length by 90 tokens","type":"api_error","param":null,"code":null}}`},
+		"a proxy": {oa, openAI, 413, `<html>413 Request Entity Too Large</html>`},
 		"Anthropic": {anthropictest.New(t).URL, func(url string) (ai.Model, error) {
 			c, err := anthropic.Open(anthropic.Config{BaseURL: url, APIKey: anthropictest.Key})
 			return c.Model(anthropictest.Plain), err

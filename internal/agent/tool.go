@@ -112,7 +112,8 @@ func (t *Turn) run(ctx context.Context, c ai.ToolCall) (result string, unfit, en
 	if err != nil {
 		return "Error: " + err.Error(), true, false
 	}
-	ctx, span := telemetry.Start(ctx, "execute_tool "+c.Name, trace.SpanKindInternal, attribute.String("gen_ai.operation.name", "execute_tool"),
+	ctx, span := telemetry.Start(ctx, "execute_tool "+c.Name, trace.SpanKindInternal,
+		attribute.String("gen_ai.operation.name", "execute_tool"),
 		attribute.String("gen_ai.tool.name", c.Name), attribute.String("gen_ai.tool.call.id", c.ID))
 	result, err = t.Tools[i].Run(ctx, args)
 	failure := ""

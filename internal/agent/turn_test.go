@@ -172,7 +172,8 @@ func TestTurnToolFailures(t *testing.T) {
 		"Error: the arguments are not a JSON object: unexpected end of JSON input",
 		"Error: the arguments are not a JSON object: json: cannot unmarshal array into Go value of type map[string]interface {}",
 		`Error: the argument "n" is missing`,
-		"Error: the argument \"b\" must be of type boolean\nthe argument \"i\" must be of type integer\nthe argument \"n\" must be of type number\nthe argument \"s\" must be of type string",
+		"Error: the argument \"b\" must be of type boolean\nthe argument \"i\" must be of type integer\n" +
+			"the argument \"n\" must be of type number\nthe argument \"s\" must be of type string",
 		big[:maxResult-1], "fine", "a\uFFFDb",
 	}
 	for i, c := range r.Calls {
@@ -186,7 +187,8 @@ func TestTurnToolFailures(t *testing.T) {
 	if last := m.Requests()[1].Messages; len(last) != 12 || last[11].Text != "a\uFFFDb" {
 		t.Errorf("the model was told %d messages", len(last))
 	}
-	if got, _ := json.Marshal(r.Calls[3]); string(got) != `{"name":"ok","arguments":"{\"n\":","result":"Error: the arguments are not a JSON object: unexpected end of JSON input"}` {
+	if got, _ := json.Marshal(r.Calls[3]); string(got) != `{"name":"ok","arguments":"{\"n\":",`+
+		`"result":"Error: the arguments are not a JSON object: unexpected end of JSON input"}` {
 		t.Errorf("the record is %s", got)
 	}
 }

@@ -22,7 +22,8 @@ func valueOf(it *parley.ExtractedItem, v any) (value any, why string) {
 	}
 	v = unwrapped(it, v)
 	day := dateOf(it)
-	if s, ok := v.(string); ok && (absent[strings.ToLower(strings.Trim(s, " .-"))] || strings.TrimSpace(s) == "") && (it.Type != "string" || day != "") {
+	if s, ok := v.(string); ok && (absent[strings.ToLower(strings.Trim(s, " .-"))] || strings.TrimSpace(s) == "") &&
+		(it.Type != "string" || day != "") {
 		return nil, unsaid
 	}
 	wanted := ""

@@ -151,7 +151,8 @@ func TestPostCallJSONSchema(t *testing.T) {
 		const own = `{"properties":{"dishes":{"items":{"type":"string"},"type":"array"},"reached":{"description":"Whether","type":"boolean"}},"type":"object"}`
 		d, u, ctx := studio(t, db), storetest.User(t, db, 0), t.Context()
 		plain, err := d.Create(ctx, u.ID, body(d, `{"post_call_schema":[{"name":"reached","type":"bool","description":"Whether"}]}`))
-		if err != nil || string(plain.PostCallJSONSchema) != `{"type":"object","properties":{"reached":{"type":"boolean","description":"Whether"}},"required":["reached"]}` {
+		if err != nil || string(plain.PostCallJSONSchema) !=
+			`{"type":"object","properties":{"reached":{"type":"boolean","description":"Whether"}},"required":["reached"]}` {
 			t.Fatalf("%v: the short form is shown as %s", err, plain.PostCallJSONSchema)
 		}
 		if names := assistant.Asked(plain); len(names) != 1 || names[0] != "reached" {
@@ -210,7 +211,8 @@ func TestPostCallJSONSchema(t *testing.T) {
 		if draft, err = d.SaveDraft(ctx, u.ID, plain.ID, tree(`{"post_call_json_schema":null}`)); err != nil {
 			t.Fatal(err)
 		}
-		if changes, err := d.DraftChanges(ctx, u.ID, plain.ID); err != nil || len(changes) != 1 || draft.Assistant.PostCallSchema[0].Name != "reached" {
+		if changes, err := d.DraftChanges(ctx, u.ID, plain.ID); err != nil || len(changes) != 1 ||
+			draft.Assistant.PostCallSchema[0].Name != "reached" {
 			t.Errorf("cleared: %+v, %v, %+v", changes, err, draft.Assistant.PostCallSchema)
 		}
 		now, err = d.Update(ctx, u.ID, plain.ID, tree(`{"post_call_schema":[{"name":"mood","type":"string","description":"How it was"}]}`))

@@ -49,7 +49,8 @@ func (c *clock) now() (day, sentence string) {
 	if now.Format(date+"-07:00") != told.Format(date+"-07:00") { // midnight has passed, or the clocks have changed
 		told = now
 	}
-	return told.Format(date + "-07:00"), fmt.Sprintf("It is %s in the time zone %s (UTC%s).", told.Format(date+", 15:04"), c.zone, told.Format("-07:00"))
+	return told.Format(date + "-07:00"), fmt.Sprintf("It is %s in the time zone %s (UTC%s).", told.Format(date+", 15:04"), c.zone,
+		told.Format("-07:00"))
 }
 
 // after returns a prompt with the time of the conversation at its end.

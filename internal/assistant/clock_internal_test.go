@@ -29,10 +29,12 @@ func TestClock(t *testing.T) {
 			"x\n\nIt is Sunday, 29 March 2026, 03:01 in the time zone Europe/Berlin (UTC+02:00)."},
 		{"the clocks go back", "America/New_York", "x", false, "2026-11-01T05:58:00Z", 3 * time.Minute,
 			"x\n\nIt is Sunday, 1 November 2026, 01:01 in the time zone America/New_York (UTC-05:00)."},
-		{"no such zone", "Nowhere", "x", false, "2026-11-27T13:30:40Z", 0, "x\n\nIt is Friday, 27 November 2026, 13:30 in the time zone UTC (UTC+00:00)."},
+		{"no such zone", "Nowhere", "x", false, "2026-11-27T13:30:40Z", 0,
+			"x\n\nIt is Friday, 27 November 2026, 13:30 in the time zone UTC (UTC+00:00)."},
 		{"a date alone", "UTC", "{{current_date}}", false, "2026-11-27T13:30:40Z", 0,
 			"{{current_date}}\n\nIt is Friday, 27 November 2026, 13:30 in the time zone UTC (UTC+00:00)."},
-		{"the prompt has it", "UTC", "{{ current_date }} {{current_time}}", false, "2026-11-27T13:30:40Z", 0, "{{ current_date }} {{current_time}}"},
+		{"the prompt has it", "UTC", "{{ current_date }} {{current_time}}", false, "2026-11-27T13:30:40Z", 0,
+			"{{ current_date }} {{current_time}}"},
 		{"off", "UTC", "x", true, "2026-11-27T13:30:40Z", 0, "x"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -243,8 +243,10 @@ func overtaken(ctx context.Context, tx *store.Tx, live *parley.Assistant, draft 
 			names = append(names, name)
 		}
 	}
-	return parley.Errorf(parley.Conflict, "The live assistant was changed%s after this draft was begun. Compare the draft with it, then publish again "+
-		"with overwrite set: the draft's fields (%s) replace the live ones, and all others stay as they are live. Or discard the draft.", by, strings.Join(names, ", "))
+	return parley.Errorf(parley.Conflict, "The live assistant was changed%s after this draft was begun. "+
+		"Compare the draft with it, then publish again "+
+		"with overwrite set: the draft's fields (%s) replace the live ones, and all others stay as they are live. Or discard the draft.", by,
+		strings.Join(names, ", "))
 }
 
 // bodyOf is settings as the body of a change.

@@ -41,8 +41,10 @@ func (r *Ready) consult(library *knowledge.Library) {
 	}
 	r.tools = append(r.tools, agent.Tool{
 		Tool: ai.Tool{Name: searchTool,
-			Description: "Searches the documents that this assistant answers from. Use it for every question about facts that the instructions do not answer, before saying that you do not know. The answer holds passages with their sources.",
-			Schema:      json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","description":"What to look for: a whole question, or its words, in the language of the documents."}},"required":["query"],"additionalProperties":false}`)},
+			Description: "Searches the documents that this assistant answers from. " +
+				"Use it for every question about facts that the instructions do not answer, before saying that you do not know. " +
+				"The answer holds passages with their sources.",
+			Schema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","description":"What to look for: a whole question, or its words, in the language of the documents."}},"required":["query"],"additionalProperties":false}`)},
 		Run: func(ctx context.Context, arguments json.RawMessage) (string, error) {
 			var args struct{ Query string }
 			if err := json.Unmarshal(arguments, &args); err != nil {
@@ -143,7 +145,8 @@ func (s *searcher) passages(ctx context.Context, question string) (string, error
 	}
 	text := ""
 	if len(list) > 0 {
-		text = "\n\n# From the documents\nAnswer from these passages where they bear on the question, and say so where they do not.\n\n" + s.told(list)
+		text = "\n\n# From the documents\nAnswer from these passages where they bear on the question, " +
+			"and say so where they do not.\n\n" + s.told(list)
 	}
 	s.mu.Lock()
 	s.question, s.had = question, text

@@ -103,7 +103,8 @@ func (d *Studio) foreign(a *parley.Assistant, s *Speech) (list []string) {
 func (d *Studio) Speech(a *parley.Assistant) (Speech, error) {
 	s, err := d.SpeechTold(a)
 	if err == nil && s.Model == "" && s.Recognizer == "" && s.ownEar == nil {
-		err = parley.Explain(nil, "Nothing on this server understands %s: choose another language, or ask its operator to configure a transcriber that does.",
+		err = parley.Explain(nil,
+			"Nothing on this server understands %s: choose another language, or ask its operator to configure a transcriber that does.",
 			d.Catalog.For(a.UserID).Language(a.LanguageID).Name)
 	}
 	return s, err
@@ -121,7 +122,8 @@ func (d *Studio) SpeechTold(a *parley.Assistant) (s Speech, err error) {
 		return missing("The assistant's language or voice is no longer there (language %d, voice %d): choose others.", a.LanguageID, a.VoiceID)
 	}
 	if c.Lost(v.ID) {
-		return missing("The assistant's voice is in an account of yours, and its provider's key was removed from the page Providers, or the voice was removed from that account: choose another voice.")
+		return missing("The assistant's voice is in an account of yours, and its provider's key was removed from the page Providers, " +
+			"or the voice was removed from that account: choose another voice.")
 	}
 	speaks := c.Synthesizer(*v.SynthesizerProviderID)
 	if speaks == nil {
@@ -166,7 +168,8 @@ func (d *Studio) realtime(a *parley.Assistant) (s Speech, err error) {
 			s.Synthesizer = alike.Code
 		}
 	case c.Lost(v.ID):
-		return missing("The assistant's voice is in an account of yours, and its provider's key was removed from the page Providers, or the voice was removed from that account: choose another voice.")
+		return missing("The assistant's voice is in an account of yours, and its provider's key was removed from the page Providers, " +
+			"or the voice was removed from that account: choose another voice.")
 	case v.SynthesizerProviderID == nil || c.Synthesizer(*v.SynthesizerProviderID) == nil:
 		return missing("The provider of the assistant's voice is no longer there: choose another voice.")
 	default:

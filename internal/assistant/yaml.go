@@ -115,7 +115,8 @@ func voiceName(synthesizer func(id int64) *parley.Provider, v *parley.Voice) str
 func (d *Studio) ImportYAML(ctx context.Context, userID int64, text []byte) (*parley.Assistant, []string, error) {
 	body, concealed, err := manifest.ReadAssistant(text)
 	if err != nil {
-		return nil, nil, parley.Errorf(parley.Invalid, "This is not an assistant file: %s.", strings.TrimSuffix(strings.ReplaceAll(err.Error(), "\n", "; "), "."))
+		return nil, nil, parley.Errorf(parley.Invalid, "This is not an assistant file: %s.",
+			strings.TrimSuffix(strings.ReplaceAll(err.Error(), "\n", "; "), "."))
 	}
 	f, left := d.fileOf(userID, body)
 	for _, place := range concealed {
@@ -172,10 +173,11 @@ func (d *Studio) fileOf(userID int64, body map[string]any) (f *File, left []stri
 		}
 	}
 	for name, what := range map[string]string{"phone_number": "it belongs to the server that the file came from",
-		"webhook_url": "it belongs to the server that the file came from", "inbound_webhook_url": "it belongs to the server that the file came from",
+		"webhook_url":                    "it belongs to the server that the file came from",
+		"inbound_webhook_url":            "it belongs to the server that the file came from",
 		"conversation_ended_webhook_url": "it belongs to the server that the file came from",
-		"llm_endpoint":                   "use parley push for it", "voice_endpoint": "use parley push for it", "transcriber_endpoint": "use parley push for it",
-		"folder": "use parley push for it", "labels": "use parley push for them",
+		"llm_endpoint":                   "use parley push for it", "voice_endpoint": "use parley push for it",
+		"transcriber_endpoint": "use parley push for it", "folder": "use parley push for it", "labels": "use parley push for them",
 		"fallback_llm_models": "use parley push for them", "fallback_multimodal_models": "use parley push for them",
 		"fallback_voices": "use parley push for them", "fallback_transcriber_providers": "use parley push for them"} {
 		if list, many := body[name].([]any); body[name] != nil && (!many || len(list) > 0) {

@@ -15,8 +15,8 @@ import (
 	"parley/internal/store"
 )
 
-// beat looks for calls to hang up, or that another process looks at. At every Beat it first gives the sign of life and then closes lost calls, in this
-// order, so that a process that was stopped for a while doesn't take its own calls for lost.
+// beat looks for calls to hang up, or that another process looks at. At every Beat it first gives the sign of life and then closes lost
+// calls, in this order, so that a process that was stopped for a while doesn't take its own calls for lost.
 func (d *Center) beat(ctx context.Context) {
 	var renewed time.Time
 	crash.Every(ctx, min(time.Second, d.Beat), "look after calls", func(ctx context.Context) error {

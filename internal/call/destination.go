@@ -31,7 +31,8 @@ func ParseDestinations(list []string) (Destinations, error) {
 			strings.Trim(prefix, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "":
 			d.countries[prefix] = true
 		default:
-			return d, fmt.Errorf("%q is neither a country code such as US, a prefix such as +49, nor one that must not be called such as !+1900", item)
+			return d, fmt.Errorf("%q is neither a country code such as US, a prefix such as +49, nor one that must not be called such as !+1900",
+				item)
 		}
 	}
 	return d, nil

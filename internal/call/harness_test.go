@@ -104,7 +104,9 @@ func furnish(t testing.TB, db *store.DB, model string) *harness {
 	h.assistants = &assistant.Studio{DB: db, Catalog: cat, Providers: providers, Tools: tool.New(guard)}
 	h.user = storetest.User(t, db, 10*parley.USD)
 	h.number = h.rent("+12025550100")
-	h.a = h.assistant(`{"phone_number_id":%d,"is_webhook_active":true,"webhook_url":"http://127.0.0.1:9/hook","send_webhook_only_on_completed":false}`, h.number.ID)
+	h.a = h.assistant(
+		`{"phone_number_id":%d,"is_webhook_active":true,"webhook_url":"http://127.0.0.1:9/hook","send_webhook_only_on_completed":false}`,
+		h.number.ID)
 	return h
 }
 

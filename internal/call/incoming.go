@@ -106,7 +106,8 @@ func (d *Center) Incoming(ctx context.Context, in Arrival) {
 		case errors.Is(err, errNobody):
 			why := "The number called is nobody's here any more."
 			if errors.Is(err, errUnproved) {
-				why = "This server takes calls to a trunk's number only when its owner has proved that it is theirs: see “Caller ID” on the Numbers page."
+				why = "This server takes calls to a trunk's number only when its owner has proved that it is theirs: " +
+					"see “Caller ID” on the Numbers page."
 			}
 			tell(in, nobodyThere, why)
 			refuse(in, nobodyThere)
@@ -186,7 +187,8 @@ func (d *Center) accept(ctx context.Context, in Arrival) (*reception, error) {
 	case errors.Is(err, ErrFull) && c.Test: // who performs the test knows, and tries again
 		return nil, err
 	case errors.Is(err, ErrFull):
-		reason = parley.Explain(parley.LineBusy, "The limit of concurrent calls of your plan or of the number was reached: the caller heard a busy tone.")
+		reason = parley.Explain(parley.LineBusy,
+			"The limit of concurrent calls of your plan or of the number was reached: the caller heard a busy tone.")
 	case errors.Is(err, store.Insufficient):
 		reason = parley.InsufficientBalance
 	default:

@@ -600,7 +600,8 @@ func TestIncomingTest(t *testing.T) {
 		<-over
 		got := h.reported(h.newest().ID)
 		list, known, err := n.TestEvents(t.Context(), h.user.ID, got.ID)
-		if err != nil || !known || len(list) != 2 || list[0].Event != parley.EventCallCompleted || list[1].Event != parley.EventCallInboundCompleted ||
+		if err != nil || !known || len(list) != 2 || list[0].Event != parley.EventCallCompleted ||
+			list[1].Event != parley.EventCallInboundCompleted ||
 			!strings.Contains(list[0].Payload, `"ended_reason":"customer_hangup"`) || !strings.Contains(list[1].Payload, "Customer: Hi") {
 			t.Errorf("the events of a test are %+v %v %v", list, known, err)
 		}

@@ -89,7 +89,8 @@ func TestLanguages(t *testing.T) {
 		}
 		a, err := h.db.Assistant(t.Context(), h.user.ID, h.a.ID)
 		h.must(err)
-		if w := strings.Join(h.assistants.Warnings(a), " "); strings.Contains(w, "apart") != (c.warning != "") || !strings.Contains(w, c.warning) {
+		if w := strings.Join(h.assistants.Warnings(a), " "); strings.Contains(w, "apart") != (c.warning != "") ||
+			!strings.Contains(w, c.warning) {
 			t.Errorf("%s: warned %q", c.name, w)
 		}
 	}

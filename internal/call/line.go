@@ -24,7 +24,8 @@ type Health struct {
 	Findings   []parley.TrunkFinding // of one that has answered
 }
 
-var errNoLine = parley.Errorf(parley.Unavailable, "Telephony is not running on this server, so the trunk was not contacted. The server's log or 'parley doctor' says why.")
+var errNoLine = parley.Errorf(parley.Unavailable,
+	"Telephony is not running on this server, so the trunk was not contacted. The server's log or 'parley doctor' says why.")
 
 // Unable says what this server can't do with trunks that use a transport, and how that can change; "" where it can do
 // everything.
@@ -33,7 +34,8 @@ func (d *Center) Unable(transport string) string {
 	case d == nil || d.Line == nil:
 		return "Telephony is not running on this server, so trunks are not used. Its operator turns it on with PARLEY_SIP_LISTEN."
 	case transport == "tls" && !d.Line.Secure():
-		return "This server does not listen for SIP over TLS: calls go out, and come in only if it registers with the trunk. Its operator can set PARLEY_SIP_TLS_LISTEN."
+		return "This server does not listen for SIP over TLS: calls go out, and come in only if it registers with the trunk. " +
+			"Its operator can set PARLEY_SIP_TLS_LISTEN."
 	}
 	return ""
 }

@@ -8,7 +8,8 @@ import (
 
 // errUnlisted refuses an agent's invitation.
 var errUnlisted = parley.Errorf(parley.Forbidden,
-	"Agents can call in only whom the account lists: the targets of its assistants' transfers, the telephones that its numbers ring, and its own numbers. Ask an editor of the account to add this one.")
+	"Agents can call in only whom the account lists: the targets of its assistants' transfers, the telephones that its numbers ring, "+
+		"and its own numbers. Ask an editor of the account to add this one.")
 
 // listed reports whether an account lists somebody: as the target of an assistant's transfer, as a telephone that one of its
 // numbers rings, or as a number of its own.

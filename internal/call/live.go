@@ -63,7 +63,8 @@ func (d *Center) begin(ctx context.Context, c *parley.Call, a *parley.Assistant)
 	l := &live{Center: d, a: a, id: c.ID, news: make(chan struct{}, 1), call: *c, others: others{at: map[int64]*other{}}}
 	ctx = ai.ForParty(ctx, assistant.Party(a, occasion(c)))
 	l.ctx, l.cancel = context.WithCancelCause(ai.Tallied(ctx, &ai.Tally{Switched: l.switched}))
-	trace.SpanFromContext(ctx).SetAttributes(attribute.Int64("parley.call.id", c.ID), attribute.String("gen_ai.conversation.id", strconv.FormatInt(c.ID, 10)))
+	trace.SpanFromContext(ctx).SetAttributes(attribute.Int64("parley.call.id", c.ID),
+		attribute.String("gen_ai.conversation.id", strconv.FormatInt(c.ID, 10)))
 	d.mu.Lock()
 	d.live[c.ID] = l
 	d.mu.Unlock()

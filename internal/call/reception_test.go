@@ -419,7 +419,8 @@ func TestRingTogether(t *testing.T) {
 				t.Errorf("%+v", l)
 			}
 		}
-		if reasons["+4930901820"] != parley.Canceled || reasons["+4930901821"] != parley.Transferred || reasons["+4930901822"] != parley.LineBusy {
+		if reasons["+4930901820"] != parley.Canceled || reasons["+4930901821"] != parley.Transferred ||
+			reasons["+4930901822"] != parley.LineBusy {
 			t.Errorf("%v", reasons)
 		}
 		d, _, _ := b.rang(slow)
@@ -644,7 +645,8 @@ func TestQueueBeforeAnswer(t *testing.T) {
 		close(talk.hung)
 		<-talkOver
 		time.Sleep(4 * time.Second)
-		if c := b.call(waits.ID); !next.answered() || c.TakenBy != parley.TakenByAssistant || c.Status != parley.CallInProgress || len(c.Turns) == 0 {
+		if c := b.call(waits.ID); !next.answered() || c.TakenBy != parley.TakenByAssistant || c.Status != parley.CallInProgress ||
+			len(c.Turns) == 0 {
 			t.Errorf("answered: %t, %s by %s: %q", next.answered(), c.Status, c.TakenBy, texts(c))
 		}
 		close(next.hung)

@@ -67,7 +67,8 @@ func TestReportAsksNoMore(t *testing.T) {
 	}
 	// Without a language model nothing is judged, and rules alone extract values.
 	local := h.assistants.Catalog.ModelsOf(parley.LLM)
-	h.change(h.a, `{"llm_model_id":%d,"post_call_schema":[{"name":"status","type":"bool","description":"Whether the goal was reached"}]}`, local[len(local)-1].ID)
+	h.change(h.a, `{"llm_model_id":%d,"post_call_schema":[{"name":"status","type":"bool","description":"Whether the goal was reached"}]}`,
+		local[len(local)-1].ID)
 	c = n.start()
 	leg = h.answered()
 	leg.says(h, parley.SpeakerCustomer, "Yes, that sounds good.")

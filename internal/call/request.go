@@ -14,7 +14,8 @@ import (
 // The process that has a call is the only one that can do something with it: another one asks it (node.Requests).
 
 var (
-	errDeaf    = parley.Errorf(parley.Unavailable, "The node of the server that has this call does not answer. Nothing was done: try again in a moment.")
+	errDeaf = parley.Errorf(parley.Unavailable,
+		"The node of the server that has this call does not answer. Nothing was done: try again in a moment.")
 	errUnclear = parley.Errorf(parley.Unavailable,
 		"The node of the server that has this call did not say in time whether it was done: look at the call before you try again.")
 )

@@ -190,7 +190,8 @@ func (b *Barred) Error() string { return b.Unwrap().Error() }
 
 // Unwrap returns the refusal in words.
 func (b *Barred) Unwrap() error {
-	return parley.Errorf(parley.Forbidden, "Calls to %s are not allowed on this server. Its operator sets the allowed destinations (PARLEY_CALL_PREFIXES).", b.Number)
+	return parley.Errorf(parley.Forbidden,
+		"Calls to %s are not allowed on this server. Its operator sets the allowed destinations (PARLEY_CALL_PREFIXES).", b.Number)
 }
 
 // route finds the route of a call: from the number in the order, or else the assistant's own.
@@ -238,7 +239,8 @@ func (d *Center) proved(ctx context.Context, n *parley.Number) error {
 	}
 	ok, err := d.DB.ProvedNumber(ctx, n.UserID, n.PhoneNumber)
 	if err == nil && !ok {
-		err = parley.Errorf(parley.Invalid, "The phone number %s is not verified, and this server's operator asks for that before calls leave from it (PARLEY_TRUNK_CALLER_ID): verify it as a caller id first.", n.PhoneNumber)
+		err = parley.Errorf(parley.Invalid, "The phone number %s is not verified, and this server's operator asks for that before calls leave "+
+			"from it (PARLEY_TRUNK_CALLER_ID): verify it as a caller id first.", n.PhoneNumber)
 	}
 	return err
 }
@@ -353,7 +355,8 @@ func (d *Center) spend(ctx context.Context, tx *store.Tx, userID int64, cost par
 		return err
 	}
 	if d.DailySpend > 0 && spent+cost > d.DailySpend {
-		return parley.Errorf(parley.Forbidden, "This call may cost up to %s USD, and %s of the %s USD that outgoing calls may cost a day are spent or set aside. The operator sets the limit (PARLEY_CALL_DAILY_SPEND).",
+		return parley.Errorf(parley.Forbidden, "This call may cost up to %s USD, and %s of the %s USD that outgoing calls may cost a day are "+
+			"spent or set aside. The operator sets the limit (PARLEY_CALL_DAILY_SPEND).",
 			cost.Text(), spent.Text(), d.DailySpend.Text())
 	}
 	return tx.AddSpend(ctx, userID, now, cost)

@@ -35,7 +35,8 @@ const (
 var errTrying = parley.Errorf(parley.Conflict, "A test call is already in progress: wait until it is over.")
 
 var errNoTrial = parley.Errorf(parley.Unavailable,
-	"The node of this server that you reached makes no calls, and test calls are made by no other: its operator has to give a node both roles, api and calls.")
+	"The node of this server that you reached makes no calls, and test calls are made by no other: "+
+		"its operator has to give a node both roles, api and calls.")
 
 // Try makes a test call over one of the user's trunks, to a number, an extension or a sip: address at the trunk.
 func (d *Center) Try(ctx context.Context, userID, trunkID int64, to string) (*parley.TestCall, error) {
@@ -198,7 +199,8 @@ func (x *trial) run(ctx context.Context, r Route) error {
 	}
 	switch {
 	case errors.Is(err, parley.ProviderFailure):
-		x.note("sound", parley.FindingFail, "This server failed before it could say the sentence, which tells nothing about the trunk. Its log says why.")
+		x.note("sound", parley.FindingFail,
+			"This server failed before it could say the sentence, which tells nothing about the trunk. Its log says why.")
 	case errors.Is(err, errSaid):
 		x.judge()
 	default:
@@ -253,22 +255,27 @@ func (x *trial) judge() {
 	m := x.out.Media
 	switch {
 	case m == nil || m.Heard.Packets == 0:
-		x.note("sound", parley.FindingFail, "No sound came from there. Let UDP to the ports of PARLEY_RTP_PORTS through to this server; behind a NAT, set PARLEY_EXTERNAL_IP.")
+		x.note("sound", parley.FindingFail,
+			"No sound came from there. Let UDP to the ports of PARLEY_RTP_PORTS through to this server; behind a NAT, set PARLEY_EXTERNAL_IP.")
 	case m.Heard.LossPercent > 2 || m.Heard.MOS < 3.6:
-		x.note("sound", parley.FindingNote, "Sound came, but not well: %.1f %% lost, jitter %.0f ms, %.1f of 4.4 (MOS estimate). Look at the network in between.", m.Heard.LossPercent, m.Heard.JitterMS, m.Heard.MOS)
+		x.note("sound", parley.FindingNote, "Sound came, but not well: %.1f %% lost, jitter %.0f ms, %.1f of 4.4 (MOS estimate). "+
+			"Look at the network in between.", m.Heard.LossPercent, m.Heard.JitterMS, m.Heard.MOS)
 	default:
-		x.note("sound", parley.FindingOK, "Sound came: %d packets, %.1f %% lost, jitter %.0f ms, %.1f of 4.4 (MOS estimate).", m.Heard.Packets, m.Heard.LossPercent, m.Heard.JitterMS, m.Heard.MOS)
+		x.note("sound", parley.FindingOK, "Sound came: %d packets, %.1f %% lost, jitter %.0f ms, %.1f of 4.4 (MOS estimate).", m.Heard.Packets,
+			m.Heard.LossPercent, m.Heard.JitterMS, m.Heard.MOS)
 	}
 	if m == nil {
 		return
 	}
 	switch said := m.Said; {
 	case said == nil:
-		x.note("sound", parley.FindingNote, "The other side reported nothing about what it heard: whoever answered knows whether the sentence arrived.")
+		x.note("sound", parley.FindingNote,
+			"The other side reported nothing about what it heard: whoever answered knows whether the sentence arrived.")
 	case said.LossPercent > 2:
 		x.note("sound", parley.FindingNote, "The other side reports that %.1f %% of the sentence was lost.", said.LossPercent)
 	default:
-		x.note("sound", parley.FindingOK, "The other side reports that it heard the sentence: %.1f %% lost, %.1f of 4.4 (MOS estimate).", said.LossPercent, said.MOS)
+		x.note("sound", parley.FindingOK, "The other side reports that it heard the sentence: %.1f %% lost, %.1f of 4.4 (MOS estimate).",
+			said.LossPercent, said.MOS)
 	}
 	encrypted := "not encrypted"
 	if m.Encryption != "" {

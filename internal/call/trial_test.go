@@ -101,8 +101,10 @@ type turnedAway struct{ error }
 
 func (u turnedAway) Unwrap() error { return u.error }
 func (turnedAway) Ladder() (list []parley.SIPMessage) {
-	for _, m := range []string{"out INVITE sip:a@b SIP/2.0\r\nCSeq: 1 INVITE", "in SIP/2.0 407 Proxy Authentication Required\r\nCSeq: 1 INVITE",
-		"out INVITE sip:a@b SIP/2.0\r\nCSeq: 2 INVITE", "in SIP/2.0 403 Forbidden\r\nVia: x\r\ncseq : 2 invite", "in SIP/2.0 488 No\r\nCSeq: 3 OPTIONS"} {
+	for _, m := range []string{"out INVITE sip:a@b SIP/2.0\r\nCSeq: 1 INVITE",
+		"in SIP/2.0 407 Proxy Authentication Required\r\nCSeq: 1 INVITE",
+		"out INVITE sip:a@b SIP/2.0\r\nCSeq: 2 INVITE", "in SIP/2.0 403 Forbidden\r\nVia: x\r\ncseq : 2 invite",
+		"in SIP/2.0 488 No\r\nCSeq: 3 OPTIONS"} {
 		direction, text, _ := strings.Cut(m, " ")
 		list = append(list, parley.SIPMessage{Direction: direction, Text: text + "\r\n\r\n"})
 	}

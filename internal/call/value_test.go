@@ -24,8 +24,9 @@ func TestValuesOfACall(t *testing.T) {
 			{"name":"birthday","type":"string","description":"The date of birth, YYYY-MM-DD"}]}`)
 		n := h.node()
 		n.ReportAgain(10*time.Millisecond, 10*time.Millisecond)
-		h.model.Script(aitest.Behaviour{Text: `{"people":"4","outside":{"value":"Yes."},"day":"March 3rd, 2027","phone":null,"rating":"maybe ten",` +
-			`"birthday":"in May"}`})
+		h.model.Script(
+			aitest.Behaviour{Text: `{"people":"4","outside":{"value":"Yes."},"day":"March 3rd, 2027","phone":null,"rating":"maybe ten",` +
+				`"birthday":"in May"}`})
 		c := n.start()
 		leg := h.answered()
 		leg.do(h, func(s *voice.Session) {
@@ -59,7 +60,8 @@ func TestValuesOfACall(t *testing.T) {
 		h.model.Usually(aitest.Behaviour{Status: 401, Message: "sk-secret is wrong"})
 		c = h.reported(n.said().ID)
 		if why := c.VariablesNotes["people"]; len(c.Variables) != 6 || len(c.VariablesNotes) != 6 || c.Variables["people"] != nil ||
-			!strings.HasPrefix(why, "The conversation could not be read. The model failed: its provider refuses") || strings.Contains(why, "secret") {
+			!strings.HasPrefix(why, "The conversation could not be read. The model failed: its provider refuses") ||
+			strings.Contains(why, "secret") {
 			t.Errorf("of a call that was not read: %v, %q", c.Variables, why)
 		}
 	})

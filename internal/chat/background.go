@@ -25,7 +25,8 @@ const (
 )
 
 // background is what an asynchronous tool does in the turn that answers m: it is started, and the result says so.
-func (c *Chat) background(conv *parley.Conversation, m *parley.Message, t agent.Tool) func(context.Context, json.RawMessage) (string, error) {
+func (c *Chat) background(conv *parley.Conversation, m *parley.Message, t agent.Tool) func(context.Context,
+	json.RawMessage) (string, error) {
 	return func(ctx context.Context, arguments json.RawMessage) (string, error) {
 		b := &store.BackgroundTool{ConversationID: conv.ID, UserID: conv.UserID, MessageID: m.ID, Name: t.Name,
 			DueAt: parley.Now().Add(t.AsyncTime + backgroundGrace)}
@@ -112,7 +113,9 @@ func (c *Chat) speakOfTools(ctx context.Context, id string) (spoke bool, failure
 	if err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.TryBackground(ctx, list) }); err != nil {
 		return false, 1, err
 	}
-	untold := slices.DeleteFunc(slices.Clone(list), func(t store.BackgroundTool) bool { return !silent && t.Attempts <= maxBackgroundAttempts }) // what killed us
+	// what killed us
+	untold := slices.DeleteFunc(slices.Clone(list),
+		func(t store.BackgroundTool) bool { return !silent && t.Attempts <= maxBackgroundAttempts })
 	if len(untold) > 0 {
 		return true, 1, c.endTools(ctx, id, untold)
 	}
@@ -129,7 +132,8 @@ func (c *Chat) speakOfTools(ctx context.Context, id string) (spoke bool, failure
 	if len(tired) == 0 {
 		return true, list[0].Attempts, err
 	}
-	slog.ErrorContext(ctx, "the assistant could not speak of what tools have answered", "conversation", id, "attempts", maxBackgroundAttempts, "error", err)
+	slog.ErrorContext(ctx, "the assistant could not speak of what tools have answered", "conversation", id, "attempts",
+		maxBackgroundAttempts, "error", err)
 	return true, 1, c.endTools(ctx, id, tired)
 }
 
@@ -149,7 +153,8 @@ func (c *Chat) endTools(ctx context.Context, id string, list []store.BackgroundT
 }
 
 // speak makes and stores the reply that speaks of tools, behind the customer's newest message m.
-func (c *Chat) speak(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message, list []store.BackgroundTool) error {
+func (c *Chat) speak(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message,
+	list []store.BackgroundTool) error {
 	thinking, done := c.untilTakenOver(ctx, conv.ID)
 	defer done()
 	reply, sources, err := c.think(thinking, conv, a, m, nil, list, true)

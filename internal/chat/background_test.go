@@ -127,7 +127,8 @@ func (h *harness) due(conv *parley.Conversation, answer string) {
 		if err != nil {
 			return err
 		}
-		b := &store.BackgroundTool{ConversationID: conv.ID, UserID: h.user.ID, MessageID: asked.ID, Name: "stock", DueAt: parley.Now().Add(-time.Second)}
+		b := &store.BackgroundTool{ConversationID: conv.ID, UserID: h.user.ID, MessageID: asked.ID, Name: "stock",
+			DueAt: parley.Now().Add(-time.Second)}
 		if ok, err := tx.StartBackground(ctx, b, agent.Started); err != nil || !ok || answer == "" {
 			return err
 		}
@@ -168,7 +169,8 @@ func TestToolsOfAnotherNode(t *testing.T) {
 			t.Errorf("the model was told %q, and said %q", got, h.history(cut)[3].Content)
 		}
 		if len(h.history(taken)) != 3 || len(h.history(over)) != 3 || h.server.Count() != requests+1 {
-			t.Errorf("with a person %d messages, after the end %d; %d requests", len(h.history(taken)), len(h.history(over)), h.server.Count()-requests)
+			t.Errorf("with a person %d messages, after the end %d; %d requests", len(h.history(taken)), len(h.history(over)),
+				h.server.Count()-requests)
 		}
 
 		second.Stop(t.Context())

@@ -46,7 +46,8 @@ func TestConversationWithADraft(t *testing.T) {
 		}
 		timed(true)
 		if got, date := asked(conv), time.Now().UTC().Format("2 January 2006, "); !strings.HasPrefix(got, "Draft one of Ana.\n\nIt is ") ||
-			!strings.Contains(got, date) && !strings.Contains(got, time.Now().UTC().Format("2 January 2006, ")) || !strings.HasSuffix(got, " in the time zone UTC (UTC+00:00).") {
+			!strings.Contains(got, date) && !strings.Contains(got, time.Now().UTC().Format("2 January 2006, ")) ||
+			!strings.HasSuffix(got, " in the time zone UTC (UTC+00:00).") {
 			t.Errorf("with the time the draft thinks by %q", got)
 		}
 		if got := asked(widget); got != "Serve Ana." {

@@ -79,8 +79,8 @@ func tellEnded(ctx context.Context, tx *store.Tx, conv *parley.Conversation) err
 	}
 	e := parley.ConversationEnded{ConversationID: conv.ID, AssistantID: a.UUID, AssistantName: a.Name,
 		Type: conv.Type, MessageCount: conv.MessageCount,
-		ExtractedVariables: conv.Extracted, ExtractedVariablesNotes: conv.ExtractedNotes, InputVariables: conv.Variables, CustomerPhone: conv.CustomerPhone,
-		CreatedAt: parley.Time(conv.CreatedAt), EndedAt: conv.EndedAt}
+		ExtractedVariables: conv.Extracted, ExtractedVariablesNotes: conv.ExtractedNotes, InputVariables: conv.Variables,
+		CustomerPhone: conv.CustomerPhone, CreatedAt: parley.Time(conv.CreatedAt), EndedAt: conv.EndedAt}
 	if e.Sender, err = tx.ConversationSender(ctx, conv); err != nil {
 		return err
 	}

@@ -38,7 +38,8 @@ func (c *Chat) DeleteNote(ctx context.Context, userID int64, id string, note int
 
 // AddAnswer makes a canned answer of the user's.
 func (c *Chat) AddAnswer(ctx context.Context, userID int64, body map[string]any) (*parley.CannedAnswer, error) {
-	return c.saveAnswer(ctx, userID, body, func(context.Context, *store.Tx) (*parley.CannedAnswer, error) { return &parley.CannedAnswer{}, nil })
+	return c.saveAnswer(ctx, userID, body,
+		func(context.Context, *store.Tx) (*parley.CannedAnswer, error) { return &parley.CannedAnswer{}, nil })
 }
 
 // ChangeAnswer changes a canned answer to what body says.

@@ -100,7 +100,8 @@ func (c *Chat) answer(ctx context.Context, m *parley.Message) error {
 
 // errUnstorable is why a message gets no reply that was tried often enough.
 var errUnstorable = parley.Explain(errors.New("the reply could not be stored"),
-	"The reply could not be stored in %d attempts. The server's operator can find the reason in the log, under the conversation's id.", maxAttempts)
+	"The reply could not be stored in %d attempts. The server's operator can find the reason in the log, under the conversation's id.",
+	maxAttempts)
 
 // giveUp ends a message that gets no reply, for nothing. Through a channel nobody reads an HTTP answer: the person
 // there is told in words.
@@ -120,7 +121,8 @@ func (c *Chat) giveUp(ctx context.Context, conv *parley.Conversation, a *parley.
 
 // why says to the owner why a message got no reply.
 func why(failure error) *string {
-	text := cmp.Or(parley.Explanation(failure), "Something failed on the server while the reply was being made. Its operator can find the reason in the log, under the conversation's id.")
+	text := cmp.Or(parley.Explanation(failure), "Something failed on the server while the reply was being made. "+
+		"Its operator can find the reason in the log, under the conversation's id.")
 	if errors.Is(failure, store.Insufficient) {
 		text = "The balance did not cover the price of a reply. Top it up."
 	}

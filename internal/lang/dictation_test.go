@@ -64,7 +64,8 @@ func TestDigits(t *testing.T) {
 		{"xx", "47 15", "4715", true},
 		// as recognizers write them
 		{"en", "471-533", "471533", true}, {"en", "4-7-1-5-3-3.", "471533", true}, {"en", "4, 7, 1, 5, 3, 3", "471533", true},
-		{"en", "471,533", "471533", true}, {"de", "471.533", "471533", true}, {"en", "(471) 533", "471533", true}, {"en", "4...7...1", "471", true},
+		{"en", "471,533", "471533", true}, {"de", "471.533", "471533", true}, {"en", "(471) 533", "471533", true},
+		{"en", "4...7...1", "471", true},
 		{"en", "#471533", "471533", true}, {"en", "471 five 33", "471533", true}, {"en", "47/15/33!", "471533", true},
 	} {
 		if got, tail := Digits(c.text, c.language); got != c.want || tail != c.tail {
@@ -140,7 +141,8 @@ func TestToldDate(t *testing.T) {
 		{"pl", "trzeci maja osiemdziesiąty czwarty", ToldWhole}, {"pl", "trzeci maja dwa tysiące czwarty", ToldWhole},
 		// as recognizers write them
 		{"en", "5/4/84", ToldWhole}, {"en", "5-4-84.", ToldWhole}, {"de", "4.5.84.", ToldWhole}, {"de", "4. 5. 1984", ToldWhole},
-		{"en", "May 4th, 1984.", ToldWhole}, {"en", "1984-05-04", ToldWhole}, {"fr", "4 mai 1984", ToldWhole}, {"pl", "4 maja 1984 r.", ToldWhole},
+		{"en", "May 4th, 1984.", ToldWhole}, {"en", "1984-05-04", ToldWhole}, {"fr", "4 mai 1984", ToldWhole},
+		{"pl", "4 maja 1984 r.", ToldWhole},
 		{"en", "5/4", ToldPart}, {"en", "5/4/19", ToldPart}, {"en", "four five twenty", ToldPart}, {"en", "45 84", ToldPart},
 		{"en", "nineteen eighty-four May third", ToldWhole}, {"en", "nineteen eighty-four May", ToldPart},
 		{"es", "cuatro del cinco del ochenta y cuatro", ToldWhole}, {"es", "cuatro del cinco", ToldPart},

@@ -395,12 +395,15 @@ func TestTurnsHeldOut(t *testing.T) {
 			usualCut, usualDelay := with(way, 600, all)
 			mostCut, mostDelay := with(way, 1200, all)
 			half, nine, longest := waits(way, 600, all)
-			t.Logf("quality: turns, %s, %s: cut off at 300 ms in the mean %.1f %%, %.1f to %.1f (goal 25); delay at 5 %% cut off %.0f ms, %.0f to %.0f (goal 850)",
+			t.Logf("quality: turns, %s, %s: cut off at 300 ms in the mean %.1f %%, %.1f to %.1f (goal 25); delay at 5 %% cut off %.0f ms, "+
+				"%.0f to %.0f (goal 850)",
 				about, ways[way].name, 100*cutAt(way, 300, all), 100*cut[0], 100*cut[1], delayAt(way, 0.05, all), delay[0], delay[1])
-			t.Logf("quality: turns, %s, %s: with endpoint_sensitivity 0.5 %.1f %% and %.0f ms (half %.0f, nine of ten %.0f, at most %.0f); with 0 %.1f %% and %.0f ms; %d utterances, pauses put in by us",
+			t.Logf("quality: turns, %s, %s: with endpoint_sensitivity 0.5 %.1f %% and %.0f ms (half %.0f, nine of ten %.0f, at most %.0f); "+
+				"with 0 %.1f %% and %.0f ms; %d utterances, pauses put in by us",
 				about, ways[way].name, 100*usualCut, usualDelay, half, nine, longest, 100*mostCut, mostDelay, len(all))
 		}
-		t.Logf("quality: turns, %s: of 10,000 that are over, with endpoint_sensitivity 0.5 %.1f wait for more than 3.5 s and %.1f for more than 5, with 0 %.1f and %.1f",
+		t.Logf("quality: turns, %s: of 10,000 that are over, with endpoint_sensitivity 0.5 %.1f wait for more than 3.5 s and %.1f for more "+
+			"than 5, with 0 %.1f and %.1f",
 			about, longer(600, 3500, all), longer(600, 5000, all), longer(1200, 3500, all), longer(1200, 5000, all))
 		if n := longer(600, 3500, all); n > 10 {
 			t.Errorf("%s: with endpoint_sensitivity 0.5 %.1f of 10,000 that are over wait for more than 3.5 s", about, n)
@@ -413,7 +416,8 @@ func TestTurnsHeldOut(t *testing.T) {
 				},
 			} {
 				vain, used, sooner := ahead(name == "ai", judge, all)
-				t.Logf("quality: turns, %s: thinking ahead with %s, begun %s: %.1f %% of replies are used, %.0f of 100 turns have one in vain; sooner by %.0f ms in the mean",
+				t.Logf("quality: turns, %s: thinking ahead with %s, begun %s: %.1f %% of replies are used, %.0f of 100 turns have one in vain; "+
+					"sooner by %.0f ms in the mean",
 					about, name, begins, 100*used, 100*vain, sooner)
 			}
 		}

@@ -65,7 +65,8 @@ func (s *sayer) amount(i int) (amount, bool) {
 	if a.end+1 < len(s.text) && first != s.text[a.end:a.end+1] {
 		sep, k := s.text[a.end], s.digits(a.end+1)
 		own := string(sep) == s.Say.Decimal
-		if k > 0 && (own || sep == '.' && k != 3 && !s.OrdinalDot) || k > 0 && sep == '.' && s.OrdinalDot && (k == 1 || k == 2) && !s.dotted(a.end+1+k) {
+		if k > 0 && (own || sep == '.' && k != 3 && !s.OrdinalDot) ||
+			k > 0 && sep == '.' && s.OrdinalDot && (k == 1 || k == 2) && !s.dotted(a.end+1+k) {
 			a.part = s.text[a.end+1 : a.end+1+k]
 			a.end += 1 + k
 		}

@@ -28,7 +28,8 @@ func (s *sayer) time(i int) (item, bool) {
 	if end < len(s.text) {
 		sep := s.text[end]
 		if sep == ':' || sep == '.' || c.Letter && (sep == 'h' || sep == 'H') {
-			if n, e, ok := s.two(end + 1); ok && e == end+3 && n < 60 && !(e < len(s.text) && (s.text[e] == ':' || s.text[e] == '.' && s.digits(e+1) > 0)) {
+			if n, e, ok := s.two(end + 1); ok && e == end+3 && n < 60 &&
+				!(e < len(s.text) && (s.text[e] == ':' || s.text[e] == '.' && s.digits(e+1) > 0)) {
 				if sep != '.' || s.hours(e) > e || s.half(e) != "" {
 					m, end, minutes, bare = n, e, true, false
 				}
@@ -118,7 +119,8 @@ func (s *sayer) halfEnd(i int) int {
 // afternoon reports whether a text has a time after noon by 24 hours.
 func afternoon(text string) bool {
 	for i := 2; i+2 < len(text); i++ {
-		if text[i] == ':' && (text[i-2] == '1' && text[i-1] > '2' && text[i-1] <= '9' || text[i-2] == '2' && text[i-1] >= '0' && text[i-1] < '4') &&
+		if text[i] == ':' &&
+			(text[i-2] == '1' && text[i-1] > '2' && text[i-1] <= '9' || text[i-2] == '2' && text[i-1] >= '0' && text[i-1] < '4') &&
 			figure(rune(text[i+1])) && figure(rune(text[i+2])) && !(i > 2 && figure(rune(text[i-3]))) {
 			return true
 		}
@@ -379,7 +381,8 @@ func (s *sayer) monthDay(i int) (item, bool) {
 	}
 	month := s.Say.months[strings.ToLower(s.text[i:i+size])]
 	day, end, ok := s.two(i + size + 1)
-	if month == 0 || !ok || day < 1 || day > 31 || end < len(s.text) && (wordy(firstRune(s.text[end:])) || s.text[end] == ':' || s.text[end] == '/') {
+	if month == 0 || !ok || day < 1 || day > 31 ||
+		end < len(s.text) && (wordy(firstRune(s.text[end:])) || s.text[end] == ':' || s.text[end] == '/') {
 		return item{}, false
 	}
 	return item{said: d.Months[month-1] + " " + s.day(i, day), end: end, one: true, day: true}, true
@@ -402,7 +405,8 @@ func (s *sayer) ordinal(i int, a amount) (item, bool) {
 	if len(d.Endings) > 0 && strings.HasPrefix(rest, ".") && strings.ContainsRune("-–", firstRune(r)) {
 		_, n := utf8.DecodeRuneInString(r)
 		day, _ := strconv.Atoi(a.whole)
-		if _, end, ok := s.two(len(s.text) - len(strings.TrimLeft(r[n:], " "))); ok && strings.HasPrefix(s.text[end:], ".") && d.Days[a.whole] != "" {
+		if _, end, ok := s.two(len(s.text) - len(strings.TrimLeft(r[n:], " "))); ok && strings.HasPrefix(s.text[end:], ".") &&
+			d.Days[a.whole] != "" {
 			return item{said: s.day(i, day), end: a.end + 1, one: true}, true // 3.–5. Mai
 		}
 	}

@@ -133,7 +133,8 @@ func TestSpeakable(t *testing.T) {
 // it is, is in words.
 func TestAsWritten(t *testing.T) {
 	for _, c := range []struct{ language, text, want string }{
-		{"en", "**It** costs $4.50 at 2:30 pm [1], call +1 (555) 123-4567 &amp; ask.", "It costs $4.50 at 2:30 pm, call +1 (555) 123-4567 & ask."},
+		{"en", "**It** costs $4.50 at 2:30 pm [1], call +1 (555) 123-4567 &amp; ask.",
+			"It costs $4.50 at 2:30 pm, call +1 (555) 123-4567 & ask."},
 		{"en", "5*4 is 20, 1/2 cup, from 9:00-17:00", "5 times 4 is 20, one half cup, from 9:00 to 17:00"},
 		{"de", "Am 3. Mai um 14:30 Uhr, ca. 5 km, AB-1234, a_b@c.de", "Am 3. Mai um 14:30 Uhr, ca. 5 km, AB-1234, a Unterstrich b ät c Punkt de"},
 		{"pl", "- [ ] 4,50 zł ~~5 zł~~ {{x}} *uśmiecha się*", "4,50 zł."},

@@ -80,7 +80,8 @@ type Stage struct {
 func New() *Stages { return &Stages{stages: map[string]*Stage{}} }
 
 var (
-	errMany = parley.Errorf(parley.TooMany, "Your account is preparing too many tests at once. End those that you no longer need (DELETE /user/rehearsals/{id}), or wait: each ends by itself an hour after it was prepared.")
+	errMany = parley.Errorf(parley.TooMany, "Your account is preparing too many tests at once. "+
+		"End those that you no longer need (DELETE /user/rehearsals/{id}), or wait: each ends by itself an hour after it was prepared.")
 	errFull = parley.Errorf(parley.TooMany, "This server has no memory left for more tests. Try again in a few minutes.")
 )
 

@@ -105,7 +105,8 @@ func whole(n int) *parley.Assistant {
 		a.Variables[strconv.Itoa(i)] = text(1000)
 		a.Keywords = append(a.Keywords, text(100))
 		a.Tools = append(a.Tools, parley.AssistantTool{Type: "end_call"})
-		a.MidCallTools = append(a.MidCallTools, parley.Tool{Name: text(100), Description: text(1000), Headers: []parley.ToolHeader{{Name: "a", Value: text(500)}}})
+		a.MidCallTools = append(a.MidCallTools,
+			parley.Tool{Name: text(100), Description: text(1000), Headers: []parley.ToolHeader{{Name: "a", Value: text(500)}}})
 	}
 	return a
 }

@@ -35,7 +35,8 @@ var machines = [2][]string{{
 	"Thank you for calling Acme Plumbing. Our office is closed for the day. Our opening hours are nine to five, Monday to Friday.",
 	"Your call has been forwarded to an automatic voice message system. The number you dialled is not available.",
 	"Hey, it's Bob, you know what to do. Wait for the beep and tell me what you want, and I may or may not call you back.",
-	"We are sorry, nobody can take your call right now. All of our agents are helping other customers and the office will open again tomorrow.",
+	"We are sorry, nobody can take your call right now. All of our agents are helping other customers and the office will " +
+		"open again tomorrow.",
 	"Hi there. You've reached the Miller family. We're out in the garden or at the lake, so leave us a message and have a great day.",
 	"Please leave a message.",
 	"The number you have dialled is currently switched off. Please try again later.",

@@ -494,7 +494,8 @@ func (a *answering) report(t *testing.T) {
 	}
 	t.Logf("quality: who answers, %s: %.1f %% of the screeners are answered as people are, which tells them the name, too",
 		half, share("screeners not found", "screener"))
-	t.Logf("quality: who answers, %s: whether it is a person or a machine is known %v after the answer (median), rightly after %v; the words that tell it, after %v",
+	t.Logf("quality: who answers, %s: whether it is a person or a machine is known %v after the answer (median), rightly after %v; "+
+		"the words that tell it, after %v",
 		half, median(a.known), median(a.right), median(a.told))
 	if latest := 2800 * time.Millisecond; a.half == "held" && median(a.known) > latest {
 		t.Errorf("whether it is a person or a machine is known %v after the answer", median(a.known))

@@ -170,9 +170,11 @@ func TestJudged(t *testing.T) {
 		"never, it says":               {smart, "v30; .12; final yes please; judged 0 yes please; .160", nil},
 		"it is waited for, not longer": {smart, "v30; .12; final yes please; judged 0 yes please; .163", []string{`think "yes please"`}},
 		"another text":                 {smart, "v30; .12; final a table; judged 0.97 a cable; .80", nil},
-		"who says more":                {smart, "v30; .12; final yes; judged 0.05 yes; v10; .12; final please; .3", []string{`think "yes please"`}},
-		"in another language":          {smart, "v30; .12; final yes please; judged 0.05 yes please; speaks es; speaks en; .3", []string{`think "yes please"`}},
-		"where only silence counts":    {vad, "v30; .12; final a table; judged 0.97 a table; .17", nil},
+		"who says more": {smart, "v30; .12; final yes; judged 0.05 yes; v10; .12; final please; .3",
+			[]string{`think "yes please"`}},
+		"in another language": {smart, "v30; .12; final yes please; judged 0.05 yes please; speaks es; speaks en; .3",
+			[]string{`think "yes please"`}},
+		"where only silence counts": {vad, "v30; .12; final a table; judged 0.97 a table; .17", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, c.manner)

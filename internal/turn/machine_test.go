@@ -435,14 +435,19 @@ func FuzzMachine(f *testing.F) {
 	f.Add(byte(0), []byte("p.vvvvvvvvvvvvvvvvvvvvvvvvv...............f......................................s..S.vvvvvvvvvvvvvvvvvvvvvvvvvvvvvtvvvvvvvvvvvvv.............f........"))
 	f.Add(byte(1), []byte("S.vvvvvvvvvvvvvvvvvvvvvvvtvvvvvvvv...........f....p.........................d"))
 	f.Add(byte(8), []byte("vvvvvvvvvvvvvvvvvvvvvvvvv...............h......................................S.p"))
-	f.Add(byte(4), []byte("p.123.........................................................................................................s.p4vv"))
-	f.Add(byte(0xe0), []byte("vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvmvvvv..............................B...............................................................S.p"))
+	f.Add(byte(4),
+		[]byte("p.123.........................................................................................................s.p4vv"))
+	f.Add(byte(0xe0),
+		[]byte(
+			"vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvmvvvv..............................B...............................................................S.p"))
 	f.Add(byte(0x40), []byte("p.vvvvvvvvvvvvvvvvvvvvv............f.............................sWc12#......d......................p"))
 	f.Add(byte(0), []byte("p.vvvvvvvvvvvvvvvvvvvvv............f.............................sO.......................................o.d.p"))
-	f.Add(byte(0), []byte("vvvvvvvvvvvvvvvvvvvvvvvvvv............l...............................................S.p............vvvvvvvv.....ll"))
+	f.Add(byte(0),
+		[]byte("vvvvvvvvvvvvvvvvvvvvvvvvvv............l...............................................S.p............vvvvvvvv.....ll"))
 	f.Add(byte(0), []byte("p.vvvvvvvvvvvvvvvvvvvvv............f.............................sL.d.p"))
 	f.Add(byte(0), []byte("p.vvvvvvvvvvvvvvvvvvvvv............f.............................sH.d.pTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTT"))
-	f.Add(byte(6), []byte("p.avvvvvvvvvvvvvvvvvvvvvvvv.....g...r.vvvvvvvvvvvvvvv.....gf..n......................s.S.vvvvvvvvvvvvvvvn........f"))
+	f.Add(byte(6),
+		[]byte("p.avvvvvvvvvvvvvvvvvvvvvvvv.....g...r.vvvvvvvvvvvvvvv.....gf..n......................s.S.vvvvvvvvvvvvvvvn........f"))
 	f.Fuzz(func(t *testing.T, bits byte, script []byte) {
 		if len(script) <= 2000 {
 			perform(t, bits, script)

@@ -71,12 +71,14 @@ func TestPause(t *testing.T) {
 
 // Only those who don't seem to have finished are waited for longer than Pause says: the surer that is, the longer.
 func TestPatience(t *testing.T) {
-	for over, want := range map[float64]time.Duration{0.001: 8000, 0.005: 5205, 0.0101: 3899, 0.02: 2938, 0.05: 1996, 0.09: 1543, 0.101: 1464, 0.5: 600, 0.99: 200} {
+	for over, want := range map[float64]time.Duration{0.001: 8000, 0.005: 5205, 0.0101: 3899, 0.02: 2938, 0.05: 1996, 0.09: 1543, 0.101: 1464,
+		0.5: 600, 0.99: 200} {
 		if got := Patience(600*time.Millisecond, over); got != want*time.Millisecond {
 			t.Errorf("over with %v: waits %v, want %d ms", over, got, want)
 		}
 	}
-	for over, want := range map[float64]time.Duration{0.001: 8000, 0.015: 6621, 0.019: 6002, 0.021: 5000, 0.06: 3689, 0.09: 3085, 0.12: 2706, 0.2: 2113, 0.3: 1696} {
+	for over, want := range map[float64]time.Duration{0.001: 8000, 0.015: 6621, 0.019: 6002, 0.021: 5000, 0.06: 3689, 0.09: 3085, 0.12: 2706,
+		0.2: 2113, 0.3: 1696} {
 		if got := Patience(1200*time.Millisecond, over); got != want*time.Millisecond {
 			t.Errorf("over with %v: waits %v of usually 1.2 s, want %d ms", over, got, want)
 		}

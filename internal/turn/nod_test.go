@@ -20,7 +20,8 @@ func TestNods(t *testing.T) {
 		{"not wanted", "How can I help?", and, true, 0},
 		{"a short one", "How can I help?", and[:7], false, 0},
 		{"long enough", "How can I help?", and[:8], false, 1},
-		{"a number", "What is your twelve-digit code?", []string{"four", "seven", "one", "five", "three", "three", "nine", "two", "eight"}, false, 0},
+		{"a number", "What is your twelve-digit code?",
+			[]string{"four", "seven", "one", "five", "three", "three", "nine", "two", "eight"}, false, 0},
 		{"a question", "How can I help?", append(and[:7:7], "do you know when the?"), false, 0},
 		{"it may be over", "How can I help?", append(and[:7:7], "old one was broken"), false, 0},
 	} {

@@ -59,9 +59,10 @@ type tally struct {
 	times                         []time.Duration
 }
 
-// TestOthers: whoever answers for somebody else, asks back or waits is a person, in eight languages, and the machines
-// that say much the same are found. With PARLEY_QUALITY=all each line is heard three times, twice with one word in ten lost and
-// no signs, and once to the letter with them; else once, in one of these ways. Nobody has a second chance: who is hung up on, or not spoken to within 4 s, is lost.
+// TestOthers: whoever answers for somebody else, asks back or waits is a person, in eight languages, and the machines that say much the
+// same are found. With PARLEY_QUALITY=all each line is heard three times, twice with one word in ten lost and no signs, and once to the
+// letter with them; else once, in one of these ways. Nobody has a second chance: who is hung up on, or not spoken to within 4 s, is
+// lost.
 func TestOthers(t *testing.T) {
 	sets, whole := []string{"held"}, os.Getenv("PARLEY_QUALITY") == "all"
 	if whole {

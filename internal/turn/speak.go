@@ -223,8 +223,9 @@ func (m *Machine) enter(next *Manner) {
 	m.act(Action{Kind: Think, Reply: r.id, Purpose: Entrance})
 }
 
-// silence asks whether anybody is there when nobody speaks, and ends the call when it has asked twice without an
-// answer. While a tool runs in the background it says that it is still on it. An assistant that waits for the customer to speak first greets in place of the first question.
+// silence asks whether anybody is there when nobody speaks, and ends the call when it has asked twice without an answer. While a tool
+// runs in the background it says that it is still on it. An assistant that waits for the customer to speak first greets in place of the
+// first question.
 func (m *Machine) silence() {
 	limit, quiet := m.manner.Reengage, m.now-m.quietAt
 	if m.asked == 0 {

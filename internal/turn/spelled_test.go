@@ -113,7 +113,8 @@ func TestSpelled(t *testing.T) {
 		ends = append(ends, a.ends...)
 	}
 	slices.Sort(ends)
-	t.Logf("quality: %d names and e-mail addresses told in groups in eight languages (imitated): %d cut off (goal 0); the turn is over %v (median) and %v (nine of ten) after the last of it",
+	t.Logf("quality: %d names and e-mail addresses told in groups in eight languages (imitated): %d cut off (goal 0); "+
+		"the turn is over %v (median) and %v (nine of ten) after the last of it",
 		count, cut, ends[len(ends)/2], ends[len(ends)*9/10])
 	if cut > 0 {
 		t.Errorf("%d of %d cut off", cut, count)

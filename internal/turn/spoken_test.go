@@ -218,7 +218,9 @@ func TestCodes(t *testing.T) {
 		}
 	}
 	slices.Sort(delays)
-	t.Logf("quality: %d numbers told in groups by synthetic voices in six languages at 0 to 15 dB, one word in twenty lost (recognition is imitated): %d cut off (goal 0), by silence alone %d; of %d the end was lost in the noise; %.1f %% right, and %.1f %% of the recognizer's texts",
+	t.Logf("quality: %d numbers told in groups by synthetic voices in six languages at 0 to 15 dB, "+
+		"one word in twenty lost (recognition is imitated): %d cut off (goal 0), by silence alone %d; of %d the end was lost in the noise; "+
+		"%.1f %% right, and %.1f %% of the recognizer's texts",
 		count, cut, plainCut, unheard, 100*float64(right)/float64(count), 100*float64(raw)/float64(count))
 	t.Logf("quality: their turns are over %v (median) and %v (nine of ten) after the last of it", delays[count/2], delays[count*9/10])
 	if cut*100 > count || unheard > count/20 || right < raw {

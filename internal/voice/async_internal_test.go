@@ -21,7 +21,8 @@ func TestAsyncTools(t *testing.T) {
 		r := &run{Session: &Session{Tell: func(e Event) { events = append(events, e) }}, inbox: newInbox(), frames: make(chan *frame),
 			clock: clock{start: time.Now()}}
 		r.ctx, r.cancel = context.WithCancelCause(t.Context())
-		r.owned = owned{m: turn.New(turn.Manner{MaxDuration: time.Hour, MaxSilence: time.Hour, Reengage: time.Hour}), book: book{out: &r.out, late: map[string]string{}}}
+		r.owned = owned{m: turn.New(turn.Manner{MaxDuration: time.Hour, MaxSilence: time.Hour, Reengage: time.Hour}),
+			book: book{out: &r.out, late: map[string]string{}}}
 		go r.own()
 		r.happens(turn.Event{Kind: turn.Relieved}) // nobody thinks here
 		var broken int

@@ -129,7 +129,8 @@ func TestBackgroundTalk(t *testing.T) {
 			}
 			for _, kind := range slices.Sorted(maps.Keys(all)) {
 				n, k := all[kind], resumed[kind]
-				told(t, false, 100*float64(k)/float64(n), 97, true, "%s: of %d replies with a background of %s, 12 to 25 dB fainter than the customer, %.1f %% (%s) go on",
+				told(t, false, 100*float64(k)/float64(n), 97, true,
+					"%s: of %d replies with a background of %s, 12 to 25 dB fainter than the customer, %.1f %% (%s) go on",
 					name, n, kind, 100*float64(k)/float64(n), between(k, n))
 			}
 			customersHeard(t, name, "within 6 dB of what they were", own, func(less float64) bool { return less <= 6 })

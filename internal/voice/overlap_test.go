@@ -512,7 +512,8 @@ func spread(t *testing.T, name, what string, list []time.Duration) time.Duration
 
 // replySound is what a reply sounds like.
 func replySound(t testing.TB) (talk []float64) {
-	for _, v := range leveled(say(t, "slt", "You can bring it back within thirty days, and you will have the money on your account within the week after that."), -16) {
+	for _, v := range leveled(
+		say(t, "slt", "You can bring it back within thirty days, and you will have the money on your account within the week after that."), -16) {
 		talk = append(talk, float64(v))
 	}
 	return talk

@@ -15,7 +15,8 @@ var pipelineOnly = []string{
 	"speculation.dialogue", "speculation-given-up.dialogue", "speculation-tool.dialogue",
 	"speculation-breaks-off.dialogue", // nothing is started early
 	// the ear and the model are one; testdata/realtime covers its failures
-	"ear-drops.dialogue", "ear-drops-now-and-then.dialogue", "ear-keeps-dropping.dialogue", "ear-loses.dialogue", "ear-loses-all.dialogue", "ear-loses-first.dialogue", "ear-refuses.dialogue",
+	"ear-drops.dialogue", "ear-drops-now-and-then.dialogue", "ear-keeps-dropping.dialogue", "ear-loses.dialogue", "ear-loses-all.dialogue",
+	"ear-loses-first.dialogue", "ear-refuses.dialogue",
 	"noise-slow-ear.dialogue",                                   // a sound is answered without its text after a second
 	"collect-ahead.dialogue", "wait-for-customer-asks.dialogue", // the order in which the model is told
 	"menu-asks.dialogue",                                                        // a model that speaks for itself can be heard by a menu
@@ -40,7 +41,8 @@ func TestDialoguesInOtherModes(t *testing.T) {
 	for _, mode := range []string{"multimodal", "alike", "dualplex"} {
 		for _, f := range files {
 			name := filepath.Base(f)
-			if strings.HasPrefix(name, "ear-turns") || slices.Contains(pipelineOnly, name) || mode != "dualplex" && slices.Contains(writtenOnly, name) {
+			if strings.HasPrefix(name, "ear-turns") || slices.Contains(pipelineOnly, name) ||
+				mode != "dualplex" && slices.Contains(writtenOnly, name) {
 				continue
 			}
 			t.Run(mode+"/"+filepath.Base(f), func(t *testing.T) { voicetest.PlayIn(t, f, mode) })

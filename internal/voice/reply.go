@@ -226,8 +226,8 @@ func instruction(a *answer, reengagement string) string {
 		return "[A call screener has answered, and asks who is calling and why. Say your name, for whom you call, and the purpose of the call, " +
 			"in one short sentence and in the language of the conversation. Say nothing else: nobody talks with you yet.]"
 	case turn.Chosen:
-		return "[An automatic menu has answered, and said the text above. Press the key that leads closest to the purpose of this call, with the " +
-			"tool dtmf_input. Say nothing.]"
+		return "[An automatic menu has answered, and said the text above. " +
+			"Press the key that leads closest to the purpose of this call, with the tool dtmf_input. Say nothing.]"
 	case turn.Return:
 		return "[Your supervisor has talked with the customer in your place, and hands the conversation back to you. Go on with it where it " +
 			"stands, in one or two sentences.]"

@@ -92,12 +92,14 @@ func (r *run) builtIn(a *answer, p *Persona) []agent.Tool {
 var (
 	noArguments = json.RawMessage(`{"type":"object","properties":{}}`)
 	reasoned    = json.RawMessage(`{"type":"object","properties":{"reason":{"type":"string","description":"Why, in a few words"}}}`)
-	dialled     = json.RawMessage(`{"type":"object","properties":{"digits":{"type":"string","description":"The keys to press: 0-9, *, #"}},"required":["digits"]}`)
+	dialled     = json.RawMessage(
+		`{"type":"object","properties":{"digits":{"type":"string","description":"The keys to press: 0-9, *, #"}},"required":["digits"]}`)
 )
 
 func (r *run) endCall(a *answer) agent.Tool {
 	return agent.Tool{
-		Tool: ai.Tool{Description: "Ends the call. Say goodbye first, in the same reply: the call ends when it has been heard.", Schema: reasoned},
+		Tool: ai.Tool{Description: "Ends the call. Say goodbye first, in the same reply: the call ends when it has been heard.",
+			Schema: reasoned},
 		Ends: true,
 		Run: func(ctx context.Context, _ json.RawMessage) (string, error) {
 			r.happens(turn.Event{Kind: turn.Leave, Reply: a.id, Reason: parley.AssistantHangup})
@@ -174,7 +176,8 @@ func (r *run) collectKeypad(a *answer, t *parley.AssistantTool) agent.Tool {
 	if t.StopKey != "" {
 		stop = t.StopKey[0]
 	}
-	about := "Waits for keys that the customer presses on the telephone. Ask for them first, in the same reply. The customer ends with " + string(stop) + "."
+	about := "Waits for keys that the customer presses on the telephone. Ask for them first, in the same reply. The customer ends with " +
+		string(stop) + "."
 	return agent.Tool{
 		Tool: ai.Tool{Description: about, Schema: noArguments},
 		Run: func(ctx context.Context, _ json.RawMessage) (string, error) {

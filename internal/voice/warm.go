@@ -25,7 +25,8 @@ type Announcement struct {
 // warmTransfer is a transfer in which the target is called and asked first, while the customer waits.
 func (r *run) warmTransfer(a *answer, t *parley.AssistantTool) agent.Tool {
 	return agent.Tool{
-		Tool: ai.Tool{Description: "Transfers the customer to " + t.SupervisorPhone + ": calls there while the customer waits, says what it is about, " +
+		Tool: ai.Tool{Description: "Transfers the customer to " + t.SupervisorPhone +
+			": calls there while the customer waits, says what it is about, " +
 			"and joins both if the call is accepted. Tell the customer first, in the same reply.", Schema: reasoned},
 		Ends: true,
 		Run: func(ctx context.Context, _ json.RawMessage) (string, error) {

@@ -60,7 +60,8 @@ import (
 //	transcript, read                        the lines that follow, indented: AI: …, Customer: … (-- at the end: interrupted);
 //	                                        the messages of the model's last request as role: text
 //	model told "…"                          the system prompt of the model's last request has this
-//	model asked N, tool NAME ran N, dialled KEYS, answered by WHO, verdicts "KIND…", error "…", failure "…" (as its owner is told; "none"), latency first_packet_ms N (of the last reply)
+//	model asked N, tool NAME ran N, dialled KEYS, answered by WHO, verdicts "KIND…", error "…",
+//	failure "…" (as its owner is told; "none"), latency first_packet_ms N (of the last reply)
 //	detector asked "…" in CODE after "…"    what it was asked last: a text, in a language, after what the assistant has said
 //	eager replies N used N                  how many were begun before the turn's end, and used
 //	turns in CODE CODE…                     the languages of the turns of the transcript
