@@ -128,7 +128,8 @@ func browserSeed(ctx context.Context, db *store.DB, u *parley.User, data string)
 		if err := tx.CreateCall(ctx, u.ID, c); err != nil {
 			return err
 		}
-		_, err := tx.Post(ctx, u.ID, &parley.LedgerEntry{Kind: parley.CallCharge, Amount: -10_000, Reference: fmt.Sprintf("bench:%d", i), Description: "Call"})
+		_, err := tx.Post(ctx, u.ID,
+			&parley.LedgerEntry{Kind: parley.CallCharge, Amount: -10_000, Reference: fmt.Sprintf("bench:%d", i), Description: "Call"})
 		return err
 	})
 	inSteps(storedConversations, func(ctx context.Context, tx *store.Tx, i int) error {
@@ -238,7 +239,8 @@ func (c *visitor) sizes() error {
 		}
 		size += len(asset)
 	}
-	fmt.Printf("  widget %.1f KB, and %.1f KB for calls (goal 15); the console's first page with all it loads %.1f KB (goal 120)\n", float64(len(script))/1024, float64(len(module))/1024, float64(size)/1024)
+	fmt.Printf("  widget %.1f KB, and %.1f KB for calls (goal 15); the console's first page with all it loads %.1f KB (goal 120)\n",
+		float64(len(script))/1024, float64(len(module))/1024, float64(size)/1024)
 	return nil
 }
 
@@ -249,8 +251,10 @@ func (c *visitor) pages(b *bench) error {
 	for _, k := range c.Jar.Cookies(at) {
 		cookies = append(cookies, k.Name+"="+k.Value)
 	}
-	fmt.Printf("  %d calls, %d conversations and %d assistants are stored; pages, with a goal of 20 ms:\n", storedCalls, storedConversations, storedAssistants)
-	for _, path := range []string{"/", "/analytics?range=30d", "/analytics?range=90d", "/assistants", "/assistants/1", "/calls", "/calls?page=2000",
+	fmt.Printf("  %d calls, %d conversations and %d assistants are stored; pages, with a goal of 20 ms:\n", storedCalls, storedConversations,
+		storedAssistants)
+	for _, path := range []string{"/", "/analytics?range=30d", "/analytics?range=90d", "/assistants", "/assistants/1", "/calls",
+		"/calls?page=2000",
 		"/calls?status=no-answer", "/calls?assistant_id=1", "/calls/50000", "/conversations", "/ledger", frequentWord, severalWords, rareWord} {
 		_, plain, err := c.get(path)
 		if err != nil {
@@ -301,8 +305,8 @@ func (c *visitor) calls(p *program, a *parley.Assistant) error {
 	}
 	slices.Sort(connected)
 	slices.Sort(heard)
-	fmt.Printf("  a web call is connected after p50 %.0f ms, p99 %.0f ms (goal 500), the greeting is heard after p50 %.0f ms, p99 %.0f ms\n", ms(quantile(connected, .5)), ms(quantile(connected, .99)),
-		ms(quantile(heard, .5)), ms(quantile(heard, .99)))
+	fmt.Printf("  a web call is connected after p50 %.0f ms, p99 %.0f ms (goal 500), the greeting is heard after p50 %.0f ms, p99 %.0f ms\n",
+		ms(quantile(connected, .5)), ms(quantile(connected, .99)), ms(quantile(heard, .5)), ms(quantile(heard, .99)))
 
 	const n = 8 // of the ten that the plan allows
 	before, err := memory(p.pid)

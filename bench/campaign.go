@@ -134,8 +134,8 @@ func (b *bench) claims(engine string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("  claims among 1,000,000 leads       %8.0f /s, ten a transaction: %.2f of the transactions that change one row (%.0f /s)\n", claimed,
-		claimed/claimAtOnce/floor, floor)
+	fmt.Printf("  claims among 1,000,000 leads       %8.0f /s, ten a transaction: %.2f of the transactions that change one row (%.0f /s)\n",
+		claimed, claimed/claimAtOnce/floor, floor)
 	for len(list) < manyCampaigns {
 		c, err := running()
 		if err != nil {
@@ -298,7 +298,8 @@ func (b *bench) dialling() error {
 	}
 	slices.Sort(gaps)
 	slices.Sort(asked)
-	fmt.Printf("  a call's end to the next INVITE    p50 %v, p99 %v; %.2f of make_call to its INVITE (p50 %v, p99 %v)\n", quantile(gaps, .5).Round(100*time.Microsecond),
+	fmt.Printf("  a call's end to the next INVITE    p50 %v, p99 %v; %.2f of make_call to its INVITE (p50 %v, p99 %v)\n",
+		quantile(gaps, .5).Round(100*time.Microsecond),
 		quantile(gaps, .99).Round(100*time.Microsecond), quantile(gaps, .5).Seconds()/quantile(asked, .5).Seconds(),
 		quantile(asked, .5).Round(100*time.Microsecond), quantile(asked, .99).Round(100*time.Microsecond))
 	return nil

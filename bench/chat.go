@@ -82,7 +82,8 @@ func benchChat(b *bench) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("  %3d conversations: %.2f of the floor's messages; adds p50 %v, p99 %v   %.0f messages/s (floor %.0f/s; the model takes %v)\n", n,
+		fmt.Printf("  %3d conversations: %.2f of the floor's messages; adds p50 %v, p99 %v   %.0f messages/s (floor %.0f/s; "+
+			"the model takes %v)\n", n,
 			got.perSecond/low.perSecond, (got.p50 - low.p50).Round(100*time.Microsecond),
 			(got.p99 - low.p99).Round(100*time.Microsecond),
 			got.perSecond, low.perSecond, modelDelay)

@@ -140,7 +140,8 @@ func (t *talker) respond(ctx context.Context, id string, metadata json.RawMessag
 	if ctx.Err() != nil {
 		status = "cancelled"
 	}
-	t.send(`{"type":"response.done","response":{"id":%q,"status":%q,"metadata":%s,"usage":{"input_tokens":10,"output_tokens":10}}}`, id, status, metadata)
+	t.send(`{"type":"response.done","response":{"id":%q,"status":%q,"metadata":%s,"usage":{"input_tokens":10,"output_tokens":10}}}`, id,
+		status, metadata)
 }
 
 func (t *talker) say(ctx context.Context, id, it string) {

@@ -33,8 +33,8 @@ func benchEvent(b *bench) error {
 			return err
 		}
 	}
-	fmt.Printf("  start delay of %d events/s   %.2f of the run without a hanging endpoint (p99)   p50 %v, p99 %v; without: p50 %v, p99 %v\n", eventsPerSecond,
-		float64(runs[1].p99)/float64(runs[0].p99), runs[1].p50.Round(time.Millisecond),
+	fmt.Printf("  start delay of %d events/s   %.2f of the run without a hanging endpoint (p99)   p50 %v, p99 %v; without: p50 %v, p99 %v\n",
+		eventsPerSecond, float64(runs[1].p99)/float64(runs[0].p99), runs[1].p50.Round(time.Millisecond),
 		runs[1].p99.Round(time.Millisecond),
 		runs[0].p50.Round(time.Millisecond), runs[0].p99.Round(time.Millisecond))
 	return nil

@@ -229,8 +229,8 @@ func (l *library) speed(c *corpus) error {
 		return err
 	}
 	fmt.Printf("  search of 10,000 passages alone        p50 %v, p99 %v\n", alone.p50, alone.p99)
-	fmt.Printf("  search of 10,000 passages among ten    p50 %v, p99 %v (goal 15 ms), %.2f times alone by p50, %.2f by p99 (goal 1.5)\n", among.p50, among.p99,
-		float64(among.p50)/float64(alone.p50), float64(among.p99)/float64(alone.p99))
+	fmt.Printf("  search of 10,000 passages among ten    p50 %v, p99 %v (goal 15 ms), %.2f times alone by p50, %.2f by p99 (goal 1.5)\n",
+		among.p50, among.p99, float64(among.p50)/float64(alone.p50), float64(among.p99)/float64(alone.p99))
 	fmt.Printf("  search of 100,000 passages             p50 %v, p99 %v (goal 60 ms)\n", most.p50, most.p99)
 	return nil
 }

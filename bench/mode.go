@@ -28,8 +28,8 @@ func benchVendor(b *bench) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("  %d calls; the floor, which sends every packet back, takes %v of CPU a call-second, and an echoed packet p50 %v, p99 %v\n", n,
-			floor.Round(10*time.Microsecond), trip.p50.Round(10*time.Microsecond), trip.p99.Round(10*time.Microsecond))
+		fmt.Printf("  %d calls; the floor, which sends every packet back, takes %v of CPU a call-second, and an echoed packet p50 %v, p99 %v\n",
+			n, floor.Round(10*time.Microsecond), trip.p50.Round(10*time.Microsecond), trip.p99.Round(10*time.Microsecond))
 		for _, mode := range []string{"pipeline", "dualplex", "multimodal"} {
 			if err := b.turnsIn(mode, n, floor, speech); err != nil {
 				return fmt.Errorf("%d calls in %s: %w", n, mode, err)
@@ -171,7 +171,8 @@ func (l *line) relay() {
 		sum += d
 	}
 	slices.Sort(all)
-	fmt.Printf("               the model's sound is on the line after p50 %v, p99 %v (%d); beyond the packet that was next %v on average (goal 5)\n",
+	fmt.Printf("               the model's sound is on the line after p50 %v, p99 %v (%d); "+
+		"beyond the packet that was next %v on average (goal 5)\n",
 		quantile(all, .5).Round(100*time.Microsecond), quantile(all, .99).Round(100*time.Microsecond), len(all),
 		(sum / time.Duration(max(len(beyond), 1))).Round(10*time.Microsecond))
 }
@@ -193,7 +194,8 @@ func (b *bench) standIns(speech []int16) error {
 	const said = "A table for two, please."
 	d := b.deepgram(said)
 	d.Voice.Usually(aitest.Saying{Delay: own})
-	fmt.Printf("  the first sound after a failover, %d calls at once: budget %v, the stand-in's own time taken off (goal: 100 ms beyond)\n", calls, budget)
+	fmt.Printf("  the first sound after a failover, %d calls at once: budget %v, the stand-in's own time taken off (goal: 100 ms beyond)\n",
+		calls, budget)
 	for _, f := range []struct {
 		what   string
 		theirs time.Duration // what the vendors take, budget included
@@ -273,7 +275,8 @@ func (b *bench) eager(speech []int16) error {
 	}
 	begun := int(v.asked.Load() - asked)
 	took := l.collect(func(c *caller) []time.Duration { return c.took })
-	fmt.Printf("  an ear that finds turns, %d calls, a third of the sentences parted by %v: %d replies were begun and %d used (%.0f %%); the first sound after the last word p50 %v, p99 %v, where waiting for %v and the vendors takes %v\n",
+	fmt.Printf("  an ear that finds turns, %d calls, a third of the sentences parted by %v: %d replies were begun and %d used (%.0f %%); "+
+		"the first sound after the last word p50 %v, p99 %v, where waiting for %v and the vendors takes %v\n",
 		calls, pause, begun, turns, 100*float64(turns)/float64(max(begun, 1)), quantile(took, .5).Round(time.Millisecond),
 		quantile(took, .99).Round(time.Millisecond), endpoint, endpoint+v.think+v.voiced)
 	return nil

@@ -22,11 +22,14 @@ import (
 func benchQuality(*bench) error {
 	which := "PARLEY_QUALITY=" + cmp.Or(os.Getenv("PARLEY_QUALITY"), "held")
 	for _, group := range []struct{ about, tests, dir string }{
-		{"voice detection, noise suppression, echoes, and how a voice ends", "^(TestVAD|TestCadenceReal|TestVADReal|TestDenoiser|TestEcho|TestEchoHeld|TestMelody|TestMelodyReal|TestForegroundReal)$", "./internal/audio"},
+		{"voice detection, noise suppression, echoes, and how a voice ends",
+			"^(TestVAD|TestCadenceReal|TestVADReal|TestDenoiser|TestEcho|TestEchoHeld|TestMelody|TestMelodyReal|TestForegroundReal)$",
+			"./internal/audio"},
 		{"who answered", "^(TestWhoAnswered|TestAnswerers)$", "./internal/turn"},
 		{"numbers, names and addresses", "^(TestCodes|TestSpelled)$", "./internal/turn"},
 		{"when a turn is over", "^TestTurnsHeldOut$", "./internal/lang"},
-		{"interruptions, and recognition in noise and over bad networks", "^(TestOverlaps|TestBackgroundTalk|TestNoiseSuppressionAndRecognition|TestImpairedRecognition)$",
+		{"interruptions, and recognition in noise and over bad networks",
+			"^(TestOverlaps|TestBackgroundTalk|TestNoiseSuppressionAndRecognition|TestImpairedRecognition)$",
 			"./internal/voice"},
 	} {
 		fmt.Printf(" %s\n", group.about)

@@ -161,7 +161,8 @@ func (b *bench) rehearse(ears string, callers int) error {
 	if len(reply) == 0 || cpu == 0 {
 		return fmt.Errorf("nothing was measured\n%s", out)
 	}
-	fmt.Printf("  %d callers at once, %s ears: %d of %d tests passed in %.1f s; %.1f ms of processor a call-second, so %.0f callers a core; replies p50 %v, p99 %v\n",
+	fmt.Printf("  %d callers at once, %s ears: %d of %d tests passed in %.1f s; %.1f ms of processor a call-second, so %.0f callers a core; "+
+		"replies p50 %v, p99 %v\n",
 		callers, ears, got.Passed, len(got.Cases), took.Seconds(), 1000*cpu.Seconds()/sum.Seconds(), sum.Seconds()/cpu.Seconds(),
 		quantile(reply, 0.5), quantile(reply, 0.99))
 	return nil

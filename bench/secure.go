@@ -60,7 +60,8 @@ func secure() error {
 		fmt.Printf("; %s adds %v", w.suite, (w.least - plain).Round(10*time.Microsecond))
 	}
 	bridged := 2*joined - plain // of two ends one is a telephone that hums, as before
-	fmt.Printf("\n  two legs joined by a bridge: %.2f times two calls (%v a leg-second)\n", float64(bridged)/float64(plain), bridged.Round(10*time.Microsecond))
+	fmt.Printf("\n  two legs joined by a bridge: %.2f times two calls (%v a leg-second)\n", float64(bridged)/float64(plain),
+		bridged.Round(10*time.Microsecond))
 	return nil
 }
 

@@ -97,7 +97,7 @@ func benchShare(b *bench) error {
 		total += each
 	}
 	fmt.Printf("  a small write by itself            %8.1f ms p95\n", p95(alone))
-	fmt.Printf("  beside four writers of 0.9 MB      %8.1f ms p95, %.0f times as long; they write %.1f MB/s\n", p95(beside), p95(beside)/p95(alone),
-		float64(total)*greedyBytes/(1<<20)/shareFor.Seconds())
+	fmt.Printf("  beside four writers of 0.9 MB      %8.1f ms p95, %.0f times as long; they write %.1f MB/s\n", p95(beside),
+		p95(beside)/p95(alone), float64(total)*greedyBytes/(1<<20)/shareFor.Seconds())
 	return nil
 }

@@ -62,8 +62,8 @@ func benchTool(*bench) error {
 	}
 	for _, q := range []float64{.5, .99} {
 		h, m := quantile(took[0], q), quantile(took[1], q)
-		fmt.Printf("  p%.0f  by MCP %.1f times the same tool by HTTP: %.2f ms more (goal: 5), %.2f ms and %.2f ms\n", 100*q, float64(m)/float64(h), ms(m-h), ms(m),
-			ms(h))
+		fmt.Printf("  p%.0f  by MCP %.1f times the same tool by HTTP: %.2f ms more (goal: 5), %.2f ms and %.2f ms\n", 100*q,
+			float64(m)/float64(h), ms(m-h), ms(m), ms(h))
 	}
 	return nil
 }

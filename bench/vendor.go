@@ -63,7 +63,8 @@ func (v *vendor) chat(w http.ResponseWriter, r *http.Request) {
 	time.Sleep(v.think)
 	text, _ := json.Marshal(*v.reply.Load())
 	w.Header().Set("Content-Type", "text/event-stream")
-	const chunk = `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"bench","choices":[{"index":0,"delta":%s,"finish_reason":%s}]}` + "\n\n"
+	const chunk = `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"bench",` +
+		`"choices":[{"index":0,"delta":%s,"finish_reason":%s}]}` + "\n\n"
 	fmt.Fprintf(w, chunk, `{"role":"assistant","content":`+string(text)+`}`, "null")
 	fmt.Fprintf(w, chunk, "{}", `"stop"`)
 	io.WriteString(w, "data: [DONE]\n\n")

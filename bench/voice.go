@@ -39,7 +39,8 @@ func benchVoice(b *bench) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("  the vendor takes %v to hear, %v to think, %v to the first sound; the customer's sentence lasts %.1f s\n", v.hear, v.think, v.voiced, float64(len(speech))/8000)
+	fmt.Printf("  the vendor takes %v to hear, %v to think, %v to the first sound; the customer's sentence lasts %.1f s\n", v.hear, v.think,
+		v.voiced, float64(len(speech))/8000)
 	for _, n := range []int{1, 50, 200} {
 		if err := b.calls(n, v, speech); err != nil {
 			return fmt.Errorf("%d calls: %w", n, err)
@@ -110,8 +111,8 @@ func (b *bench) passing(v *vendor, speech []int16) error {
 	if err := look(1); err != nil {
 		return err
 	}
-	fmt.Printf("  %d calls one after the other, %d at once: %.0f calls/s; goroutines %d before and %d after, memory %d MB and %d MB\n", calls, together,
-		calls/took.Seconds(), goroutines[0], goroutines[1], kilobytes[0]>>10, kilobytes[1]>>10)
+	fmt.Printf("  %d calls one after the other, %d at once: %.0f calls/s; goroutines %d before and %d after, memory %d MB and %d MB\n",
+		calls, together, calls/took.Seconds(), goroutines[0], goroutines[1], kilobytes[0]>>10, kilobytes[1]>>10)
 	return nil
 }
 
@@ -294,7 +295,8 @@ func (b *bench) calls(n int, v *vendor, speech []int16) error {
 	show("a turn adds", adds, fmt.Sprintf("   an echoed packet takes p50 %v, p99 %v",
 		trip.p50.Round(10*time.Microsecond), trip.p99.Round(10*time.Microsecond)))
 	show("speech to silence", barge, fmt.Sprintf("   %d not silenced, %d packets of an old reply later", missed, late))
-	fmt.Printf("             as the calls tell it         endpoint %d, transcript %d, first token %d, sentence %d, audio %d, packet %d ms after the last word (p50)\n",
+	fmt.Printf("             as the calls tell it         endpoint %d, transcript %d, first token %d, sentence %d, audio %d, "+
+		"packet %d ms after the last word (p50)\n",
 		steps[0], steps[1], steps[2], steps[3], steps[4], steps[5])
 	show("INVITE to 200", answers, "")
 	show("ACK to the greeting", greetings, "")

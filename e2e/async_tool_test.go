@@ -11,8 +11,8 @@ import (
 	"parley/internal/parley"
 )
 
-// A call goes on while an asynchronous tool runs, whoever the model is: the caller is answered meanwhile, and hears the tool's answer when it
-// comes. The record has the answer.
+// A call goes on while an asynchronous tool runs, whoever the model is: the caller is answered meanwhile, and hears the tool's answer
+// when it comes. The record has the answer.
 func TestAsyncTool(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"pipeline", "multimodal"} {
@@ -41,7 +41,8 @@ func TestAsyncTool(t *testing.T) {
 			l.change(t, map[string]any{"tool_ids": ids})
 			s := &scene{T: t, l: l, v: v, mode: mode}
 			s.ring()
-			s.thinks(aitest.Behaviour{Calls: []ai.ToolCall{{ID: "call_1", Name: "stock", Arguments: "{}"}, {ID: "call_2", Name: "never", Arguments: "{}"}}},
+			s.thinks(
+				aitest.Behaviour{Calls: []ai.ToolCall{{ID: "call_1", Name: "stock", Arguments: "{}"}, {ID: "call_2", Name: "never", Arguments: "{}"}}},
 				aitest.Behaviour{Text: "I am looking it up."})
 			s.asks("Do you have it in blue?")
 			s.whole("I am looking it up.")
@@ -78,7 +79,8 @@ func TestAsyncTool(t *testing.T) {
 	}
 }
 
-// A tool's own sentences bridge the wait for it, and what the assistant is to find out of a call may be nested: both as the vendor gets them.
+// A tool's own sentences bridge the wait for it, and what the assistant is to find out of a call may be nested: both as the vendor gets
+// them.
 func TestOwnWordsAndSchema(t *testing.T) {
 	share(t, call)
 	l, v := inMode(t, "pipeline", map[string]any{"post_call_schema": []any{}}, rich(t, 9))

@@ -100,7 +100,8 @@ func TestCampaignSandbox(t *testing.T) {
 	l.outbound(t, number, map[string]any{"ringing_time": 2, "end_call_on_voicemail": 1,
 		"initial_message": "Good morning, {{name}}.", "record": false})
 	c := l.campaign(t, l.Assistant, map[string]any{"max_calls_in_parallel": 4})
-	if n, bad := l.importLeads(t, c, "phone_number;name\n+12025550123;Ana\n+12025550003;Bo\n+12025550004;Cy\n+12025550005;Di\nnobody;Ed\n"); n != 4 || bad != 1 {
+	if n, bad := l.importLeads(t, c, "phone_number;name\n+12025550123;Ana\n+12025550003;Bo\n+12025550004;Cy\n"+
+		"+12025550005;Di\nnobody;Ed\n"); n != 4 || bad != 1 {
 		t.Fatalf("%d imported, %d skipped", n, bad)
 	}
 	l.campaignDo(t, c, "start")
@@ -179,7 +180,8 @@ func newCrowd(t *testing.T, port int) *crowd {
 	t.Helper()
 	need(t, "sipp")
 	dir := t.TempDir()
-	greeting := append(speech(t, "You have reached my voice mail. I am not available. Please leave a message after the tone."), make([]int16, 3000)...)
+	greeting := append(speech(t, "You have reached my voice mail. I am not available. Please leave a message after the tone."),
+		make([]int16, 3000)...)
 	greeting = append(append(greeting, tone(1000, 500*time.Millisecond)...), make([]int16, 20*8000)...)
 	if err := os.WriteFile(filepath.Join(dir, "greeting.ulaw"), audio.EncodeULaw(nil, greeting), 0o644); err != nil {
 		t.Fatal(err)

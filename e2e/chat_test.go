@@ -39,7 +39,8 @@ func (s *program) bakery(t *testing.T) {
 	status := s.call(t, "PUT", "/user/assistant/"+strconv.FormatInt(s.Assistant, 10), map[string]any{"tool_ids": ids,
 		"variables":       map[string]any{"company": "Acme Bakery"},
 		"initial_message": "Hello {{customer_name}}, this is {{company}}. How can I help you?",
-		"system_prompt":   "You are the friendly receptionist of {{company}}.\nToday is {{current_date}}. You talk with {{customer_name}}.\n\nWhat you know\n- We are open Monday to Saturday from 7 am to 6 pm."}, nil)
+		"system_prompt": "You are the friendly receptionist of {{company}}.\nToday is {{current_date}}. You talk with {{customer_name}}.\n\n" +
+			"What you know\n- We are open Monday to Saturday from 7 am to 6 pm."}, nil)
 	if status != http.StatusOK {
 		t.Fatalf("the assistant is answered %d", status)
 	}
@@ -74,11 +75,13 @@ func TestFirstChatInConsole(t *testing.T) {
 	p.see("[data-forming]", "order_status")
 	p.see("[data-forming] .failed", "failed")
 	// the reply is being written
-	p.until("document.querySelector('[data-forming] .words').textContent.length > 0 && !document.querySelector('#thread').innerText.includes('ready today')")
+	p.until("document.querySelector('[data-forming] .words').textContent.length > 0 && " +
+		"!document.querySelector('#thread').innerText.includes('ready today')")
 	p.shot("chat-forming-light", false)
 	close(gate)
 	p.see("#thread .ai:last-child", "Your order is <i>baked</i> & ready today at 4 pm.")
-	p.until("document.querySelector('[data-forming]').hidden && document.querySelector('#typing').hidden && document.activeElement.name === 'message' && document.activeElement.value === ''")
+	p.until("document.querySelector('[data-forming]').hidden && document.querySelector('#typing').hidden && document.activeElement.name === " +
+		"'message' && document.activeElement.value === ''")
 	p.click("#thread .ai:last-child summary")
 	p.see("#thread .tool-call pre", `"number": "4711"`)
 	p.see("#thread .tool-call pre", `"status": "baked"`)
@@ -261,7 +264,8 @@ func TestInbox(t *testing.T) {
 	p.see("#canned-list .first", "/hello")
 	p.look("conversation-canned")
 	p.do(chromedp.Focus(chromedp.CSS(".composer textarea"), chromedp.NodeVisible), chromedp.KeyEvent("\r"))
-	p.until("document.querySelector('.composer textarea').value === 'Of course, this is <i>Maria</i>.' && document.querySelector('#canned-list').hidden")
+	p.until("document.querySelector('.composer textarea').value === 'Of course, " +
+		"this is <i>Maria</i>.' && document.querySelector('#canned-list').hidden")
 	p.do(chromedp.KeyEvent("\r"))
 	p.see("#thread .human", "Of course, this is <i>Maria</i>.")
 	p.until("document.querySelector('#waits').hidden && document.querySelector('#waiting').hidden")

@@ -83,13 +83,15 @@ func clustered(t *testing.T, nodes int, env ...string) *cluster {
 		}
 	}
 	beside(t, haproxy, "-db", "-f", filepath.Join(dir, "haproxy.cfg"))
-	beside(t, kamailio, "-DD", "-E", "-f", filepath.Join(dir, "kamailio.cfg"), "-Y", dir, "-P", filepath.Join(dir, "kamailio.pid"), "-m", "32", "-M", "4")
+	beside(t, kamailio, "-DD", "-E", "-f", filepath.Join(dir, "kamailio.cfg"), "-Y", dir, "-P", filepath.Join(dir, "kamailio.pid"), "-m",
+		"32", "-M", "4")
 
 	prices := filepath.Join(dir, "prices.yaml")
 	if err := os.WriteFile(prices, []byte("plans:\n  default: {parallel_calls: 60}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	same := append([]string{"PARLEY_DATABASE=" + storetest.Postgres(t), "PARLEY_SECRET_KEY=the same on all nodes", "PARLEY_BLOB=" + t.TempDir(),
+	same := append([]string{"PARLEY_DATABASE=" + storetest.Postgres(t), "PARLEY_SECRET_KEY=the same on all nodes",
+		"PARLEY_BLOB=" + t.TempDir(),
 		"PARLEY_PRICES=" + prices, "PARLEY_RATE_API=off", "PARLEY_EGRESS_ALLOW=127.0.0.0/8", "PARLEY_DRAIN=1m"}, env...)
 	for n := range nodes {
 		own := first + 16 + n*each

@@ -17,7 +17,8 @@ func TestConsoleAccount(t *testing.T) {
 	p.click("#save-profile")
 	p.see("#notice", "Saved.")
 	p.see(".who strong", "אנה <b>") // in the sidebar, too
-	p.until("getComputedStyle(document.querySelector('#f-name')).direction === 'rtl' && getComputedStyle(document.querySelector('#f-timezone')).direction === 'ltr'")
+	p.until("getComputedStyle(document.querySelector('#f-name')).direction === 'rtl' && " +
+		"getComputedStyle(document.querySelector('#f-timezone')).direction === 'ltr'")
 
 	p.expect("422")
 	p.fill("#f-email", "Ana@Example.com")

@@ -83,7 +83,8 @@ func TestConsoleCalls(t *testing.T) {
 	p.see("#facts", "min × $")
 
 	// The recording's waveform is drawn, and follows the transcript.
-	p.until("document.querySelector('[data-wave]') && !document.querySelector('[data-wave]').hidden && document.querySelector('audio').readyState > 0")
+	p.until("document.querySelector('[data-wave]') && !document.querySelector('[data-wave]').hidden && " +
+		"document.querySelector('audio').readyState > 0")
 	p.until(`(() => { const c = document.querySelector('canvas'); return c.width > 100 && c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some((v) => v > 0) })()`)
 	p.click(".said.customer [data-seek]")
 	p.until(`(() => { const a = document.querySelector('audio'), t = document.querySelector('.said.customer'); return !a.paused && a.currentTime > Number(t.dataset.at) && t.hasAttribute('aria-current') })()`)

@@ -37,8 +37,11 @@ func TestConsoleCampaign(t *testing.T) {
 	p.fill("#f-name", "Spring <b>")
 	p.fill("#f-max_retries", "1")
 	// The form starts with office hours; this test calls at any time.
-	p.until(`[...document.querySelectorAll("[name=allowed_days]:checked")].map((d) => d.value).join() === "monday,tuesday,wednesday,thursday,friday"`)
-	p.until(`document.querySelector("#f-allowed_hours_start_time").value + document.querySelector("#f-allowed_hours_end_time").value === "09:0018:00"`)
+	p.until(
+		`[...document.querySelectorAll("[name=allowed_days]:checked")].map((d) => d.value).join() === "monday,tuesday,wednesday,thursday,friday"`)
+	p.until(
+		`document.querySelector("#f-allowed_hours_start_time").value + ` +
+			`document.querySelector("#f-allowed_hours_end_time").value === "09:0018:00"`)
 	p.do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("[name=allowed_days][type=checkbox]").forEach((d) => { d.checked = true; });
 		document.querySelector("#f-allowed_hours_start_time").value = "00:00"; document.querySelector("#f-allowed_hours_end_time").value = "23:59"`))
 	p.click("#save")
@@ -46,7 +49,8 @@ func TestConsoleCampaign(t *testing.T) {
 	p.see("h1", "Spring <b>")
 
 	file := filepath.Join(t.TempDir(), "list.csv")
-	list := "phone_number;name\n+12025550003;Ana <img src=x onerror=alert(1)>\n12;Bo\n+12025550004;\"Cy\n+12025550003;again\n+12125550003;Di\n+13125550004;Ed\n"
+	list := "phone_number;name\n+12025550003;Ana <img src=x onerror=alert(1)>\n12;Bo\n+12025550004;\"Cy\n+12025550003;again\n" +
+		"+12125550003;Di\n+13125550004;Ed\n"
 	if err := os.WriteFile(file, []byte(list), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -198,7 +198,8 @@ func TestConsoleDecidingModel(t *testing.T) {
 		p.choose("#f-multimodal_model_id", eval[string](p,
 			"[...document.querySelectorAll('#f-multimodal_model_id option')].find(o => o.textContent.includes("+quote(code)+")).value"))
 	}
-	const grey = "getComputedStyle(document.querySelector('#f-endpoint_type')).color !== getComputedStyle(document.querySelector('#f-mode')).color"
+	const grey = "getComputedStyle(document.querySelector('#f-endpoint_type')).color !== " +
+		"getComputedStyle(document.querySelector('#f-mode')).color"
 	pick(gptlivetest.Model)
 	p.until("document.querySelector('#n-endpoint_type').textContent.startsWith('No effect') && " + grey)
 	p.click(".index a[href='#manners']")

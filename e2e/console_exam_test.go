@@ -90,7 +90,8 @@ func (p *page) draftMustPass(s *program, home string) {
 	p.open(home + "/publish")
 	p.see(".publish", "1 of 1 did not pass")
 	p.look("publish-refused")
-	if status := s.call(p.t, "POST", fmt.Sprintf("/user/assistants/%d/publish", s.Assistant), map[string]any{}, nil); status != http.StatusConflict {
+	if status := s.call(p.t, "POST", fmt.Sprintf("/user/assistants/%d/publish", s.Assistant), map[string]any{},
+		nil); status != http.StatusConflict {
 		p.t.Errorf("a draft that fails its tests is answered %d", status)
 	}
 	s.call(p.t, "PUT", at, map[string]any{"system_prompt": "You are brief.\nWe are open Monday to Saturday from 7 am to 6 pm."}, nil)

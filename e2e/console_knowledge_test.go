@@ -36,7 +36,8 @@ func (p *page) give(files ...string) {
 // row waits until the row of a document contains some words.
 func (p *page) row(name, words string) {
 	p.t.Helper()
-	p.until(fmt.Sprintf("[...document.querySelectorAll('.documents li')].some(r => r.querySelector('.document-name').innerText === %s && r.innerText.includes(%s))", quote(name), quote(words)))
+	p.until(fmt.Sprintf("[...document.querySelectorAll('.documents li')].some(r => r.querySelector('.document-name').innerText === %s && "+
+		"r.innerText.includes(%s))", quote(name), quote(words)))
 }
 
 // Documents of every kind are uploaded, read, and used in answers; a document's error is shown beside it.

@@ -164,7 +164,8 @@ func TestConsoleAlarms(t *testing.T) {
 	}
 	s.call(t, "POST", "/automate/conversations/"+conversation+"/enable-ai", nil, nil) // one fewer is no reason to ring
 	p.until("document.querySelector('#waiting').textContent.trim().startsWith('2')")
-	p.do(chromedp.Evaluate[chromedp.Void]("window.quiet = false, navigator.locks.request('parley-ring', () => { window.quiet = true }), undefined"))
+	p.do(chromedp.Evaluate[chromedp.Void]("window.quiet = false, navigator.locks.request('parley-ring', " +
+		"() => { window.quiet = true }), undefined"))
 	p.until("window.quiet")
 	if n := eval[int](p, "window.sounds"); n != 3 {
 		t.Errorf("%d sounds, though no conversation has begun to need a person", n)

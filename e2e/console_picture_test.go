@@ -30,8 +30,10 @@ func (s *program) cake(t *testing.T) {
 	status := s.call(t, "PUT", fmt.Sprintf("/user/assistant/%d", s.Assistant), map[string]any{"name": "Pick-up desk",
 		"variables":       map[string]any{"company": "Acme Bakery", "customer_name": "our customer"},
 		"initial_message": "Good morning, this is {{company}}. Am I speaking with {{customer_name}}?",
-		"system_prompt": "You are the friendly receptionist of {{company}}. You talk with {{customer_name}}.\nToday is {{current_date}}. Answer in one or two short sentences.\n\n" +
-			"What you know\n- We are open Monday to Saturday from 7 am to 6 pm.\n- We are at 12 Market Street, next to the town hall.\n- order_status knows what an order is and when it is ready.\n\n" +
+		"system_prompt": "You are the friendly receptionist of {{company}}. You talk with {{customer_name}}.\nToday is {{current_date}}. " +
+			"Answer in one or two short sentences.\n\n" +
+			"What you know\n- We are open Monday to Saturday from 7 am to 6 pm.\n- We are at 12 Market Street, next to the town hall.\n" +
+			"- order_status knows what an order is and when it is ready.\n\n" +
 			"When you don't know something, say so and offer that a colleague calls back."}, nil)
 	if status != http.StatusOK {
 		t.Fatalf("the assistant is answered %d", status)
@@ -107,7 +109,8 @@ func TestConsolePictures(t *testing.T) {
 	p.see("#call-state", "The customer hung up.")
 	model.Usually(aitest.Behaviour{Text: `{"sentiment":"positive","outcome":"success","score":9,"picks_up":true,"summary":"Ana was told that her cake is ready, and picks it up today."}`})
 	p.see("#facts", "picks it up today")
-	p.until("document.querySelector('[data-wave]') && !document.querySelector('[data-wave]').hidden && document.querySelector('audio').readyState > 0")
+	p.until("document.querySelector('[data-wave]') && !document.querySelector('[data-wave]').hidden && " +
+		"document.querySelector('audio').readyState > 0")
 	p.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('audio').currentTime = 6"))
 	p.until("document.querySelector('.said[aria-current]')")
 	p.size(1280, 1125)

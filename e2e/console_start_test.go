@@ -125,7 +125,8 @@ func TestConsoleVoicePreviewAndSnippet(t *testing.T) {
 	p := browse(t, "autoplay-policy=no-user-gesture-required")
 	p.signIn(s)
 	p.open(one)
-	p.until("(window.played = [], HTMLMediaElement.prototype.play = new Proxy(HTMLMediaElement.prototype.play, { apply: (play, audio, args) => { played.push(audio); return play.apply(audio, args); } }), true)")
+	p.until("(window.played = [], HTMLMediaElement.prototype.play = new Proxy(HTMLMediaElement.prototype.play, { apply: (play, audio, " +
+		"args) => { played.push(audio); return play.apply(audio, args); } }), true)")
 	p.click("[data-preview]")
 	p.until("played.length === 1 && played[0].currentTime > 0.2")
 	p.until("played[0].ended && document.querySelector('[data-preview]').ariaPressed === 'false'")

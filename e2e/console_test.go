@@ -308,9 +308,11 @@ func (s *program) furnish(t *testing.T) {
 			"headers": []any{map[string]any{"name": "Authorization", "value": "Bearer secret"}}}, nil))
 	}
 	first := fmt.Sprintf("/user/assistant/%d", s.Assistant)
-	made(s.call(t, "PUT", first, map[string]any{"system_prompt": "You are the friendly receptionist of {{company}}.\nToday is {{current_date}}. Ask for {{customer_nmae}}.\n\n" +
-		"What you know\n- We are open Monday to Saturday from 7 am to 6 pm, and closed on Sundays.\n- We are at 12 Market Street, next to the town hall.\n\n" +
-		"When you don't know something, say so and offer that a colleague calls back.", "tool_ids": []int{1}}, nil))
+	made(s.call(t, "PUT", first,
+		map[string]any{"system_prompt": "You are the friendly receptionist of {{company}}.\nToday is {{current_date}}. " +
+			"Ask for {{customer_nmae}}.\n\nWhat you know\n- We are open Monday to Saturday from 7 am to 6 pm, and closed on Sundays.\n" +
+			"- We are at 12 Market Street, next to the town hall.\n\n" +
+			"When you don't know something, say so and offer that a colleague calls back.", "tool_ids": []int{1}}, nil))
 	var got map[string]any
 	made(s.call(t, "GET", first, nil, &got))
 	for i, name := range []string{"Dentist reception", "Night support", "Pick-up reminder",

@@ -189,7 +189,8 @@ func TestDial(t *testing.T) {
 	})
 	t.Run("voicemail", func(t *testing.T) {
 		l.change(t, map[string]any{"voice_mail_message": "Please call us back.", "end_call_on_voicemail": 1})
-		greeting := append(speech(t, "You have reached my voice mail. I am not available. Please leave a message after the tone."), make([]int16, 3000)...)
+		greeting := append(speech(t, "You have reached my voice mail. I am not available. Please leave a message after the tone."),
+			make([]int16, 3000)...)
 		greeting = append(append(greeting, tone(1000, 500*time.Millisecond)...), make([]int16, 30*8000)...)
 		finish := l.sipp(t, "answer", port, map[string][]byte{"speech.ulaw": audio.EncodeULaw(nil, greeting)}, "-m",
 			"1")

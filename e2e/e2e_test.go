@@ -47,7 +47,8 @@ func run(m *testing.M) int {
 	}
 	if free := freeCores(); free < 1.7 {
 		shares = max(2, int64(3*free))
-		fmt.Fprintf(os.Stderr, "other work leaves %.1f cores: fewer tests run at once (%d of %d shares), and it takes longer\n", free, shares, machine)
+		fmt.Fprintf(os.Stderr, "other work leaves %.1f cores: fewer tests run at once (%d of %d shares), and it takes longer\n", free,
+			shares, machine)
 	}
 	seats = semaphore.NewWeighted(shares)
 	dir, err := os.MkdirTemp("", "parley-e2e-")
@@ -126,7 +127,8 @@ func certify(dir string) error {
 		return err
 	}
 	of := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(apartNet + "1")}, DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true}
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(apartNet + "1")}, DNSNames: []string{"localhost"}, IsCA: true,
+		BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, of, of, &key.PublicKey, key)
 	if err != nil {
 		return err

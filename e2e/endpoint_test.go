@@ -92,8 +92,8 @@ func endpointChat(t *testing.T, scheme string) {
 	if n := strings.Count(said.String(), "session"); n != want {
 		t.Errorf("%d sessions: %s", n, said)
 	}
-	if status, r := s.say(t, conv, "Look with order_status."); status != 200 || r.Message == nil || !strings.HasPrefix(*r.Message, "It says: ") ||
-		len(r.FunctionCalls) != 1 || r.FunctionCalls[0].Name != "order_status" {
+	if status, r := s.say(t, conv, "Look with order_status."); status != 200 || r.Message == nil ||
+		!strings.HasPrefix(*r.Message, "It says: ") || len(r.FunctionCalls) != 1 || r.FunctionCalls[0].Name != "order_status" {
 		t.Errorf("%d %+v", status, r)
 	}
 	if n := len(model.Requests()); n != 0 {
@@ -134,8 +134,8 @@ func TestEndpointParts(t *testing.T) {
 		proxy.ServeHTTP(w, r)
 	}))
 	fields := map[string]any{"initial_message": welcome, "post_call_evaluation": false}
-	for part, of := range map[string][2]string{"model": {"llm_endpoint_id", aitest.ModelName}, "voice": {"voice_endpoint_id", aitest.SpeechModel},
-		"recognizer": {"transcriber_endpoint_id", aitest.TranscriptionModel}} {
+	for part, of := range map[string][2]string{"model": {"llm_endpoint_id", aitest.ModelName},
+		"voice": {"voice_endpoint_id", aitest.SpeechModel}, "recognizer": {"transcriber_endpoint_id", aitest.TranscriptionModel}} {
 		one := map[string]any{"name": part, "part": part, "protocol": "openai", "url": own, "model": of[1], "key": "key-of-" + part,
 			"headers": []any{map[string]any{"name": "X-Team", "value": "bakery"}}}
 		if part == "voice" {

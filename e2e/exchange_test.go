@@ -328,7 +328,8 @@ func TestPhoneFlood(t *testing.T) {
 	const n = 10000
 	began := time.Now()
 	for i := range n {
-		fmt.Fprintf(conn, "INVITE sip:%d@127.0.0.1 SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.2:9;branch=z9hG4bK%d\r\nMax-Forwards: 70\r\nFrom: <sip:scan@127.0.0.2>;tag=%d\r\n"+
+		fmt.Fprintf(conn, "INVITE sip:%d@127.0.0.1 SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.2:9;branch=z9hG4bK%d\r\nMax-Forwards: 70\r\n"+
+			"From: <sip:scan@127.0.0.2>;tag=%d\r\n"+
 			"To: <sip:%d@127.0.0.1>\r\nCall-ID: %d\r\nCSeq: 1 INVITE\r\nContact: <sip:scan@127.0.0.2>\r\nContent-Length: 0\r\n\r\n", i, i, i, i, i)
 		if i%100 == 99 { // packets that overflow the socket's buffer would prove nothing
 			time.Sleep(time.Until(began.Add(time.Duration(i) * 200 * time.Microsecond)))

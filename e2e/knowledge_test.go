@@ -140,7 +140,8 @@ func word(t *testing.T, paragraphs ...string) []byte {
 	for name, content := range map[string]string{
 		"[Content_Types].xml": `<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>`,
 		"_rels/.rels":         `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="word/document.xml"/></Relationships>`,
-		"word/document.xml":   `<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>` + body + `</w:body></w:document>`,
+		"word/document.xml": `<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>` + body +
+			`</w:body></w:document>`,
 	} {
 		f, err := z.Create(name)
 		if err == nil {
@@ -241,7 +242,8 @@ func TestKilledWhileProcessing(t *testing.T) {
 	base := p.knowledgebase(t, "function_call")
 	var book strings.Builder
 	for i := range 60_000 {
-		fmt.Fprintf(&book, "Chapter %d tells of loaf number %d, which was baked with care and sold before noon at the market of the town.\n\n", i, i)
+		fmt.Fprintf(&book, "Chapter %d tells of loaf number %d, which was baked with care and sold before noon at the market of the town.\n\n", i,
+			i)
 	}
 	d := p.upload(t, base, "txt", "Book", []byte(book.String()))
 	p.read(t, base, d.ID, func(d document) bool { return d.Progress.Done > 0 })

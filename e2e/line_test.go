@@ -361,7 +361,8 @@ func TestTrunkTestCall(t *testing.T) {
 	var report parley.TestCall
 	done := make(chan int, 1)
 	go func() {
-		done <- l.call(t, "POST", fmt.Sprintf("/user/phone-numbers/sip-trunks/%d/test-call", made.Data.ID), map[string]any{"phone_number": "204"}, &report)
+		done <- l.call(t, "POST", fmt.Sprintf("/user/phone-numbers/sip-trunks/%d/test-call", made.Data.ID),
+			map[string]any{"phone_number": "204"}, &report)
 	}()
 	ctx, cancel := timeout(t, patience)
 	defer cancel()

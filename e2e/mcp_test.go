@@ -41,7 +41,8 @@ func everything(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), node, "--require", guard, filepath.Join(scope, "server-everything/dist/index.js"), "streamableHttp")
+	cmd := exec.CommandContext(t.Context(), node, "--require", guard, filepath.Join(scope, "server-everything/dist/index.js"),
+		"streamableHttp")
 	cmd.Env = append(os.Environ(), fmt.Sprintf("PORT=%d", port))
 	said, err := cmd.StderrPipe()
 	if err == nil {
@@ -78,7 +79,8 @@ func bridge(t *testing.T, env []string, script string, args ...string) string {
 	node, scope := mcpServers(t)
 	cmd := exec.Command(node, append([]string{filepath.Join(scope, script, "dist/index.js")}, args...)...)
 	cmd.Env = append(os.Environ(), env...)
-	far, err := sdk.NewClient(&sdk.Implementation{Name: "bridge", Version: "1"}, nil).Connect(t.Context(), &sdk.CommandTransport{Command: cmd}, nil)
+	far, err := sdk.NewClient(&sdk.Implementation{Name: "bridge", Version: "1"}, nil).
+		Connect(t.Context(), &sdk.CommandTransport{Command: cmd}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,8 @@ import (
 	"parley/internal/ai/aitest"
 )
 
-// apartNet is the network of browsers that run in a namespace of their own: of 198.18.0.0/15, which is for tests (RFC 2544). The server is its
-// first address.
+// apartNet is the network of browsers that run in a namespace of their own: of 198.18.0.0/15, which is for tests (RFC 2544). The server
+// is its first address.
 var apartNet = fmt.Sprintf("198.18.%d.", os.Getpid()%250)
 
 // apart is a network namespace with a wire to this machine, in which a browser runs.

@@ -119,7 +119,8 @@ func TestOperator(t *testing.T) {
 	}
 	must("user", "create", "--email", "late@example.com", "--password", "a good password")
 	p.stop(t)
-	if out := must("restore", file); !strings.Contains(out, "is restored: 3 accounts, 0 calls") || !strings.Contains(out, "parley.db.before-") {
+	if out := must("restore", file); !strings.Contains(out, "is restored: 3 accounts, 0 calls") ||
+		!strings.Contains(out, "parley.db.before-") {
 		t.Errorf("restore:\n%s", out)
 	}
 	p.restart(t)
@@ -156,7 +157,8 @@ func TestTrunkCheckCommand(t *testing.T) {
 			t.Error("it tells the password")
 		}
 	}
-	if out, ok := l.operate(t, "trunk", "check", trunk("+4930901821", "127.0.0.1:9")); ok || !strings.HasPrefix(out, "FAIL  trunk           no answer") {
+	if out, ok := l.operate(t, "trunk", "check", trunk("+4930901821", "127.0.0.1:9")); ok ||
+		!strings.HasPrefix(out, "FAIL  trunk           no answer") {
 		t.Errorf("a trunk that is not there: %s", out)
 	}
 	if _, ok := l.operate(t, "trunk", "check", "999"); ok {

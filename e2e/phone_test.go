@@ -111,7 +111,8 @@ func TestPhoneBaresip(t *testing.T) {
 		"accounts": "<sip:visitor@127.0.0.1>;regint=0;audio_codecs=pcmu\n", "contacts": "",
 		"config": "poll_method epoll\nsip_listen 127.0.0.1:0\naudio_source aufile," + dir +
 			"/in.wav\naudio_player aubridge,nowhere\naudio_alert aubridge,nowhere\n" +
-			"snd_path " + dir + "\nmodule_path /usr/lib/baresip/modules\nmodule g711.so\nmodule aufile.so\nmodule aubridge.so\nmodule sndfile.so\nmodule_tmp account.so\nmodule_app menu.so\n",
+			"snd_path " + dir + "\nmodule_path /usr/lib/baresip/modules\nmodule g711.so\nmodule aufile.so\nmodule aubridge.so\nmodule sndfile.so\n" +
+			"module_tmp account.so\nmodule_app menu.so\n",
 		"in.wav": string(wav(script, 8000)),
 	}
 	for name, text := range files {

@@ -64,14 +64,16 @@ func TestRehearsalHouse(t *testing.T) {
 	need(t, "flite", "espeak-ng")
 	dir := written(t, map[string]string{
 		"menu.txt": "Our pizza is free of gluten. The soup of the day is pumpkin.\n",
-		"desk.assistant.yaml": "initial_message: Hello, this is the restaurant.\nsystem_prompt: You are the desk.\nknowledge: menu.txt\nrecord: true\n" +
-			"max_duration: 60\nwebhook_url: https://example.com/told\nis_webhook_active: true\n",
-		"amt.assistant.yaml": "language: German\ninitial_message: Guten Tag, hier ist die Auskunft.\nsystem_prompt: Wir haben montags von acht bis zwölf geöffnet.\n",
+		"desk.assistant.yaml": "initial_message: Hello, this is the restaurant.\nsystem_prompt: You are the desk.\n" +
+			"knowledge: menu.txt\nrecord: true\nmax_duration: 60\nwebhook_url: https://example.com/told\nis_webhook_active: true\n",
+		"amt.assistant.yaml": "language: German\ninitial_message: Guten Tag, hier ist die Auskunft.\n" +
+			"system_prompt: Wir haben montags von acht bis zwölf geöffnet.\n",
 		"house.yaml": "name: knows\ncall: desk\nears: told\nsteps:\n  - hear: this is the restaurant\n  - say: Is there gluten in the pizza?\n" +
 			"  - expect: {tool: search_knowledgebase, says: free of gluten}\n" +
-			"end: {recorded: true, lasts_at_least: 2s, reason: customer_hangup, webhook: {event: call.completed, assistant: {name: desk}, ended_reason: customer_hangup}}\nbudget: {words_per_minute: 60..400}\n" +
-			"---\nname: hears German\ncall: amt\nears: told\ncaller: {voice: de}\nsteps:\n  - hear: greeting\n  - say: Wann ist montags geöffnet?\n" +
-			"  - expect: {heard: montags}\n" +
+			"end: {recorded: true, lasts_at_least: 2s, reason: customer_hangup, webhook: {event: call.completed, assistant: {name: desk}, " +
+			"ended_reason: customer_hangup}}\nbudget: {words_per_minute: 60..400}\n" +
+			"---\nname: hears German\ncall: amt\nears: told\ncaller: {voice: de}\nsteps:\n  - hear: greeting\n  - say: " +
+			"Wann ist montags geöffnet?\n  - expect: {heard: montags}\n" +
 			"end: {webhook: false}\n",
 	})
 	if printed, status := rehearse(t, dir, ".", "--parallel", "1"); status != 0 {

@@ -41,7 +41,8 @@ func rehearse(t *testing.T, dir string, args ...string) (printed string, status 
 func TestRehearsalExamples(t *testing.T) {
 	share(t, machine)
 	need(t, "flite", "pocketsphinx_batch")
-	for suite, together := range map[string]string{"examples/tests": "10", "e2e/testdata/rehearsal": "2"} { // the recognizer's at most two at once
+	// the recognizer's at most two at once
+	for suite, together := range map[string]string{"examples/tests": "10", "e2e/testdata/rehearsal": "2"} {
 		if printed, status := rehearse(t, "..", suite, "--parallel", together, "--out", t.TempDir()); status != 0 {
 			t.Errorf("it ended with %d:\n%s", status, printed)
 		} else {
@@ -127,8 +128,8 @@ func TestRehearsalPersona(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "persona.yaml"), []byte(persona), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	printed, status := rehearse(t, dir, "persona.yaml", "--parallel", "1", "--model", "openai/"+aitest.ModelName, "PARLEY_OPENAI_BASE_URL="+v.URL,
-		"PARLEY_OPENAI_CHAT_MODEL="+aitest.ModelName)
+	printed, status := rehearse(t, dir, "persona.yaml", "--parallel", "1", "--model", "openai/"+aitest.ModelName,
+		"PARLEY_OPENAI_BASE_URL="+v.URL, "PARLEY_OPENAI_CHAT_MODEL="+aitest.ModelName)
 	for _, want := range []string{"persona.yaml:5: expected: judge: The assistant asks for a name; It never asks for a name.",
 		"Customer: When are you open on Saturday?\n", "AI: We are open Monday to Saturday from 7 am", "Customer: Thank you, goodbye.",
 		"Customer: What does a croissant cost?\n", "AI: A loaf of sourdough costs 6 dollars, a croissant 3 dollars."} {
@@ -203,8 +204,10 @@ var rehearsalFaults = []struct{ name, test, old, new string }{
 		"name: guests, type: number, description: How many people, required"},
 	{"a parameter as text", "pause", "name: party, type: number, description: How many people, required",
 		"name: day, type: string, description: Which date, required"},
-	{"nothing found out", "pause", "{name: party, type: number, description: How many people the", "{name: guest, type: number, description: How many people the"},
-	{"a wrong type found out", "pause", "{name: party, type: number, description: How many people the", "{name: party, type: bool, description: How many people the"},
+	{"nothing found out", "pause", "{name: party, type: number, description: How many people the",
+		"{name: guest, type: number, description: How many people the"},
+	{"a wrong type found out", "pause", "{name: party, type: number, description: How many people the",
+		"{name: party, type: bool, description: How many people the"},
 	{"can't hang up", "ends", "tools:\n  - type: end_call\n    description: The caller asks to end the call\n", "tools: []\n"},
 	{"asks too soon", "thinks", "endpoint_type: ai", "endpoint_type: ai\nmax_silence_duration: 1"},
 	{"says it is busy otherwise", "slow-tool", "endpoint_type: ai",
@@ -253,7 +256,8 @@ func TestRehearsalFaults(t *testing.T) {
 	var got struct {
 		Cases []struct{ Name, State string }
 	}
-	if raw, err := os.ReadFile(report); err != nil || json.Unmarshal(raw, &got) != nil || status != 1 || len(got.Cases) != len(rehearsalFaults) {
+	if raw, err := os.ReadFile(report); err != nil || json.Unmarshal(raw, &got) != nil || status != 1 ||
+		len(got.Cases) != len(rehearsalFaults) {
 		t.Fatalf("it ended with %d, %d of %d results, %v:\n%s", status, len(got.Cases), len(rehearsalFaults), err, printed)
 	}
 	for _, c := range got.Cases {

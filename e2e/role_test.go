@@ -93,7 +93,8 @@ func TestNodeRoles(t *testing.T) {
 	vendor := aitest.NewServer(t)
 	vendor.Transcribe = func(aitest.Utterance) string { return "" }
 	first := needs.Ports(t, 400)
-	same := []string{"PARLEY_DATABASE=" + storetest.Postgres(t), "PARLEY_SECRET_KEY=the same on all nodes", "PARLEY_BLOB=" + t.TempDir(), "PARLEY_RATE_API=off",
+	same := []string{"PARLEY_DATABASE=" + storetest.Postgres(t), "PARLEY_SECRET_KEY=the same on all nodes", "PARLEY_BLOB=" + t.TempDir(),
+		"PARLEY_RATE_API=off",
 		"PARLEY_EGRESS_ALLOW=127.0.0.0/8", "PARLEY_OPENAI_BASE_URL=" + vendor.URL, "PARLEY_OPENAI_CHAT_MODEL=" + aitest.ModelName,
 		"PARLEY_OPENAI_TTS_MODEL=" + aitest.SpeechModel, "PARLEY_OPENAI_STT_MODEL=" + aitest.TranscriptionModel}
 	l := &line{phone: handset(t, phone.Options{})}
@@ -140,7 +141,8 @@ func TestNodeRoles(t *testing.T) {
 		Registered bool
 		Message    string
 	}
-	if status := l.call(t, "POST", fmt.Sprintf("/user/phone-numbers/sip-trunks/%d/check", trunk.Data.ID), nil, &checked); status != http.StatusOK || !checked.Registered {
+	if status := l.call(t, "POST", fmt.Sprintf("/user/phone-numbers/sip-trunks/%d/check", trunk.Data.ID), nil,
+		&checked); status != http.StatusOK || !checked.Registered {
 		t.Errorf("the check of the trunk at another node: %d %+v", status, checked)
 	}
 

@@ -65,7 +65,8 @@ func TestToolSchemaInConversation(t *testing.T) {
 	if status, r = p.say(t, id, "And another one."); status != 200 || len(r.FunctionCalls) != 3 {
 		t.Fatalf("%d %+v", status, r)
 	}
-	if got := r.FunctionCalls[2].Result; !strings.Contains(got, "missing property 'sku'") || !strings.Contains(got, "This is the second time") {
+	if got := r.FunctionCalls[2].Result; !strings.Contains(got, "missing property 'sku'") ||
+		!strings.Contains(got, "This is the second time") {
 		t.Errorf("told %q", got)
 	}
 	mu.Lock()

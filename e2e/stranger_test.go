@@ -16,7 +16,8 @@ func dripping(t *testing.T, p *program) {
 	t.Helper()
 	for _, path := range []string{"/api/login", "/api/web-calls/" + p.AssistantUUID, "/webhooks/whatsapp",
 		"/signin", "/api/user/documents/1", "/nothing"} {
-		for _, head := range []string{"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\nhalf", "POST %s HTTP/1.1\r\nHost: x\r\nContent-"} {
+		for _, head := range []string{"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\nhalf",
+			"POST %s HTTP/1.1\r\nHost: x\r\nContent-"} {
 			conn, err := net.Dial("tcp", strings.TrimPrefix(p.URL, "http://"))
 			if err != nil {
 				t.Fatal(err)

@@ -336,7 +336,9 @@ func TestLiveCallsPage(t *testing.T) {
 	p.see(row+"[data-join-state]", "You hear both") // hanging up leaves no page
 
 	p.click(row + ".leg form:first-of-type button") // hand back
-	p.until(fmt.Sprintf("[...document.querySelectorAll('%s.leg')].some((el) => el.textContent.includes('204') && el.textContent.includes('listens'))", row))
+	p.until(
+		fmt.Sprintf("[...document.querySelectorAll('%s.leg')].some((el) => el.textContent.includes('204') && el.textContent.includes('listens'))",
+			row))
 	p.click(row + ".leg form:last-of-type button")
 	gone(t, d)
 	if err := c.Hangup(); err != nil {

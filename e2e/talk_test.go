@@ -99,7 +99,8 @@ func TestTalk(t *testing.T) {
 	}
 	row := l.over(t)
 	row.expect(t, parley.CallCompleted, parley.CustomerHangup)
-	const want = "AI: " + welcome + "\nCustomer: I would like a table.\nAI: For how many people?\nCustomer: For two.\nAI: Let me see. Your table is ready."
+	const want = "AI: " + welcome + "\nCustomer: I would like a table.\nAI: For how many people?\nCustomer: For two.\nAI: Let me see. " +
+		"Your table is ready."
 	if row.Transcript != want {
 		t.Errorf("transcript:\n%s\nwant:\n%s", row.Transcript, want)
 	}
@@ -554,7 +555,8 @@ func TestTalkDetector(t *testing.T) {
 		asked <- r.Header.Get("Authorization") + " " + string(body)
 		w.Write([]byte(`{"over":0.97}`))
 	}))
-	l, v := bakeryLine(t, map[string]any{"endpoint_type": "ai"}, "PARLEY_TURN_DETECTOR_URL="+at, "PARLEY_TURN_DETECTOR_KEY=k3y-of-the-detector")
+	l, v := bakeryLine(t, map[string]any{"endpoint_type": "ai"}, "PARLEY_TURN_DETECTOR_URL="+at,
+		"PARLEY_TURN_DETECTOR_KEY=k3y-of-the-detector")
 	c := l.greeted(t, l.phone)
 	v.hears("a table")
 	v.Script(aitest.Behaviour{Text: "For how many people?"})
@@ -574,7 +576,8 @@ func TestTalkDetector(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if metrics, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(metrics), `parley_turn_detector_total{outcome="answered"}`) {
+	if metrics, err := io.ReadAll(res.Body); err != nil ||
+		!strings.Contains(string(metrics), `parley_turn_detector_total{outcome="answered"}`) {
 		t.Errorf("/metrics has nothing of the detector: %v", err)
 	}
 	if err := c.Hangup(); err != nil {

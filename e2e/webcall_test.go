@@ -301,8 +301,11 @@ func TestWebCallKeypad(t *testing.T) {
 }
 
 // offer is the SDP offer of a call to which nobody will connect.
-const offer = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111 9\r\nc=IN IP4 0.0.0.0\r\na=ice-ufrag:abcd\r\n" +
-	"a=ice-pwd:abcdefghijklmnopqrstuvwx\r\na=fingerprint:sha-256 00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF:00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF\r\na=setup:actpass\r\n" +
+const offer = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111 9\r\n" +
+	"c=IN IP4 0.0.0.0\r\na=ice-ufrag:abcd\r\n" +
+	"a=ice-pwd:abcdefghijklmnopqrstuvwx\r\n" +
+	"a=fingerprint:sha-256 " +
+	"00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF:00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF\r\na=setup:actpass\r\n" +
 	"a=mid:0\r\na=sendrecv\r\na=rtcp-mux\r\na=rtpmap:111 opus/48000/2\r\na=rtpmap:9 G722/8000\r\n"
 
 // Strangers who request calls endlessly, and hang up calls that aren't theirs, disturb no call that is under way.

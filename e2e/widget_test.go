@@ -59,7 +59,8 @@ func inside(selector string) string {
 // told waits until the last element of a selector in the widget contains some words.
 func (p *page) told(selector, words string) {
 	p.t.Helper()
-	p.until(fmt.Sprintf("[...(document.querySelector('parley-widget')?.shadowRoot.querySelectorAll(%s) || [])].some(e => e.checkVisibility() && e.innerText.includes(%s))", quote(selector), quote(words)))
+	p.until(fmt.Sprintf("[...(document.querySelector('parley-widget')?.shadowRoot.querySelectorAll(%s) || [])].some(e => "+
+		"e.checkVisibility() && e.innerText.includes(%s))", quote(selector), quote(words)))
 }
 
 // focused waits until the element of a selector in the widget has the focus.
@@ -123,7 +124,8 @@ func TestWidgetOnAForeignWebsite(t *testing.T) {
 
 	// A reply is written outside the live region, and is read aloud once it is whole.
 	gate := make(chan struct{})
-	markdown := "**Yes**, we *do*: `sourdough_loaf` at 6_000_000.\n\n- rye\n- wheat, see [the list](https://shop.example.com/list)\n1. one\n2. two\n\n" +
+	markdown := "**Yes**, we *do*: `sourdough_loaf` at 6_000_000.\n\n- rye\n" +
+		"- wheat, see [the list](https://shop.example.com/list)\n1. one\n2. two\n\n" +
 		"[bad](javascript:alert(1)) <img src=x onerror=alert(2)> https://shop.example.com/bread.\n```\n<b>code</b>\n```"
 	model.Script(aitest.Behaviour{Text: markdown, Gate: gate})
 	p.say("Do you have <b>bread</b>?")
@@ -304,7 +306,8 @@ func TestWidgetSaysWhatIsWrong(t *testing.T) {
 	p.until("[..." + inside("[role=log]") + ".querySelectorAll('.user')].length === 1")
 
 	// A message that is too long: the widget says so before it is sent.
-	p.do(chromedp.Evaluate[chromedp.Void]("(b => { b.value = 'x'.repeat(2001); b.dispatchEvent(new Event('input')) })(" + inside(".writer textarea") + ")"))
+	p.do(chromedp.Evaluate[chromedp.Void]("(b => { b.value = 'x'.repeat(2001); b.dispatchEvent(new Event('input')) })(" +
+		inside(".writer textarea") + ")"))
 	p.told(".count", "Too long: 2001 of 2000 characters.")
 	p.focused(".writer textarea")
 	p.do(chromedp.KeyEvent("\r"))

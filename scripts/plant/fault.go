@@ -198,7 +198,8 @@ func (e edit) place(text []byte) (int, error) {
 		at += next + 1
 	}
 	if found < 0 {
-		return 0, fmt.Errorf("%s: the text to replace is not there: write the fault again for the code as it is now, or delete it: %q", where, e.old)
+		return 0, fmt.Errorf("%s: the text to replace is not there: write the fault again for the code as it is now, or delete it: %q", where,
+			e.old)
 	}
 	return found, nil
 }

@@ -22,9 +22,11 @@ func TestFaults(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	got, err := parse("== one\nIt is wrong.\ntest: ./internal/a ./internal/b -run X\nin: a.go, T.f\n-old\n-\n+\n+new\nin: b.go\n-x\n+y\n\n== two\nWrong, too.\ntest: .\nin: c.go\n-x\n+y\n")
+	got, err := parse("== one\nIt is wrong.\ntest: ./internal/a ./internal/b -run X\nin: a.go, T.f\n-old\n-\n+\n+new\nin: b.go\n-x\n+y\n\n" +
+		"== two\nWrong, too.\ntest: .\nin: c.go\n-x\n+y\n")
 	want := []fault{
-		{"one", "It is wrong.", []string{"./internal/a", "./internal/b", "-run", "X"}, []edit{{"a.go", "T.f", "old\n\n", "\nnew\n"}, {"b.go", "", "x\n", "y\n"}}},
+		{"one", "It is wrong.", []string{"./internal/a", "./internal/b", "-run", "X"},
+			[]edit{{"a.go", "T.f", "old\n\n", "\nnew\n"}, {"b.go", "", "x\n", "y\n"}}},
 		{"two", "Wrong, too.", []string{"."}, []edit{{"c.go", "", "x\n", "y\n"}}},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {

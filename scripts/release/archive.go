@@ -58,7 +58,8 @@ func (r *release) tarball(base string, files []file) ([]byte, error) {
 	}
 	tape := tar.NewWriter(zip)
 	for _, f := range files {
-		err := tape.WriteHeader(&tar.Header{Name: base + "/" + f.name, Mode: f.mode, Size: int64(len(f.text)), ModTime: r.date, Format: tar.FormatPAX})
+		err := tape.WriteHeader(&tar.Header{Name: base + "/" + f.name, Mode: f.mode, Size: int64(len(f.text)), ModTime: r.date,
+			Format: tar.FormatPAX})
 		if err != nil {
 			return nil, err
 		}

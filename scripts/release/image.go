@@ -32,8 +32,10 @@ const (
 )
 
 // dropped are paths of the base that no container needs, or that differ each time.
-var dropped = []string{"dev", "proc", "sys", "boot", "tmp", "var/cache", "var/log", "var/tmp", "var/lib/apt", "usr/share/doc", "usr/share/man", "usr/share/info",
-	"usr/share/locale", "usr/share/lintian", "etc/machine-id", "etc/resolv.conf", "etc/hostname", "etc/passwd-", "etc/shadow-", "etc/group-", "etc/gshadow-",
+var dropped = []string{"dev", "proc", "sys", "boot", "tmp", "var/cache", "var/log", "var/tmp", "var/lib/apt", "usr/share/doc",
+	"usr/share/man", "usr/share/info",
+	"usr/share/locale", "usr/share/lintian", "etc/machine-id", "etc/resolv.conf", "etc/hostname", "etc/passwd-", "etc/shadow-", "etc/group-",
+	"etc/gshadow-",
 	"var/lib/dpkg/status-old", "var/lib/dpkg/available-old", "var/lib/dpkg/lock", "var/lib/dpkg/lock-frontend", "var/lib/dpkg/triggers/Lock"}
 
 // whyNoBase says why a Debian root can't be made here for an architecture; "" where it can.
@@ -121,7 +123,8 @@ func (r *release) baseLayer(root string) ([]byte, error) {
 		away := slices.ContainsFunc(dropped, func(d string) bool { return name == d || strings.HasPrefix(name, d+"/") })
 		switch {
 		case away && e.IsDir() && slices.Contains(dropped, name): // it stays, empty
-		case away, e.Name() == "__pycache__", strings.Contains(name, "/__pycache__/"), name == "debootstrap", strings.HasPrefix(name, "debootstrap/"):
+		case away, e.Name() == "__pycache__", strings.Contains(name, "/__pycache__/"), name == "debootstrap",
+			strings.HasPrefix(name, "debootstrap/"):
 			return nil
 		}
 		info, err := e.Info()
@@ -166,16 +169,19 @@ func (r *release) baseLayer(root string) ([]byte, error) {
 func (r *release) programLayer(program string) ([]byte, error) {
 	var out bytes.Buffer
 	tape := tar.NewWriter(&out)
-	err := tape.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: stateDir + "/", Mode: 0o700, Uid: imageUser, Gid: imageUser, ModTime: r.date, Format: tar.FormatPAX})
+	err := tape.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: stateDir + "/", Mode: 0o700, Uid: imageUser, Gid: imageUser,
+		ModTime: r.date, Format: tar.FormatPAX})
 	for _, f := range []struct {
 		from, to string
 		mode     int64
-	}{{program, "usr/bin/parley", 0o755}, {"LICENSE", "usr/share/doc/parley/LICENSE", 0o644}, {"NOTICE", "usr/share/doc/parley/NOTICE", 0o644}} {
+	}{{program, "usr/bin/parley", 0o755}, {"LICENSE", "usr/share/doc/parley/LICENSE", 0o644},
+		{"NOTICE", "usr/share/doc/parley/NOTICE", 0o644}} {
 		text, e := os.ReadFile(f.from)
 		if err = errors.Join(err, e); err != nil {
 			return nil, err
 		}
-		if err := tape.WriteHeader(&tar.Header{Name: f.to, Mode: f.mode, Size: int64(len(text)), ModTime: r.date, Format: tar.FormatPAX}); err != nil {
+		if err := tape.WriteHeader(
+			&tar.Header{Name: f.to, Mode: f.mode, Size: int64(len(text)), ModTime: r.date, Format: tar.FormatPAX}); err != nil {
 			return nil, err
 		}
 		if _, err := tape.Write(text); err != nil {
@@ -191,7 +197,8 @@ func (r *release) imageOf(arch string, layers ...[]byte) (v1.Image, error) {
 	img := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
 	img = mutate.ConfigMediaType(img, types.OCIConfigJSON)
 	for i, raw := range layers {
-		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(raw)), nil }, tarball.WithMediaType(types.OCILayer))
+		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(raw)), nil },
+			tarball.WithMediaType(types.OCILayer))
 		if err != nil {
 			return nil, err
 		}
@@ -207,9 +214,10 @@ func (r *release) imageOf(arch string, layers ...[]byte) (v1.Image, error) {
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = "linux", arch, v1.Time{Time: r.date}
-	config.Config = v1.Config{User: fmt.Sprintf("%d:%d", imageUser, imageUser), Entrypoint: []string{"/usr/bin/parley"}, Cmd: []string{"serve"},
-		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "PARLEY_DATA=/" + stateDir, "PARLEY_LISTEN=0.0.0.0:8080", "PARLEY_SIP_LISTEN=0.0.0.0:5060",
-			"PARLEY_WEBRTC_LISTEN=0.0.0.0:8189"},
+	config.Config = v1.Config{User: fmt.Sprintf("%d:%d", imageUser, imageUser), Entrypoint: []string{"/usr/bin/parley"},
+		Cmd: []string{"serve"},
+		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "PARLEY_DATA=/" + stateDir, "PARLEY_LISTEN=0.0.0.0:8080",
+			"PARLEY_SIP_LISTEN=0.0.0.0:5060", "PARLEY_WEBRTC_LISTEN=0.0.0.0:8189"},
 		WorkingDir: "/" + stateDir, Volumes: map[string]struct{}{"/" + stateDir: {}}, StopSignal: "SIGTERM",
 		ExposedPorts: map[string]struct{}{"8080/tcp": {}, "5060/udp": {}, "5060/tcp": {}, "8189/udp": {}, "8189/tcp": {}},
 		Healthcheck: &v1.HealthConfig{Test: []string{"CMD", "/usr/bin/parley", "ready"}, Interval: 30 * time.Second, Timeout: 5 * time.Second,
@@ -278,7 +286,8 @@ func (r *release) writeImage(index v1.ImageIndex, to string) error {
 	if err != nil {
 		return err
 	}
-	if err := path.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": r.version.full})); err != nil {
+	if err := path.AppendIndex(index,
+		layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": r.version.full})); err != nil {
 		return err
 	}
 	f, err := os.Create(to)
@@ -295,7 +304,8 @@ func (r *release) writeImage(index v1.ImageIndex, to string) error {
 		if err != nil {
 			return err
 		}
-		if err := tape.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text)), ModTime: r.date, Format: tar.FormatPAX}); err != nil {
+		if err := tape.WriteHeader(
+			&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text)), ModTime: r.date, Format: tar.FormatPAX}); err != nil {
 			return err
 		}
 		_, err = tape.Write(text)

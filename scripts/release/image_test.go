@@ -33,8 +33,8 @@ func madeImage(t *testing.T, when time.Time) string {
 	root, program := t.TempDir(), filepath.Join(t.TempDir(), "parley")
 	for path, text := range map[string]string{"etc/passwd": "root:x:0:0\n", "usr/bin/flite": "#!/bin/sh\n", "var/log/dpkg.log": when.String(),
 		"usr/lib/x/__pycache__/x.pyc": when.String(), "usr/share/doc/x/copyright": "x", "debootstrap/log": "x"} {
-		if err := errors.Join(os.MkdirAll(filepath.Join(root, filepath.Dir(path)), 0o755), os.WriteFile(filepath.Join(root, path), []byte(text), 0o644),
-			os.Chtimes(filepath.Join(root, path), when, when)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Join(root, filepath.Dir(path)), 0o755),
+			os.WriteFile(filepath.Join(root, path), []byte(text), 0o644), os.Chtimes(filepath.Join(root, path), when, when)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -42,7 +42,8 @@ func madeImage(t *testing.T, when time.Time) string {
 	if when.Year() == 1970 {
 		mode = 0o555
 	}
-	if err := errors.Join(os.Mkdir(filepath.Join(root, "sys"), 0o755), os.Chmod(filepath.Join(root, "sys"), mode), os.Mkdir(filepath.Join(root, "tmp"), 0o700),
+	if err := errors.Join(os.Mkdir(filepath.Join(root, "sys"), 0o755), os.Chmod(filepath.Join(root, "sys"), mode),
+		os.Mkdir(filepath.Join(root, "tmp"), 0o700),
 		os.Chmod(filepath.Join(root, "usr/bin/flite"), 0o755), os.Symlink("flite", filepath.Join(root, "usr/bin/say")),
 		os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755)); err != nil {
 		t.Fatal(err)
@@ -135,7 +136,8 @@ func TestImage(t *testing.T) {
 	if h := got["usr/bin/say"]; h == nil || h.Linkname != "flite" {
 		t.Errorf("a link: %+v", h)
 	}
-	for _, away := range []string{"var/log/dpkg.log", "usr/lib/x/__pycache__/x.pyc", "usr/share/doc/x/copyright", "debootstrap/log", "debootstrap"} {
+	for _, away := range []string{"var/log/dpkg.log", "usr/lib/x/__pycache__/x.pyc", "usr/share/doc/x/copyright", "debootstrap/log",
+		"debootstrap"} {
 		if got[away] != nil {
 			t.Errorf("%s is in it", away)
 		}
@@ -148,8 +150,8 @@ func TestDockerfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{strings.Join(recommended["deb"], " "), "USER 10001:10001", "VOLUME /var/lib/parley", `CMD ["/usr/bin/parley", "ready"]`,
-		"EXPOSE 8080/tcp 5060/udp 5060/tcp 8189/udp", "FROM debian:" + suite + "-slim"} {
+	for _, want := range []string{strings.Join(recommended["deb"], " "), "USER 10001:10001", "VOLUME /var/lib/parley",
+		`CMD ["/usr/bin/parley", "ready"]`, "EXPOSE 8080/tcp 5060/udp 5060/tcp 8189/udp", "FROM debian:" + suite + "-slim"} {
 		if !strings.Contains(string(raw), want) {
 			t.Errorf("no %q", want)
 		}
@@ -160,7 +162,8 @@ func TestDockerfile(t *testing.T) {
 func TestCompose(t *testing.T) {
 	for profile, want := range map[string][]string{"": {"parley"}, "postgres": {"parley", "parley-postgres", "postgres"},
 		"local": {"kokoro", "ollama", "ollama-model", "parley", "parley-local", "speaches", "speaches-model"}} {
-		o, err := cli.NewProjectOptions([]string{"../../deploy/compose.yaml"}, cli.WithProfiles(slices.DeleteFunc([]string{profile}, func(p string) bool { return p == "" })))
+		o, err := cli.NewProjectOptions([]string{"../../deploy/compose.yaml"},
+			cli.WithProfiles(slices.DeleteFunc([]string{profile}, func(p string) bool { return p == "" })))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +206,8 @@ func manifests(t *testing.T) (all map[string]any) {
 				t.Fatal(err)
 			}
 			into := map[string]any{"Namespace": new(corev1.Namespace), "ConfigMap": new(corev1.ConfigMap), "Secret": new(corev1.Secret),
-				"Service": new(corev1.Service), "Deployment": new(appsv1.Deployment), "PodDisruptionBudget": new(policyv1.PodDisruptionBudget)}[head.Kind]
+				"Service": new(corev1.Service), "Deployment": new(appsv1.Deployment),
+				"PodDisruptionBudget": new(policyv1.PodDisruptionBudget)}[head.Kind]
 			if into == nil {
 				t.Fatalf("%s: kind %q", path, head.Kind)
 			}

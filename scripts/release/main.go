@@ -49,7 +49,8 @@ func main() {
 	log.SetFlags(0)
 	only := flag.String("only", "", "build for these alone, such as linux-amd64,linux-arm64")
 	dist := flag.String("dist", "dist", "the directory to build into; what is in it goes")
-	flat := flag.String("flatten", "", "write the files of this image of dist/ for this machine's architecture to standard output, as tar, and build nothing")
+	flat := flag.String("flatten", "",
+		"write the files of this image of dist/ for this machine's architecture to standard output, as tar, and build nothing")
 	image := flag.Bool("image", true, "build the container image too")
 	flag.Parse()
 	if *flat != "" {
@@ -158,7 +159,8 @@ func (r *release) compile(ctx context.Context, dir string, t target) (string, er
 		return program, nil
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", program, "-ldflags", fmt.Sprintf(
-		"-s -w -buildid= -X main.version=%s -X main.commit=%s -X main.date=%s", r.version.full, r.commit, r.date.Format(time.RFC3339)), "./cmd/parley")
+		"-s -w -buildid= -X main.version=%s -X main.commit=%s -X main.date=%s", r.version.full, r.commit, r.date.Format(time.RFC3339)),
+		"./cmd/parley")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch, "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build for %s: %w\n%s", t, err, out)

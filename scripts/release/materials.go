@@ -33,7 +33,8 @@ func (r *release) materials(program string) error {
 	e := json.NewEncoder(&text)
 	e.SetIndent("", "  ")
 	err = e.Encode(map[string]any{"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
-		"metadata":   map[string]any{"timestamp": r.date.Format(time.RFC3339), "component": component{"application", "parley", r.version.full, ""}},
+		"metadata": map[string]any{"timestamp": r.date.Format(time.RFC3339),
+			"component": component{"application", "parley", r.version.full, ""}},
 		"components": list})
 	if err != nil {
 		return err

@@ -79,7 +79,8 @@ func (r *release) packages(program string, t target) error {
 func (r *release) pack(kind, path string, t target, contents files.Contents) error {
 	info := nfpm.WithDefaults(&nfpm.Info{Name: "parley", Arch: t.arch, Platform: "linux", Version: r.version.deb, VersionSchema: "none",
 		Section: "comm", Priority: "optional", Maintainer: "The Parley authors <parley@localhost>", License: "Apache-2.0", MTime: r.date,
-		Description: "Voice and chat assistants on your own server\nParley answers and places telephone calls, talks in the browser and chats, with an HTTP API\nand a web console.",
+		Description: "Voice and chat assistants on your own server\nParley answers and places telephone calls, talks in the browser and chats, " +
+			"with an HTTP API\nand a web console.",
 		Overridables: nfpm.Overridables{Contents: contents, Recommends: recommended[kind],
 			Scripts: nfpm.Scripts{PostInstall: "deploy/postinst.sh", PreRemove: "deploy/prerm.sh", PostRemove: "deploy/postrm.sh"}}})
 	if kind == "rpm" {

@@ -36,7 +36,8 @@ func made(t *testing.T) *release {
 	t.Chdir("../..")
 	dir := t.TempDir()
 	r := &release{version: versionOf("v1.2.3", commitDate), date: commitDate, dist: dir,
-		pages: pages{[]byte("#PARLEY_LISTEN=\n"), []byte(".TH PARLEY 1\n"), []byte("complete parley\n"), []byte("#compdef parley\n"), []byte("complete -c parley\n")}}
+		pages: pages{[]byte("#PARLEY_LISTEN=\n"), []byte(".TH PARLEY 1\n"), []byte("complete parley\n"), []byte("#compdef parley\n"),
+			[]byte("complete -c parley\n")}}
 	program := filepath.Join(t.TempDir(), "parley-linux-amd64")
 	if err := os.WriteFile(program, []byte("#!/bin/sh\necho parley v1.2.3\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -115,8 +116,8 @@ func TestArchive(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	want := []string{"CHANGELOG.md", "LICENSE", "NOTICE", "README.md", "completions/_parley", "completions/parley.bash", "completions/parley.fish",
-		"man/parley.1", "parley", "parley.env", "parley.service"}
+	want := []string{"CHANGELOG.md", "LICENSE", "NOTICE", "README.md", "completions/_parley", "completions/parley.bash",
+		"completions/parley.fish", "man/parley.1", "parley", "parley.env", "parley.service"}
 	if !slices.Equal(names, want) {
 		t.Errorf("%q, want %q", names, want)
 	}
@@ -137,13 +138,15 @@ func TestDeb(t *testing.T) {
 		return string(out)
 	}
 	fields := ask("--field")
-	for _, want := range []string{"Package: parley\n", "Version: 1.2.3\n", "Architecture: amd64\n", "Recommends: flite, espeak-ng, pocketsphinx"} {
+	for _, want := range []string{"Package: parley\n", "Version: 1.2.3\n", "Architecture: amd64\n",
+		"Recommends: flite, espeak-ng, pocketsphinx"} {
 		if !strings.Contains(fields, want) {
 			t.Errorf("no %q in\n%s", want, fields)
 		}
 	}
 	list := ask("--contents")
-	for _, want := range []string{"-rwxr-xr-x root/root", "./usr/bin/parley\n", "./usr/lib/systemd/system/parley.service\n", "./usr/lib/sysusers.d/parley.conf\n",
+	for _, want := range []string{"-rwxr-xr-x root/root", "./usr/bin/parley\n", "./usr/lib/systemd/system/parley.service\n",
+		"./usr/lib/sysusers.d/parley.conf\n",
 		"./etc/parley/parley.env\n", "./usr/share/man/man1/parley.1.gz\n", "./usr/share/bash-completion/completions/parley\n"} {
 		if !strings.Contains(list, want) {
 			t.Errorf("no %q in\n%s", want, list)
@@ -184,7 +187,8 @@ func TestRpm(t *testing.T) {
 		{"-qpi", []string{"Name        : parley\n", "Version     : 1.2.3\n", "Architecture: x86_64\n", "License     : Apache-2.0\n"}},
 		{"-qpc", []string{"/etc/parley/parley.env\n"}},
 		{"-qp --recommends", []string{"flite\n", "espeak-ng\n", "pocketsphinx\n", "poppler-utils\n"}},
-		{"-qp --scripts", []string{"postinstall scriptlet", "preuninstall scriptlet", "postuninstall scriptlet", "systemctl enable --now parley.service"}},
+		{"-qp --scripts",
+			[]string{"postinstall scriptlet", "preuninstall scriptlet", "postuninstall scriptlet", "systemctl enable --now parley.service"}},
 	} {
 		out := run(strings.Fields(ask.what)...)
 		for _, want := range ask.wants {
@@ -198,7 +202,8 @@ func TestRpm(t *testing.T) {
 	}
 	root := t.TempDir()
 	run("-i", "--root", root, "--nodeps", "--noscripts", "--nosignature")
-	for name, mode := range map[string]os.FileMode{"usr/bin/parley": 0o755, "usr/lib/systemd/system/parley.service": 0o644, "etc/parley/parley.env": 0o640} {
+	for name, mode := range map[string]os.FileMode{"usr/bin/parley": 0o755, "usr/lib/systemd/system/parley.service": 0o644,
+		"etc/parley/parley.env": 0o640} {
 		if info, err := os.Stat(filepath.Join(root, name)); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("%s: %v %v", name, info, err)
 		}

@@ -46,7 +46,8 @@ func starts(ctx context.Context, program string, t target) error {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "PARLEY_DATA=" + dir, "PARLEY_LISTEN=" + address, "PARLEY_SIP_LISTEN=off", "PARLEY_WEBRTC_LISTEN=off"}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "PARLEY_DATA=" + dir, "PARLEY_LISTEN=" + address, "PARLEY_SIP_LISTEN=off",
+		"PARLEY_WEBRTC_LISTEN=off"}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the program for %s: %w", t, err)
 	}

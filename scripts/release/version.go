@@ -17,7 +17,8 @@ var tagged = regexp.MustCompile(`^v(\d+\.\d+\.\d+)(-[0-9A-Za-z.]+)?$`)
 // versionOf names a build by what `git describe --tags --always --dirty` says of it. What isn't a tag alone is named by the time of
 // its commit, so that a later one is newer.
 func versionOf(described string, commit time.Time) version {
-	if m := tagged.FindStringSubmatch(described); m != nil && !strings.HasSuffix(described, "-dirty") && !regexp.MustCompile(`-g[0-9a-f]+$`).MatchString(described) {
+	if m := tagged.FindStringSubmatch(described); m != nil && !strings.HasSuffix(described, "-dirty") &&
+		!regexp.MustCompile(`-g[0-9a-f]+$`).MatchString(described) {
 		return version{described, m[1] + strings.Replace(m[2], "-", "~", 1)}
 	}
 	stamp := commit.Format("20060102T150405")
