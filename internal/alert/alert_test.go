@@ -214,8 +214,8 @@ func TestRaised(t *testing.T) {
 		for _, m := range server.Wait(2) {
 			mails[m.Header.Get("Subject")] = m
 		}
-		if m := mails["An alert of your account was raised"]; m.To != h.user.Email || !strings.Contains(m.Text, "Raised: Failed calls") || !strings.Contains(m.Text, "Now: 40 %, of 5 calls.") ||
-			!strings.Contains(m.Text, "20 % or more of the calls within an hour fail") ||
+		if m := mails["An alert of your account was raised"]; m.To != h.user.Email || !strings.Contains(m.Text, "Raised: Failed calls") ||
+			!strings.Contains(m.Text, "Now: 40 %, of 5 calls.") || !strings.Contains(m.Text, "20 % or more of the calls within an hour fail") ||
 			!strings.Contains(m.Text, fmt.Sprintf("https://voice.example.com/alerts/%d", a.ID)) {
 			t.Errorf("%v", mails)
 		}

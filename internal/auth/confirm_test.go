@@ -118,7 +118,8 @@ func TestSquattedAddress(t *testing.T) {
 		letter := post(t, db, d)
 		const victim = "victim@example.org"
 		invite := func(u *parley.User) (*auth.Invited, error) {
-			return d.Invite(t.Context(), &auth.Who{User: u}, "https://voice.example.com", map[string]any{"email": victim, "name": "Vic", "role": "agent"})
+			return d.Invite(t.Context(), &auth.Who{User: u}, "https://voice.example.com",
+				map[string]any{"email": victim, "name": "Vic", "role": "agent"})
 		}
 		accept := func(token, password string) *auth.Who {
 			t.Helper()
@@ -156,7 +157,8 @@ func TestSquattedAddress(t *testing.T) {
 		if who, err := d.Login(t.Context(), "192.0.2.1", victim, "squatter's password"); err == nil {
 			t.Errorf("the squatter still has the address: %+v", who)
 		}
-		for name, change := range map[string]map[string]any{"role": {"role": "viewer"}, "disabled": {"disabled": true}} { // who has not proven it can still be changed
+		// who has not proven it can still be changed
+		for name, change := range map[string]map[string]any{"role": {"role": "viewer"}, "disabled": {"disabled": true}} {
 			if _, err := d.ChangeMember(t.Context(), &auth.Who{User: u}, squatter.Member.ID, change); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -173,10 +175,12 @@ func TestSquattedBySignUp(t *testing.T) {
 		if _, err := d.Register(t.Context(), squatter, "squatter's password", func() error { return nil }); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.Invite(t.Context(), &auth.Who{User: u}, "https://voice.example.com", map[string]any{"email": squatter.Email, "name": "Vic", "role": "agent"}); err != nil {
+		if _, err := d.Invite(t.Context(), &auth.Who{User: u}, "https://voice.example.com",
+			map[string]any{"email": squatter.Email, "name": "Vic", "role": "agent"}); err != nil {
 			t.Fatal(err)
 		}
-		who, _, err := d.Accept(t.Context(), "192.0.2.1", tokenIn(t, letter(1)), &auth.Acceptance{Password: "the real one's password", Timezone: "UTC"}, parley.Session)
+		who, _, err := d.Accept(t.Context(), "192.0.2.1", tokenIn(t, letter(1)),
+			&auth.Acceptance{Password: "the real one's password", Timezone: "UTC"}, parley.Session)
 		if err != nil || !who.Confirmed() {
 			t.Fatalf("%+v %v", who, err)
 		}

@@ -45,7 +45,8 @@ func (d *Authority) GrantCode(ctx context.Context, by *Who, scope parley.Role, n
 	scope = cmp.Or(scope, by.Key.Scope)
 	list, err := d.DB.Grants(ctx, by.User.ID, parley.Now())
 	if err == nil && len(list) >= mostGrants {
-		err = parley.Errorf(parley.Refused, "%d apps are connected, which is as many as there may be. Disconnect one under API keys first.", mostGrants)
+		err = parley.Errorf(parley.Refused,
+			"%d apps are connected, which is as many as there may be. Disconnect one under API keys first.", mostGrants)
 	}
 	if err != nil {
 		return "", err

@@ -35,7 +35,8 @@ func TestInvitationByEmail(t *testing.T) {
 				Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1}}})
 		}()
 		invite := func(email string) (*auth.Invited, error) {
-			return d.Invite(t.Context(), &auth.Who{User: u}, "https://voice.example.com", map[string]any{"email": email, "name": "Bo", "role": "agent"})
+			return d.Invite(t.Context(), &auth.Who{User: u}, "https://voice.example.com",
+				map[string]any{"email": email, "name": "Bo", "role": "agent"})
 		}
 		i, err := invite("bo@example.com")
 		if err != nil || !i.Sent {
@@ -46,8 +47,8 @@ func TestInvitationByEmail(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		if len(list) != 1 || list[0].To != "bo@example.com" || !strings.Contains(list[0].Text, "https://voice.example.com/join/invite-") || strings.Contains(list[0].Text, i.Token) ||
-			i.Link != "https://voice.example.com/join/"+i.Token {
+		if len(list) != 1 || list[0].To != "bo@example.com" || !strings.Contains(list[0].Text, "https://voice.example.com/join/invite-") ||
+			strings.Contains(list[0].Text, i.Token) || i.Link != "https://voice.example.com/join/"+i.Token {
 			t.Fatalf("%+v", list)
 		}
 		if _, err := invite("al@example.com"); err == nil {

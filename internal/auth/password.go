@@ -122,14 +122,23 @@ var leet = strings.NewReplacer("0", "o", "1", "i", "3", "e", "4", "a", "5", "s",
 
 // common are the words that stand alone in the longest lists of leaked passwords, and what a product's own users are
 // tempted by.
-const common = " password passwort passwords passwordpassword passwd pass passw mypassword thepassword yourpassword motdepasse contrasena contrasenia wachtwoord haslo senha parola salasana " +
-	"admin administrator administrateur adminadmin root toor superuser sysadmin user username guest default changeme changeit letmein letmeinn welcome welcomehome willkommen bienvenue bienvenido " +
+const common = " password passwort passwords passwordpassword passwd pass passw mypassword thepassword yourpassword motdepasse " +
+	"contrasena contrasenia wachtwoord haslo senha parola salasana " +
+	"admin administrator administrateur adminadmin root toor superuser sysadmin user username guest default changeme changeit letmein " +
+	"letmeinn welcome welcomehome willkommen bienvenue bienvenido " +
 	"login logon signin access secret secrets geheim topsecret test tester testing testtest demo temp temporary sample example " +
-	"parley parleyparley assistant voice telephone phone company office summer winter spring autumn fall sommer winterr january february march april may june july august september october november december " +
-	"monday tuesday wednesday thursday friday saturday sunday qwerty qwertyqwerty qwertz azerty asdf asdfasdf qwer qwerqwer zxcvbnm qazwsx abc abcabc abcd abcdabcd iloveyou iloveu loveyou love lovely lover mylove ily " +
-	"monkey dragon master shadow sunshine princess football baseball basketball soccer hockey superman batman spiderman starwars trustno trustnoone whatever computer internet google facebook " +
-	"michael michelle jennifer jessica jordan hunter ranger buster thomas robert daniel charlie andrew joshua matthew anthony nicole ashley amanda samantha elizabeth william jonathan christian benjamin " +
-	"pokemon nintendo minecraft killer hello hellohello hallo hallohallo freedom flower cheese butterfly chocolate cookie pepper ginger banana orange purple yellow silver golden diamond mustang ferrari porsche mercedes yamaha harley corvette " +
-	"liverpool arsenal chelsea barcelona realmadrid juventus manchester steelers cowboys lakers yankees eagles jesus jesuschrist blessed angel angels heaven family forever friends mother father daddy mommy " +
-	"matrix phoenix thunder tigger snoopy scooter maverick merlin jackson lennon nirvana metallica slipknot gandalf sephiroth naruto blink fuckyou fuckoff fuck asshole bitch sexy pussy " +
+	"parley parleyparley assistant voice telephone phone company office summer winter spring autumn fall sommer winterr january february " +
+	"march april may june july august september october november december " +
+	"monday tuesday wednesday thursday friday saturday sunday qwerty qwertyqwerty qwertz azerty asdf asdfasdf qwer qwerqwer zxcvbnm qazwsx " +
+	"abc abcabc abcd abcdabcd iloveyou iloveu loveyou love lovely lover mylove ily " +
+	"monkey dragon master shadow sunshine princess football baseball basketball soccer hockey superman batman spiderman starwars trustno " +
+	"trustnoone whatever computer internet google facebook " +
+	"michael michelle jennifer jessica jordan hunter ranger buster thomas robert daniel charlie andrew joshua matthew anthony nicole ashley " +
+	"amanda samantha elizabeth william jonathan christian benjamin " +
+	"pokemon nintendo minecraft killer hello hellohello hallo hallohallo freedom flower cheese butterfly chocolate cookie pepper ginger " +
+	"banana orange purple yellow silver golden diamond mustang ferrari porsche mercedes yamaha harley corvette " +
+	"liverpool arsenal chelsea barcelona realmadrid juventus manchester steelers cowboys lakers yankees eagles jesus jesuschrist blessed " +
+	"angel angels heaven family forever friends mother father daddy mommy " +
+	"matrix phoenix thunder tigger snoopy scooter maverick merlin jackson lennon nirvana metallica slipknot gandalf sephiroth naruto blink " +
+	"fuckyou fuckoff fuck asshole bitch sexy pussy " +
 	"australia canada england germany deutschland france espana italia america texas london berlin paris newyork california "

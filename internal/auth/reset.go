@@ -69,7 +69,8 @@ func (d *Authority) ResetPassword(ctx context.Context, by *Who, memberID int64, 
 
 // message is the e-mail of a link.
 func (r *Reset) message(u *parley.User) mail.Message {
-	text := fmt.Sprintf("%s lets you choose a new password for your access to their account on Parley.\n\nOpen this link to choose it:\n\n%s\n\n"+
+	text := fmt.Sprintf("%s lets you choose a new password for your access to their account on Parley.\n\n"+
+		"Open this link to choose it:\n\n%s\n\n"+
 		"It is valid until %s, and works once. If you still know your password, ignore it: nothing has changed.\n", u.Email, r.Link, r.ExpiresAt)
 	return mail.Message{Kind: mail.NewPassword, Account: u.ID, To: r.Member.Email, Text: text}
 }

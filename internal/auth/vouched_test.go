@@ -39,7 +39,8 @@ func TestIdentities(t *testing.T) {
 			}
 		}
 		who("heir", u.Email, auth.ErrNotJoined) // her address has passed to somebody else
-		if _, err := d.Vouched(t.Context(), "", &parley.Identity{Issuer: "https://other.example", Subject: "ana", Email: "x@example.com"}, false); err == nil {
+		if _, err := d.Vouched(t.Context(), "", &parley.Identity{Issuer: "https://other.example", Subject: "ana", Email: "x@example.com"},
+			false); err == nil {
 			t.Error("another issuer's subject signs in")
 		}
 

@@ -49,7 +49,8 @@ func TestDefaultPrices(t *testing.T) {
 }
 
 func TestPricesFile(t *testing.T) {
-	p, err := read(t, "plans:\n  gold: {campaigns: 0, parallel_calls: 7, tools: 1}\n  trial: {campaigns: 2, parallel_calls: 3, tools: 4}\nmessages:\n  widget: 0.0075 # less\n  api: \"2\"\n")
+	p, err := read(t, "plans:\n  gold: {campaigns: 0, parallel_calls: 7, tools: 1}\n  trial: {campaigns: 2, parallel_calls: 3, tools: 4}\n"+
+		"messages:\n  widget: 0.0075 # less\n  api: \"2\"\n")
 	if err != nil {
 		t.Fatal(err)
 	}

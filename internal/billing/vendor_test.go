@@ -7,7 +7,8 @@ import (
 )
 
 func TestVendorPrices(t *testing.T) {
-	p, err := read(t, "vendors:\n  acme: {minute: 0.06, characters: 30, input: 1}\n  acme/big: {input: 2, cached: 0.5, output: 8}\n  acme/hears: {audio_input: 32, audio_cached: 0.4, audio_output: 64}\n")
+	p, err := read(t, "vendors:\n  acme: {minute: 0.06, characters: 30, input: 1}\n  acme/big: {input: 2, cached: 0.5, output: "+
+		"8}\n  acme/hears: {audio_input: 32, audio_cached: 0.4, audio_output: 64}\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,8 +119,10 @@ func TestSheet(t *testing.T) {
 		"a title":             {"Leads of March\n" + plain, nil, two, nil},
 		"a title with commas": {"Leads of March,\n,\n" + plain, nil, two, nil},
 		"a date and a title":  {"2026-03-01\n\nLeads, all of them\n" + plain, nil, two, nil},
-		"several numbers":     {"Phone,Phone,phone_number\n+3,+4,+1\n", []string{"Phone", "Phone 2", "phone_number"}, map[int][]string{1: {"+3", "+4", "+1"}}, nil},
-		"a name twice":        {"phone_number,a,a,a\n+1,x,y,z\n", []string{"phone_number", "a", "a 2", "a 3"}, map[int][]string{1: {"+1", "x", "y", "z"}}, nil},
+		"several numbers": {"Phone,Phone,phone_number\n+3,+4,+1\n", []string{"Phone", "Phone 2", "phone_number"},
+			map[int][]string{1: {"+3", "+4", "+1"}}, nil},
+		"a name twice": {"phone_number,a,a,a\n+1,x,y,z\n", []string{"phone_number", "a", "a 2", "a 3"},
+			map[int][]string{1: {"+1", "x", "y", "z"}}, nil},
 		"a null": {"phone_number,name\n+1,a\x00b\n+2,c\n", nil, map[int][]string{2: {"+2", "c"}},
 			map[int]string{1: "There is a null character: save the file anew as CSV UTF-8."}},
 		"nameless columns": {"phone_number,,name\n+1,x,y\n", []string{"phone_number", "", "name"},
@@ -143,16 +145,17 @@ func TestSheet(t *testing.T) {
 
 func TestNoSheet(t *testing.T) {
 	for file, want := range map[string]string{
-		"":                                     "must not be empty.",
-		"\n \n":                                "must not be empty.",
-		"sep=;":                                "must not be empty.",
-		"name,age\nx,1\n":                      "must have a phone_number column. Its columns are: name, age",
-		"+14155550100\n":                       "must have a phone_number column. Its columns are: +14155550100",
-		"phone_number,\"a\n":                   "must have a header whose quotes are closed.",
-		"PK\x03\x04rest":                       "is an archive or a damaged spreadsheet: open it in your spreadsheet program and save it as XLSX or CSV.",
-		"\xd0\xcf\x11\xe0rest":                 "is an older spreadsheet, or one with a password: save it as XLSX or CSV, without a password.",
-		"phone_number,a\x00\n":                 "must be UTF-8 or UTF-16 text.",
-		"phone_number,name\n+1,\xbd\xbe\xbf\n": "must be saved as CSV UTF-8 or XLSX: its character set can't be told for sure (ISO-8859-5 or windows-1253).",
+		"":                     "must not be empty.",
+		"\n \n":                "must not be empty.",
+		"sep=;":                "must not be empty.",
+		"name,age\nx,1\n":      "must have a phone_number column. Its columns are: name, age",
+		"+14155550100\n":       "must have a phone_number column. Its columns are: +14155550100",
+		"phone_number,\"a\n":   "must have a header whose quotes are closed.",
+		"PK\x03\x04rest":       "is an archive or a damaged spreadsheet: open it in your spreadsheet program and save it as XLSX or CSV.",
+		"\xd0\xcf\x11\xe0rest": "is an older spreadsheet, or one with a password: save it as XLSX or CSV, without a password.",
+		"phone_number,a\x00\n": "must be UTF-8 or UTF-16 text.",
+		"phone_number,name\n+1,\xbd\xbe\xbf\n": "must be saved as CSV UTF-8 or XLSX: " +
+			"its character set can't be told for sure (ISO-8859-5 or windows-1253).",
 		"phone_number" + strings.Repeat(",a", 201): "must not have more than 201 columns.",
 	} {
 		_, _, _, err := readAll(strings.NewReader(file))
@@ -260,7 +263,8 @@ func TestOlderCharacterSets(t *testing.T) {
 	}
 	defer file.Close()
 	header, rows, bad, err := readAll(file)
-	if fmt.Sprint(header, rows, bad) != "[phone_number name city] map[1:[+4915112345601 Müller Köln] 2:[+4915112345602 Smith Bonn]] map[]" || err != nil {
+	if fmt.Sprint(header, rows, bad) != "[phone_number name city] map[1:[+4915112345601 Müller Köln] 2:[+4915112345602 Smith Bonn]] map[]" ||
+		err != nil {
 		t.Errorf("%v %v %v: %v", header, rows, bad, err)
 	}
 	for _, name := range []string{"Müller", "Muñoz", "François", "Søren"} { // one row is enough

@@ -199,7 +199,8 @@ func (im *importer) read() (*batch, error) {
 		im.rows++
 		switch {
 		case im.rows > MostRows:
-			b.skip(im.sheet.row, "row", fmt.Sprintf("An import takes %d rows: this one and those after it were not read. Import them as another file.", MostRows), cells)
+			b.skip(im.sheet.row, "row",
+				fmt.Sprintf("An import takes %d rows: this one and those after it were not read. Import them as another file.", MostRows), cells)
 			b.end = true
 		case isBad:
 			b.skip(bad.row, "row", bad.text, cells)
@@ -257,7 +258,8 @@ func (r *ImportReport) take(b *batch, added []bool) []skipped {
 	for i, from := range b.from {
 		switch {
 		case i >= len(added):
-			from.Field, from.Message = "row", "Your plan allows no more leads: this row was not stored. Delete leads that are done, or ask the operator of this server for a larger plan."
+			from.Field, from.Message = "row", "Your plan allows no more leads: this row was not stored. "+
+				"Delete leads that are done, or ask the operator of this server for a larger plan."
 			left = append(left, from)
 		case added[i]:
 			r.Imported++

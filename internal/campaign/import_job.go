@@ -165,7 +165,9 @@ func (d *Roster) finishImport(ctx context.Context, id int64) error {
 		err = d.endImport(ctx, row, parley.ImportFailed, invalid.Message)
 	case ctx.Err() == nil && row.Tries >= importTries:
 		slog.ErrorContext(ctx, "import a list", "import", row.ID, "campaign", row.CampaignID, "error", err)
-		err = d.endImport(ctx, row, parley.ImportFailed, fmt.Sprintf("A fault on this server ended the import after %d rows. Import the list again: what has been imported is not added twice.", row.Rows))
+		err = d.endImport(ctx, row, parley.ImportFailed,
+			fmt.Sprintf("A fault on this server ended the import after %d rows. Import the list again: what has been imported is not added twice.",
+				row.Rows))
 	default:
 		after := context.WithoutCancel(ctx)
 		return errors.Join(fmt.Errorf("import %d: %w", row.ID, err), d.DB.Write(after, func(ctx context.Context, tx *store.Tx) error {
@@ -310,7 +312,8 @@ func (d *Roster) sweepImports(ctx context.Context) error {
 	var failed []error
 	for i := range list {
 		if list[i].State == parley.ImportRunning {
-			failed = append(failed, d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.Enqueue(ctx, importArgs{list[i].ID}, nil) }))
+			failed = append(failed,
+				d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.Enqueue(ctx, importArgs{list[i].ID}, nil) }))
 		} else {
 			failed = append(failed, d.removeList(ctx, &list[i]))
 		}

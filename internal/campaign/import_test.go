@@ -132,7 +132,8 @@ func TestImportIsFinished(t *testing.T) {
 		both.Wait()
 		now, leads = h.imported(row)
 		report, err := h.awaitImport(t.Context(), h.user.ID, row.ID, true)
-		if err != nil || now.State != parley.ImportDone || leads != 1201 || report.Imported != 1200 || report.Skipped != 12 || report.Kept != 12 ||
+		if err != nil || now.State != parley.ImportDone || leads != 1201 || report.Imported != 1200 || report.Skipped != 12 ||
+			report.Kept != 12 ||
 			strings.Count(report.Rejected, "\n") != 13 || !strings.HasPrefix(report.Rejected, "import_row,import_error,phone_number\n2,") {
 			t.Errorf("%+v with %d leads; %+v %v", now, leads, report, err)
 		}

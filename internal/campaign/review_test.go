@@ -26,7 +26,8 @@ func TestLaunch(t *testing.T) {
 		c := h.campaign(map[string]any{"assistant_id": num(caller.ID)})
 		add := func(number string, variables map[string]string) {
 			t.Helper()
-			if err := h.AddLead(t.Context(), h.user.ID, &parley.Lead{CampaignID: c.ID, PhoneNumber: number, Variables: variables}, false); err != nil {
+			if err := h.AddLead(t.Context(), h.user.ID, &parley.Lead{CampaignID: c.ID, PhoneNumber: number, Variables: variables},
+				false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -190,7 +191,8 @@ func TestColumns(t *testing.T) {
 		if got, err := in(nil); err != nil || got.Imported != 0 {
 			t.Errorf("by their names: %+v %v", got, err)
 		}
-		if _, err := in(map[string]string{"Phone": ""}); err == nil || !strings.Contains(err.Error(), "Its columns are: Mobile, First Name, note") {
+		if _, err := in(map[string]string{"Phone": ""}); err == nil ||
+			!strings.Contains(err.Error(), "Its columns are: Mobile, First Name, note") {
 			t.Errorf("without a number: %v", err)
 		}
 		if _, err := in(map[string]string{"Mobile": "phone_number"}); err == nil || !strings.Contains(err.Error(), "phone_number twice") {

@@ -52,7 +52,9 @@ func book(t *testing.T, sheets map[string][][]any, order ...string) *bytes.Reade
 func TestWorkbook(t *testing.T) {
 	rows := [][]any{{"phone_number", "name", "due"}, {491711234567, "Müller", time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)},
 		{"0171 1234568", " Bo ", 12.5}, {}, {"+49 171 1234569", "", ""}}
-	header, got, bad, err := readAll(book(t, map[string][][]any{"hidden": {{"nothing"}}, "Leads": append([][]any{{"Leads of March"}, {}}, rows...)}, "hidden", "Leads"))
+	header, got, bad, err :=
+		readAll(book(t, map[string][][]any{"hidden": {{"nothing"}}, "Leads": append([][]any{{"Leads of March"}, {}}, rows...)},
+			"hidden", "Leads"))
 	if err != nil || fmt.Sprint(header) != "[phone_number name due]" || len(bad) != 0 || len(got) != 3 {
 		t.Fatalf("%q %v %v: %v", header, got, bad, err)
 	}
@@ -89,7 +91,8 @@ func TestWorkbookIsBounded(t *testing.T) {
 	}
 	w.Close()
 	var bad badSheet
-	if _, _, _, err := readAll(bytes.NewReader(b.Bytes())); !errors.As(err, &bad) || !strings.Contains(string(bad), "unpacks to more than 128 MiB") {
+	if _, _, _, err := readAll(bytes.NewReader(b.Bytes())); !errors.As(err, &bad) ||
+		!strings.Contains(string(bad), "unpacks to more than 128 MiB") {
 		t.Errorf("%d bytes that are many: %v", b.Len(), err)
 	}
 }

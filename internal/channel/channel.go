@@ -26,14 +26,16 @@ func (l *Limits) Allowed(to string) error {
 	if l.Allow == nil || l.Allow(to) {
 		return nil
 	}
-	return parley.Errorf(parley.Forbidden, "Messages to %s are not allowed on this server: its operator decides which destinations are (PARLEY_CALL_PREFIXES).", to)
+	return parley.Errorf(parley.Forbidden,
+		"Messages to %s are not allowed on this server: its operator decides which destinations are (PARLEY_CALL_PREFIXES).", to)
 }
 
 // Spend counts a message's price to its day, and refuses it where outgoing calls and messages may not cost so much.
 func (l *Limits) Spend(ctx context.Context, tx *store.Tx, userID int64, price parley.Money) error {
 	total, err := tx.TakeSpend(ctx, userID, parley.Now(), price)
 	if err == nil && l.DailySpend > 0 && total > l.DailySpend {
-		err = parley.Errorf(parley.Forbidden, "This message costs %s USD, and %s of the %s USD that outgoing calls and messages may cost a day are spent or set aside. The operator sets the limit (PARLEY_CALL_DAILY_SPEND).",
+		err = parley.Errorf(parley.Forbidden, "This message costs %s USD, and %s of the %s USD that outgoing calls and messages may cost a day "+
+			"are spent or set aside. The operator sets the limit (PARLEY_CALL_DAILY_SPEND).",
 			price.Text(), (total - price).Text(), l.DailySpend.Text())
 	}
 	return err

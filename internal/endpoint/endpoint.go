@@ -93,7 +93,8 @@ func (b *Book) Background(do func(ctx context.Context)) {
 	}, crash.Log("the connection to an endpoint"))
 }
 
-var errMakers = parley.Errorf(parley.Forbidden, "Your account may not use endpoints of its own on this server: ask its operator, who decides who may (PARLEY_ENDPOINTS).")
+var errMakers = parley.Errorf(parley.Forbidden,
+	"Your account may not use endpoints of its own on this server: ask its operator, who decides who may (PARLEY_ENDPOINTS).")
 
 // May says whether an account may use endpoints of its own.
 func (b *Book) May(ctx context.Context, userID int64) bool {

@@ -159,7 +159,8 @@ func (t *trial) model(ctx context.Context, v *Vendors) {
 	if pieces > 1 {
 		t.found("streaming", fine, time.Since(began), "The reply came in %d pieces.", pieces)
 	} else {
-		t.found("streaming", missing, time.Since(began), "The reply came in one piece: nothing is said before all of it is there. Send it word by word.")
+		t.found("streaming", missing, time.Since(began),
+			"The reply came in one piece: nothing is said before all of it is there. Send it word by word.")
 	}
 	t.tools(ctx, m)
 	t.cancel(ctx, m, req)

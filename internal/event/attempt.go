@@ -33,7 +33,8 @@ func (s *Sender) post(ctx context.Context, d *parley.Delivery, keys [][]byte, wi
 	if d.Trace != "" {
 		ctx = telemetry.Continue(ctx, string(d.Trace))
 	}
-	ctx, span := telemetry.Start(ctx, "webhook "+string(d.Event), trace.SpanKindClient, attribute.String("parley.webhook.event", string(d.Event)),
+	ctx, span := telemetry.Start(ctx, "webhook "+string(d.Event), trace.SpanKindClient,
+		attribute.String("parley.webhook.event", string(d.Event)),
 		attribute.String("http.request.method", http.MethodPost), attribute.Int("http.request.resend_count", d.Attempts))
 	defer func() {
 		if a.Status != nil {

@@ -143,9 +143,11 @@ func TestHostileEndpoints(t *testing.T) {
 		{"no name", "http://nobody.invalid/", 0, "", ""},
 		{"not a URL", "http://a b/", 0, "No answer came: the URL is not valid.", ""},
 		{"not the web", "ftp://example.com/", 0, "No answer came: only http and https URLs may be reached.", ""},
-		{"private", "http://10.0.0.1/", 0, "No answer came: the address is private, and only public addresses may be reached (the operator of this server can allow it with PARLEY_EGRESS_ALLOW).", ""},
+		{"private", "http://10.0.0.1/", 0, "No answer came: the address is private, and only public addresses may be reached (the operator of " +
+			"this server can allow it with PARLEY_EGRESS_ALLOW).", ""},
 		{"metadata", "http://169.254.169.254/latest/meta-data/", 0,
-			"No answer came: the address is link-local, and only public addresses may be reached (the operator of this server can allow it with PARLEY_EGRESS_ALLOW).", ""},
+			"No answer came: the address is link-local, and only public addresses may be reached (the operator of this server can allow it with " +
+				"PARLEY_EGRESS_ALLOW).", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := parley.NewDelivery(parley.EventBalanceLow, c.url, map[string]string{"event": "balance.low"})
@@ -240,9 +242,10 @@ func TestInbound(t *testing.T) {
 				if got := fmt.Sprint(vars); got != c.vars {
 					t.Errorf("variables %s", got)
 				}
-				if want := fmt.Sprintf(`{"event":"call.inbound","version":1,"customer_phone":"+12025550123","assistant_phone":"+12025550100","assistant_id":%d,`+
-					`"assistant":{"id":%[1]d,"uuid":"%s","name":"%s"},"caller_name":"Ana","verification":{"result":"verified","attestation":"A","by":"server","reason":"","code":0,`+
-					`"signed_by":"","origid":"","carrier":"","caller_name":"","call_reason":"","card_url":""}}`, a.ID, a.UUID, a.Name); body != want {
+				if want := fmt.Sprintf(
+					`{"event":"call.inbound","version":1,"customer_phone":"+12025550123","assistant_phone":"+12025550100","assistant_id":%d,`+
+						`"assistant":{"id":%[1]d,"uuid":"%s","name":"%s"},"caller_name":"Ana","verification":{"result":"verified","attestation":"A","by":"server","reason":"","code":0,`+
+						`"signed_by":"","origid":"","carrier":"","caller_name":"","call_reason":"","card_url":""}}`, a.ID, a.UUID, a.Name); body != want {
 					t.Errorf("asked %s", body)
 				}
 				if err := h.verify(h.keys()[0], heard{header, body}); err != nil {

@@ -59,7 +59,8 @@ end:
 
 // Whatever was said, its script can be parsed, and says the same.
 func TestScriptsCanBeRead(t *testing.T) {
-	for _, words := range []string{"yes", "null", "- a list: of things", `"quoted" at reply+1s`, "it's <b>bold</b>", "no: never", "#hash", "{a}",
+	for _, words := range []string{"yes", "null", "- a list: of things", `"quoted" at reply+1s`, "it's <b>bold</b>", "no: never",
+		"#hash", "{a}",
 		"multi\nline\n---\ntext", "'", "at reply", "12", "häagen 日本", "wait at reply+600ms", strings.Repeat("long ", 1000), "\\ back \x00 zero"} {
 		s := source{what: "a chat", channel: "chat", dialog: ofMessages([]parley.Message{{Role: parley.RoleUser, Content: words}})}
 		got, err := s.script("As in a chat", &parley.Assistant{}, true)

@@ -219,7 +219,8 @@ func (h *hands) play(ctx context.Context, r *parley.TestResult) error {
 			return err
 		}
 		if runner.Model == nil {
-			return errors.New("a persona and judge need a language model, and this assistant thinks with the built-in responder: choose a model for it")
+			return errors.New("a persona and judge need a language model, and this assistant thinks with the built-in responder: " +
+				"choose a model for it")
 		}
 	}
 	results := runner.Run(ctx, []rehearsal.Case{c})

@@ -83,7 +83,8 @@ func (d *Desk) ordered(ctx context.Context, a *parley.Assistant, run *parley.Tes
 	case len(list) == 0:
 		return nil, parley.Errorf(parley.Invalid, "This assistant has no tests yet: make one first.")
 	case len(list) > mostOfRun:
-		return nil, parley.Errorf(parley.Invalid, "These tests make %d performances, and a run can have at most %d: run some of them.", len(list), mostOfRun)
+		return nil, parley.Errorf(parley.Invalid, "These tests make %d performances, and a run can have at most %d: run some of them.",
+			len(list), mostOfRun)
 	}
 	return list, nil
 }

@@ -91,7 +91,8 @@ func each(t *testing.T, test func(h *house)) {
 		if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return tx.CreateAssistant(ctx, u.ID, h.a) }); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.desk().Create(t.Context(), u.ID, h.a.ID, "name: Open\nchannel: chat\nsteps:\n  - say: When?\n  - expect: {says: 7 am}\n"); err != nil {
+		if _, err := h.desk().
+			Create(t.Context(), u.ID, h.a.ID, "name: Open\nchannel: chat\nsteps:\n  - say: When?\n  - expect: {says: 7 am}\n"); err != nil {
 			t.Fatal(err)
 		}
 		test(h)
@@ -316,7 +317,8 @@ func TestErased(t *testing.T) {
 			h.Errorf("the replay is left: %v", err)
 		}
 		var words int
-		if err := h.db.SQL().NewRaw("SELECT count(*) FROM test_scripts WHERE script LIKE '%I am Ana%'").Scan(h.Context(), &words); err != nil || words != 0 {
+		if err := h.db.SQL().NewRaw("SELECT count(*) FROM test_scripts WHERE script LIKE '%I am Ana%'").
+			Scan(h.Context(), &words); err != nil || words != 0 {
 			h.Errorf("their words are left in %d scripts of runs: %v", words, err)
 		}
 		if list, err := h.db.TestResults(h.Context(), h.a.UserID, both.ID); err != nil || len(list) != 1 || list[0].Name != "Open" {

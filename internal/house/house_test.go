@@ -509,7 +509,8 @@ func TestHouseNotice(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := strings.Join(strings.Fields(string(notice)), " ")
-	for file, c := range map[string]struct{ use, licence, maker int }{"internal/audio/testdata/real.tsv": {0, 3, 4}, "internal/lang/testdata/turns.tsv": {1, 4, 5}} {
+	for file, c := range map[string]struct{ use, licence, maker int }{"internal/audio/testdata/real.tsv": {0, 3, 4},
+		"internal/lang/testdata/turns.tsv": {1, 4, 5}} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

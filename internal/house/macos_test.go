@@ -23,8 +23,9 @@ func TestHouseMacOS(t *testing.T) {
 	for _, arch := range []string{"amd64", "arm64"} {
 		t.Run(arch, func(t *testing.T) {
 			found, err := packages.Load(&packages.Config{
-				Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps | packages.NeedTypes | packages.NeedSyntax | packages.NeedTypesSizes,
-				Env:  append(os.Environ(), "GOOS=darwin", "GOARCH="+arch, "CGO_ENABLED=0"),
+				Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps | packages.NeedTypes | packages.NeedSyntax |
+					packages.NeedTypesSizes,
+				Env: append(os.Environ(), "GOOS=darwin", "GOARCH="+arch, "CGO_ENABLED=0"),
 				ParseFile: func(files *token.FileSet, name string, text []byte) (*ast.File, error) {
 					file, err := parser.ParseFile(files, name, text, parser.SkipObjectResolution)
 					if file != nil && !strings.HasPrefix(name, root+string(filepath.Separator)) {

@@ -57,8 +57,8 @@ func TestHouseGoroutines(t *testing.T) {
 			return err
 		}
 		dir := path.Dir(file)
-		if strings.HasPrefix(dir, "bench") || strings.HasPrefix(dir, "e2e") || dir == "scripts/baddays" || strings.HasSuffix(dir, "test") || strings.HasPrefix(dir, "internal/simulator") ||
-			dir == "internal/testenv" || dir == "internal/crash" {
+		if strings.HasPrefix(dir, "bench") || strings.HasPrefix(dir, "e2e") || dir == "scripts/baddays" || strings.HasSuffix(dir, "test") ||
+			strings.HasPrefix(dir, "internal/simulator") || dir == "internal/testenv" || dir == "internal/crash" {
 			return nil
 		}
 		for _, where := range bareGoroutines(t, file, nil) {

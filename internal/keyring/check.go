@@ -127,7 +127,8 @@ func CheckStored(ctx context.Context, db *store.DB, vendors []*ai.Vendor, hide f
 			entered, err := rekeyed(db, v, k, ai.Key{BaseURL: k.BaseURL, Models: k.ModelList()}, hide)
 			if err != nil {
 				one.Source, one.Findings = Entered, []parley.Finding{{State: parley.DoctorFail, What: v.Code,
-					Text: "the entered key can't be decrypted: is PARLEY_SECRET_KEY the one that it was entered under? Else enter it again on the page Providers"}}
+					Text: "the entered key can't be decrypted: is PARLEY_SECRET_KEY the one that it was entered under? " +
+						"Else enter it again on the page Providers"}}
 				break
 			}
 			one.Vendor, one.Source = entered, Entered

@@ -220,7 +220,8 @@ func (r *Ring) candidate(userID int64, code string, k *ai.Key) (*ai.Vendor, erro
 		return r.as(0, declared).With(*k), nil
 	}
 	if configured(declared) {
-		return nil, parley.Errorf(parley.Conflict, "The key of %s is set by %s in the server's environment, which takes precedence. Remove it there to enter one here.",
+		return nil, parley.Errorf(parley.Conflict, "The key of %s is set by %s in the server's environment, which takes precedence. "+
+			"Remove it there to enter one here.",
 			declared.Name, settingOf(declared))
 	}
 	if declared.Key().BaseURL != "" {

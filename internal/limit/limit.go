@@ -43,7 +43,8 @@ func (g *Gate) Ask(userID int64, now time.Time) error {
 	_, err := g.asked.Take(strconv.FormatInt(userID, 10), now)
 	var late *parley.LimitError
 	if errors.As(err, &late) {
-		late.Detail = fmt.Sprintf("An account can make %g requests per second (%d in a burst), over all of its keys and sessions. Go on in %d s, or ask the operator of this server for more (%s).",
+		late.Detail = fmt.Sprintf("An account can make %g requests per second (%d in a burst), over all of its keys and sessions. "+
+			"Go on in %d s, or ask the operator of this server for more (%s).",
 			g.rate.PerSecond, g.rate.Burst, late.RetryAfter, parley.LimitNamed(parley.LimitRequests).Setting)
 	}
 	return err

@@ -99,7 +99,8 @@ func TestSubjects(t *testing.T) {
 	s := open(t, server.URL())
 	u := storetest.User(t, db, 0)
 	seen := map[string]bool{}
-	kinds := []mail.Kind{mail.AlertRaised, mail.AlertResolved, mail.AlertTest, mail.NotStarted, mail.NewPassword, mail.Invitation, mail.Confirmation}
+	kinds := []mail.Kind{mail.AlertRaised, mail.AlertResolved, mail.AlertTest, mail.NotStarted, mail.NewPassword, mail.Invitation,
+		mail.Confirmation}
 	for _, k := range kinds {
 		if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 			_, err := s.Queue(ctx, tx, mail.Message{Kind: k, Account: u.ID, To: u.Email, Subject: "WIN 1,000,000 NOW", Text: "x"})

@@ -96,7 +96,8 @@ func newShop(t *testing.T, opts *sdk.StreamableHTTPOptions) *shop {
 
 // Its tools are listed with what they say of themselves, and called; a conversation keeps its session, another has its own.
 func TestServer(t *testing.T) {
-	for name, opts := range map[string]*sdk.StreamableHTTPOptions{"events": nil, "JSON": {JSONResponse: true}, "stateless": {Stateless: true}} {
+	for name, opts := range map[string]*sdk.StreamableHTTPOptions{"events": nil, "JSON": {JSONResponse: true},
+		"stateless": {Stateless: true}} {
 		t.Run(name, func(t *testing.T) {
 			s, c, ctx := newShop(t, opts), open(t), within(t)
 			list, more, err := c.List(ctx, mcp.Server{URL: s.URL})
@@ -119,10 +120,12 @@ func TestServer(t *testing.T) {
 			if n := len(s.seen()) - before; name != "stateless" && n != 2 {
 				t.Errorf("two conversations had %d sessions", n)
 			}
-			if got, err := c.Call(ctx, "a", mcp.Server{URL: s.URL}, "break", map[string]any{"text": ""}); err != nil || !got.Failed || got.Text != "it is broken" {
+			if got, err := c.Call(ctx, "a", mcp.Server{URL: s.URL}, "break", map[string]any{"text": ""}); err != nil || !got.Failed ||
+				got.Text != "it is broken" {
 				t.Errorf("%+v %v", got, err)
 			}
-			if _, err := c.Call(ctx, "a", mcp.Server{URL: s.URL}, "none", nil); err == nil || !strings.Contains(err.Error(), `the server answers: unknown tool`) {
+			if _, err := c.Call(ctx, "a", mcp.Server{URL: s.URL}, "none", nil); err == nil ||
+				!strings.Contains(err.Error(), `the server answers: unknown tool`) {
 				t.Errorf("of no tool: %v", err)
 			}
 		})
@@ -214,22 +217,30 @@ func TestMisbehaviour(t *testing.T) {
 		answer http.HandlerFunc
 		want   string
 	}{
-		"500":     {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }, "the server answers with HTTP status 500 Internal Server Error"},
-		"404":     {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusNotFound) }, "the server answers with HTTP status 404 Not Found"},
-		"401":     {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) }, "the server wants other credentials (HTTP status 401 Unauthorized)"},
-		"web":     {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>hi</html>") }, "the server's answer is not one of the MCP protocol"},
+		"500": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) },
+			"the server answers with HTTP status 500 Internal Server Error"},
+		"404": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusNotFound) },
+			"the server answers with HTTP status 404 Not Found"},
+		"401": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) },
+			"the server wants other credentials (HTTP status 401 Unauthorized)"},
+		"web": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>hi</html>") },
+			"the server's answer is not one of the MCP protocol"},
 		"garbage": {typed("application/json", "{"), "the server's answer is not one of the MCP protocol"},
 		"another": {typed("application/json", `{"jsonrpc":"2.0","id":1,"result":7}`), "the server's answer is not one of the MCP protocol"},
 		"nothing": {typed("text/event-stream", ""), "the server's answer is not one of the MCP protocol"},
 		"events":  {typed("text/event-stream", "data: nonsense\n\n"), "the server's answer is not one of the MCP protocol"},
 		"huge":    {typed("application/json", `{"jsonrpc":"2.0","id":1,"result":"`+big+`"}`), "the server's answer is larger than 4 MB"},
-		"flood":   {typed("text/event-stream", strings.Repeat("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n", 80_000)), "the server sends too many messages before its answer"},
+		"flood": {typed("text/event-stream",
+			strings.Repeat("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n", 80_000)),
+			"the server sends too many messages before its answer"},
 		"refuses": {func(w http.ResponseWriter, r *http.Request) {
 			var call struct{ ID json.RawMessage }
 			_ = json.NewDecoder(r.Body).Decode(&call)
 			typed("application/json", fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"out of order"}}`, call.ID))(w, r)
 		}, "the server answers: out of order"},
-		"version": {typed("application/json", `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"1999-01-01","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`), "the server's answer is not one of the MCP protocol"},
+		"version": {typed("application/json",
+			`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"1999-01-01","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`),
+			"the server's answer is not one of the MCP protocol"},
 		"breaks": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Length", "500")
@@ -239,7 +250,8 @@ func TestMisbehaviour(t *testing.T) {
 		"private": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "http://10.1.2.3/mcp")
 			w.WriteHeader(http.StatusTemporaryRedirect)
-		}, "the address is private, and only public addresses may be reached (the operator of this server can allow it with PARLEY_EGRESS_ALLOW)"},
+		}, "the address is private, and only public addresses may be reached (the operator of this server can allow it with " +
+			"PARLEY_EGRESS_ALLOW)"},
 		"elsewhere": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "http://127.0.0.1:1/mcp")
 			w.WriteHeader(http.StatusFound)
@@ -262,10 +274,12 @@ func TestMisbehaviour(t *testing.T) {
 	}
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	if _, _, err := open(t).List(within(t), mcp.Server{URL: gone.URL}); err == nil || err.Error() != "the server does not accept connections there" {
+	if _, _, err := open(t).List(within(t), mcp.Server{URL: gone.URL}); err == nil ||
+		err.Error() != "the server does not accept connections there" {
 		t.Errorf("of nobody: %v", err)
 	}
-	if _, _, err := open(t).List(within(t), mcp.Server{URL: "http://10.1.2.3/"}); err == nil || !strings.Contains(err.Error(), "only public addresses") {
+	if _, _, err := open(t).List(within(t), mcp.Server{URL: "http://10.1.2.3/"}); err == nil ||
+		!strings.Contains(err.Error(), "only public addresses") {
 		t.Errorf("of a private address: %v", err)
 	}
 }
@@ -327,7 +341,8 @@ func TestHeaders(t *testing.T) {
 	if _, _, err := open(t).List(within(t), srv); err != nil && away.Load() == nil {
 		t.Fatal(err)
 	}
-	if h, _ := atHome.Load().(http.Header); h.Get("X-Key") != "s3cret" || !strings.Contains(h.Get("Accept"), "text/event-stream") || h.Get("User-Agent") != "Parley/1" {
+	if h, _ := atHome.Load().(http.Header); h.Get("X-Key") != "s3cret" || !strings.Contains(h.Get("Accept"), "text/event-stream") ||
+		h.Get("User-Agent") != "Parley/1" {
 		t.Errorf("the server gets %v", h)
 	}
 	if h, _ := away.Load().(http.Header); h == nil || h.Get("X-Key") != "" {
@@ -346,17 +361,23 @@ func TestResult(t *testing.T) {
 		"nothing":    {sdk.CallToolResult{Content: []sdk.Content{}}, ""},
 		"texts":      {sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "a"}, &sdk.TextContent{Text: "b"}}}, "a\n\nb"},
 		"structured": {sdk.CallToolResult{Content: []sdk.Content{}, StructuredContent: map[string]any{"n": 1}}, `{"n":1}`},
-		"both":       {sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: `{ "n": 1 }`}}, StructuredContent: map[string]any{"n": 1}}, `{ "n": 1 }`},
-		"each":       {sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "one"}}, StructuredContent: map[string]any{"n": 1}}, "one\n\n" + `{"n":1}`},
+		"both": {sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: `{ "n": 1 }`}}, StructuredContent: map[string]any{"n": 1}},
+			`{ "n": 1 }`},
+		"each": {sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "one"}}, StructuredContent: map[string]any{"n": 1}},
+			"one\n\n" + `{"n":1}`},
 		"image": {sdk.CallToolResult{Content: []sdk.Content{&sdk.ImageContent{MIMEType: "image/png", Data: png}}},
 			"[An image (image/png, 3 bytes), which can't be shown.]"},
 		"sound": {sdk.CallToolResult{Content: []sdk.Content{&sdk.AudioContent{MIMEType: "audio/wav", Data: png}}},
 			"[A sound (audio/wav, 3 bytes), which can't be played.]"},
 		"link": {sdk.CallToolResult{Content: []sdk.Content{&sdk.ResourceLink{URI: "file:///a", Name: "A", MIMEType: "text/plain", Size: &size}}},
 			"[A file that was not read: file:///a; A; text/plain; 9 bytes]"},
-		"text file": {sdk.CallToolResult{Content: []sdk.Content{&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///a", Text: "hello"}}}},
+		"text file": {
+			sdk.CallToolResult{Content: []sdk.Content{&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///a", Text: "hello"}}}},
 			"[The file file:///a:]\nhello"},
-		"other file": {sdk.CallToolResult{Content: []sdk.Content{&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///a", MIMEType: "application/zip", Blob: png}}}},
+		"other file": {
+			sdk.CallToolResult{
+				Content: []sdk.Content{
+					&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///a", MIMEType: "application/zip", Blob: png}}}},
 			"[The file file:///a (application/zip, 3 bytes), which is no text and can't be shown.]"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -439,7 +460,8 @@ func (a *authority) guard(s *shop, told bool) {
 			return
 		}
 		if told {
-			w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer resource_metadata="%s/.well-known/oauth-protected-resource", scope="orders"`, s.URL))
+			w.Header().Set("WWW-Authenticate",
+				fmt.Sprintf(`Bearer resource_metadata="%s/.well-known/oauth-protected-resource", scope="orders"`, s.URL))
 		}
 		http.Error(w, "no", http.StatusUnauthorized)
 	})
@@ -488,7 +510,8 @@ func TestOAuth(t *testing.T) {
 func TestOAuthRefusals(t *testing.T) {
 	a, s := newAuthority(t), newShop(t, nil)
 	a.guard(s, true)
-	silent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) }))
+	silent := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) }))
 	defer silent.Close()
 	another := newAuthority(t)
 	another.metadata = "/other"
@@ -498,11 +521,16 @@ func TestOAuthRefusals(t *testing.T) {
 		srv  mcp.Server
 		want string
 	}{
-		"secret":  {mcp.Server{URL: s.URL, OAuth: mcp.OAuth{ClientID: "desk", Secret: "wrong-s3cret"}}, `the token server refuses the client's credentials ("invalid_client")`},
-		"unknown": {mcp.Server{URL: silent.URL, OAuth: mcp.OAuth{ClientID: "desk", Secret: "x"}}, "the server wants a token and doesn't say who gives one: enter the token URL"},
-		"another": {mcp.Server{URL: guarded.URL, OAuth: mcp.OAuth{ClientID: "desk", Secret: "x"}}, "the authorization server can't be used: its metadata is another's; enter the token URL"},
-		"private": {mcp.Server{URL: s.URL, OAuth: mcp.OAuth{ClientID: "desk", Secret: "x", TokenURL: "http://10.1.2.3/token"}}, "no token could be had: the address is private"},
-		"useless": {mcp.Server{URL: silent.URL, OAuth: mcp.OAuth{ClientID: "desk", Secret: "s3cret", TokenURL: a.URL + "/token"}}, "the server wants other credentials"},
+		"secret": {mcp.Server{URL: s.URL, OAuth: mcp.OAuth{ClientID: "desk", Secret: "wrong-s3cret"}},
+			`the token server refuses the client's credentials ("invalid_client")`},
+		"unknown": {mcp.Server{URL: silent.URL, OAuth: mcp.OAuth{ClientID: "desk", Secret: "x"}},
+			"the server wants a token and doesn't say who gives one: enter the token URL"},
+		"another": {mcp.Server{URL: guarded.URL, OAuth: mcp.OAuth{ClientID: "desk", Secret: "x"}},
+			"the authorization server can't be used: its metadata is another's; enter the token URL"},
+		"private": {mcp.Server{URL: s.URL, OAuth: mcp.OAuth{ClientID: "desk", Secret: "x", TokenURL: "http://10.1.2.3/token"}},
+			"no token could be had: the address is private"},
+		"useless": {mcp.Server{URL: silent.URL, OAuth: mcp.OAuth{ClientID: "desk", Secret: "s3cret", TokenURL: a.URL + "/token"}},
+			"the server wants other credentials"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := open(t).List(within(t), c.srv)

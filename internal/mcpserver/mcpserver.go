@@ -76,8 +76,9 @@ Lists come in pages; next_page says how to go on. Texts that are cut say how to 
 func (s *Server) newSDK() *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: "parley", Title: "Parley", Version: s.Version},
 		&sdk.ServerOptions{Instructions: instructions, PageSize: 100, // and no word of changes: it tells nobody of them
-			Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
-			Logger:       slog.New(slog.DiscardHandler)})
+			Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{},
+				Resources: &sdk.ResourceCapabilities{}},
+			Logger: slog.New(slog.DiscardHandler)})
 	// the SDK runs handlers in goroutines of its own: a panic there would end the process
 	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (res sdk.Result, err error) {

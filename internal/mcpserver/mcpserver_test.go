@@ -297,7 +297,8 @@ func TestShape(t *testing.T) {
 		h.must("create_test", object{"assistant_id": id,
 			"script": fmt.Sprintf("name: test %d\nchannel: chat\nsteps:\n  - say: %s\n", n, strings.Repeat("words ", 1200))})
 	}
-	if text, _ := h.tool("list_tests", object{"assistant_id": id}); len(text) > 20<<10 || !json.Valid([]byte(text)) || !strings.Contains(text, "[cut: ") {
+	if text, _ := h.tool("list_tests", object{"assistant_id": id}); len(text) > 20<<10 || !json.Valid([]byte(text)) ||
+		!strings.Contains(text, "[cut: ") {
 		t.Errorf("five long tests have %d bytes: %.300s", len(text), text)
 	}
 	h.refused("get_assistant", object{"assistant_id": id, "field": "nothing"}, "no field", "system_prompt")
@@ -467,10 +468,12 @@ func TestAppToken(t *testing.T) {
 	h := open(t, nil)
 	id := h.must("create_assistant", object{"name": "Bakery", "system_prompt": "x"})["id"]
 	_, header, _ := h.post(list, "Authorization", "")
-	if got, want := header.Get("WWW-Authenticate"), `Bearer resource_metadata="`+h.url+`/.well-known/oauth-protected-resource/mcp"`; got != want {
+	if got, want := header.Get("WWW-Authenticate"), `Bearer resource_metadata="`+h.url+
+		`/.well-known/oauth-protected-resource/mcp"`; got != want {
 		t.Errorf("without a token one is told %s, want %s", got, want)
 	}
-	code, err := h.authority.GrantCode(t.Context(), &auth.Who{User: h.user, Key: &parley.Key{Kind: parley.Console}}, parley.RoleViewer, "Claude", "to")
+	code, err := h.authority.GrantCode(t.Context(), &auth.Who{User: h.user, Key: &parley.Key{Kind: parley.Console}}, parley.RoleViewer,
+		"Claude", "to")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,9 +3,9 @@
 //
 // # Signs of life
 //
-// Each process writes into its row every few seconds, and others do the jobs of one that is silent. Silence is judged by the database's clock, and only by a process that
-// has itself been heard throughout (Steadiness). Live calls have signs of life of their own (package call), which processes
-// of former versions know too.
+// Each process writes into its row every few seconds, and others do the jobs of one that is silent. Silence is judged by the database's
+// clock, and only by a process that has itself been heard throughout (Steadiness). Live calls have signs of life of their own (package
+// call), which processes of former versions know too.
 //
 // # Trunks
 //
@@ -85,8 +85,10 @@ const jobsOf = 4
 const forgotten = time.Hour
 
 var (
-	errDeaf    = parley.Errorf(parley.Unavailable, "The node of the server that was asked does not answer. Nothing was done: try again in a moment.")
-	errUnclear = parley.Errorf(parley.Unavailable, "The node of the server that was asked did not say in time whether it was done: look before you try again.")
+	errDeaf = parley.Errorf(parley.Unavailable,
+		"The node of the server that was asked does not answer. Nothing was done: try again in a moment.")
+	errUnclear = parley.Errorf(parley.Unavailable,
+		"The node of the server that was asked did not say in time whether it was done: look before you try again.")
 	// ErrNone says that no process does what is asked.
 	ErrNone = parley.Errorf(parley.Unavailable, "No node of this server takes calls at the moment. Please try again in a moment.")
 )
@@ -133,7 +135,8 @@ func (n *Node) Handle(kind string, fn Handler) { n.handlers[kind] = fn }
 func (n *Node) fulfil(ctx context.Context, q *store.Request) (any, error) {
 	fn := n.handlers[q.Kind]
 	if fn == nil {
-		return nil, parley.Errorf(parley.Unavailable, "The node of the server that was asked can't do that: it runs another version, or has other roles.")
+		return nil, parley.Errorf(parley.Unavailable,
+			"The node of the server that was asked can't do that: it runs another version, or has other roles.")
 	}
 	return fn(ctx, q.UserID, []byte(q.Body))
 }

@@ -62,7 +62,8 @@ func (d *Pool) AskCallerID(ctx context.Context, userID int64, phone string) (*pa
 	from, err := d.sender(ctx, userID)
 	if err == nil {
 		_, err = d.Carrier.Send(ctx, carrier.SMS{UserID: userID, Reference: codeReference(c.ID), From: from, To: number,
-			Body: fmt.Sprintf("%s is your code to show this number on calls. It holds for 10 minutes. If you did not ask for it, ignore it.", c.Code)})
+			Body: fmt.Sprintf("%s is your code to show this number on calls. It holds for 10 minutes. "+
+				"If you did not ask for it, ignore it.", c.Code)})
 	}
 	if err == nil {
 		return c, d.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {

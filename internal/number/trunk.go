@@ -11,7 +11,8 @@ import (
 // Lay lays what was sent over a trunk. sent says whether the password was among it: null and "" take it away.
 type Lay func(t *parley.TrunkInput) (wrong parley.Fields, sent bool)
 
-var errTrunks = parley.Errorf(parley.Forbidden, "Your account may not create SIP trunks on this server: ask its operator, who decides who may (PARLEY_TRUNKS).")
+var errTrunks = parley.Errorf(parley.Forbidden,
+	"Your account may not create SIP trunks on this server: ask its operator, who decides who may (PARLEY_TRUNKS).")
 
 // CreateTrunk makes a trunk of a user's; t holds the defaults.
 func (d *Pool) CreateTrunk(ctx context.Context, userID int64, t *parley.TrunkInput, lay Lay) error {

@@ -28,14 +28,17 @@ func (d *Pool) Warn(ctx context.Context, t *parley.Trunk) (warnings []string, er
 	}
 	mine := sources(t)
 	if slices.ContainsFunc(all, func(o parley.Trunk) bool { return o.UserID != t.UserID && overlap(mine, sources(&o)) }) {
-		warnings = append(warnings, "Another account on this server takes calls from the same addresses. A call goes to whichever account has entered the number that was called: enter all of your numbers, and tell the operator if one of them is taken.")
+		warnings = append(warnings, "Another account on this server takes calls from the same addresses. "+
+			"A call goes to whichever account has entered the number that was called: enter all of your numbers, "+
+			"and tell the operator if one of them is taken.")
 	}
 	unproved, err := d.Unproved(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	if unproved {
-		warnings = append(warnings, "Calls to "+t.PhoneNumber+" are not answered until you prove that the number is yours: verify it as a caller ID, by the code that is sent to it (Numbers, Caller ID).")
+		warnings = append(warnings, "Calls to "+t.PhoneNumber+" are not answered until you prove that the number is yours: "+
+			"verify it as a caller ID, by the code that is sent to it (Numbers, Caller ID).")
 	}
 	return warnings, nil
 }

@@ -216,7 +216,9 @@ func named(name string) string {
 // redirectable says whether a reader may be sent to an address: by HTTPS, or to a program on their own machine.
 func redirectable(text string) bool {
 	u, err := url.Parse(text)
-	if err != nil || len(text) > mostURI || u.Host == "" || u.Hostname() == "" || strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }) || // it is shown: nothing may look like another
+	// it is shown: nothing may look like another
+	if err != nil || len(text) > mostURI || u.Host == "" || u.Hostname() == "" ||
+		strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }) ||
 		u.User != nil || strings.Contains(text, "#") || u.Opaque != "" {
 		return false
 	}

@@ -42,8 +42,9 @@ func challenge() string {
 
 func each(t *testing.T, test func(h *house)) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		h := &house{T: t, db: db, Server: &oauth.Server{Auth: &auth.Authority{DB: db, SessionFor: time.Hour}, Secret: []byte("a secret of the tests"),
-			Rate: auth.NewLimiter(auth.Rate{})}}
+		h := &house{T: t, db: db,
+			Server: &oauth.Server{Auth: &auth.Authority{DB: db, SessionFor: time.Hour}, Secret: []byte("a secret of the tests"),
+				Rate: auth.NewLimiter(auth.Rate{})}}
 		s := httptest.NewServer(h.Handler())
 		t.Cleanup(s.Close)
 		h.url = s.URL
@@ -173,7 +174,8 @@ func TestRegistration(t *testing.T) {
 			"https://claude.example/cb#x", "myapp://cb", "data:text/html,x", "http://localhost.evil.example/", "/cb",
 			"https://claude.example/" + strings.Repeat("x", 600)} {
 			raw, _ := json.Marshal(object{"redirect_uris": []string{uri}})
-			if status, out := h.send("POST", "/oauth/register", "application/json", string(raw)); status != 400 || out["error"] != "invalid_redirect_uri" {
+			if status, out := h.send("POST", "/oauth/register", "application/json", string(raw)); status != 400 ||
+				out["error"] != "invalid_redirect_uri" {
 				h.Errorf("%q is answered %d %v", uri, status, out)
 			}
 		}

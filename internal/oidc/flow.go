@@ -119,7 +119,8 @@ func (i *Issuer) identity(id *oidc.IDToken) (*parley.Identity, error) {
 		return nil, errMail
 	}
 	domain := email[strings.LastIndexByte(email, '@')+1:]
-	if len(i.Domains) > 0 && !slices.ContainsFunc(i.Domains, func(d string) bool { return strings.EqualFold(strings.TrimPrefix(d, "@"), domain) }) {
+	if len(i.Domains) > 0 &&
+		!slices.ContainsFunc(i.Domains, func(d string) bool { return strings.EqualFold(strings.TrimPrefix(d, "@"), domain) }) {
 		return nil, parley.Errorf(parley.Forbidden, "Addresses at %s can't sign in here.", domain)
 	}
 	name := []rune(strings.TrimSpace(said.Name))

@@ -61,7 +61,8 @@ func TestSignIn(t *testing.T) {
 	}
 	q := visit(t, to)
 	who, back, err := i.Finish(t.Context(), callback, kept, q)
-	if err != nil || who.Email != "ana@example.com" || who.Subject != "person-1" || who.Issuer != there.URL || who.Name != "Ana Lima" || back != "/keys" {
+	if err != nil || who.Email != "ana@example.com" || who.Subject != "person-1" || who.Issuer != there.URL || who.Name != "Ana Lima" ||
+		back != "/keys" {
 		t.Fatalf("%+v %q %v", who, back, err)
 	}
 	if _, _, err := i.Finish(t.Context(), callback, kept, q); err == nil {
@@ -223,7 +224,8 @@ func TestKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if who, back := i.Kept(kept); who == nil || who.Subject != "1" || who.Issuer != there.URL || who.Email != "ana@example.com" || back != "/keys" {
+	if who, back := i.Kept(kept); who == nil || who.Subject != "1" || who.Issuer != there.URL || who.Email != "ana@example.com" ||
+		back != "/keys" {
 		t.Errorf("%+v %q", who, back)
 	}
 	_, flow, err := i.Begin(t.Context(), callback, "/")

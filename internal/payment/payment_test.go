@@ -36,7 +36,8 @@ func till(t *testing.T, db *store.DB, told bool) (*payment.Till, *stripetest.Ser
 
 func begin(t *testing.T, k *payment.Till, u *parley.User, amount string) *payment.Checkout {
 	t.Helper()
-	c, err := k.Begin(t.Context(), u, map[string]any{"amount": json.Number(amount)}, "http://here.example/ledger"+payment.Done, "http://here.example/ledger")
+	c, err := k.Begin(t.Context(), u, map[string]any{"amount": json.Number(amount)}, "http://here.example/ledger"+payment.Done,
+		"http://here.example/ledger")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,11 +260,12 @@ func TestTakenBack(t *testing.T) {
 		want       parley.Money
 		entries    int
 	}{
-		"a refund":           {false, func(s *stripetest.Server, id string) { s.Refund(id, 2000) }, 0, 3},
-		"refunds in parts":   {false, func(s *stripetest.Server, id string) { s.Refund(id, 500); s.Refund(id, 700) }, 3 * usd, 4},
-		"told twice":         {true, func(s *stripetest.Server, id string) { s.Refund(id, 500); s.Refund(id, 0); s.Refund(id, 0) }, 10 * usd, 3},
-		"a dispute":          {false, func(s *stripetest.Server, id string) { s.Dispute(id, 2000, "needs_response", "created") }, 0, 3},
-		"a question":         {false, func(s *stripetest.Server, id string) { s.Dispute(id, 2000, "warning_needs_response", "created") }, 15 * usd, 2},
+		"a refund":         {false, func(s *stripetest.Server, id string) { s.Refund(id, 2000) }, 0, 3},
+		"refunds in parts": {false, func(s *stripetest.Server, id string) { s.Refund(id, 500); s.Refund(id, 700) }, 3 * usd, 4},
+		"told twice":       {true, func(s *stripetest.Server, id string) { s.Refund(id, 500); s.Refund(id, 0); s.Refund(id, 0) }, 10 * usd, 3},
+		"a dispute":        {false, func(s *stripetest.Server, id string) { s.Dispute(id, 2000, "needs_response", "created") }, 0, 3},
+		"a question": {false, func(s *stripetest.Server, id string) { s.Dispute(id, 2000, "warning_needs_response", "created") }, 15 * usd,
+			2},
 		"a dispute of a sum": {true, func(s *stripetest.Server, id string) { s.Dispute(id, 1200, "needs_response", "created") }, 3 * usd, 3},
 		"a dispute is lost": {false, func(s *stripetest.Server, id string) {
 			s.Dispute(id, 2000, "needs_response", "created")
@@ -317,7 +319,8 @@ func TestTakenBackEarly(t *testing.T) {
 		t.Errorf("the webhook answers %d", code)
 	}
 	has(t, db, u, 0, 2)
-	if code := stripe.Event("charge.refunded", map[string]any{"id": "ch_" + paid.ID, "payment_intent": "pi_other", "amount_refunded": 5}); code != http.StatusNoContent {
+	if code := stripe.Event("charge.refunded",
+		map[string]any{"id": "ch_" + paid.ID, "payment_intent": "pi_other", "amount_refunded": 5}); code != http.StatusNoContent {
 		t.Errorf("the webhook answers %d", code)
 	}
 	has(t, db, u, 0, 2)

@@ -40,7 +40,8 @@ func (t *Till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !signed(t.WebhookSecret, r.Header.Get("Stripe-Signature"), body, time.Now()) {
-		slog.WarnContext(r.Context(), "a request to Stripe's webhook has no valid signature: is PARLEY_STRIPE_WEBHOOK_SECRET that of this endpoint?")
+		slog.WarnContext(r.Context(),
+			"a request to Stripe's webhook has no valid signature: is PARLEY_STRIPE_WEBHOOK_SECRET that of this endpoint?")
 		http.Error(w, "the signature is not valid", http.StatusBadRequest)
 		return
 	}

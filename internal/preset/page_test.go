@@ -62,7 +62,9 @@ What to set up at each, and in Parley, from its own documents. ` + "`preset`" + 
 nothing else ([telephony.md](../telephony.md#presets)). What was not looked up is said on each page: corrections are welcome, with the address of the document.
 `)
 	for _, kind := range []string{"carrier", "system"} {
-		b.WriteString("\n" + map[string]string{"carrier": "| carrier | preset | known from its documents |", "system": "| telephone system | preset | known from its documents |"}[kind] + "\n|---|---|---|\n")
+		b.WriteString("\n" +
+			map[string]string{"carrier": "| carrier | preset | known from its documents |",
+				"system": "| telephone system | preset | known from its documents |"}[kind] + "\n|---|---|---|\n")
 		for _, p := range All() {
 			if p.Kind == kind {
 				known := "nothing: not looked up"
@@ -89,7 +91,8 @@ func page(p *Preset) string {
 			fmt.Fprintf(&b, "- %s\n", linked(text))
 		}
 	}
-	where, number := "At "+p.Name, "- `phone_number`: the number that callers dial, such as +4930901820. More numbers go into `numbers`, one or a range per line."
+	where, number := "At "+p.Name, "- `phone_number`: the number that callers dial, such as +4930901820. "+
+		"More numbers go into `numbers`, one or a range per line."
 	if p.Kind == "system" {
 		where = "In " + p.Name
 	}
@@ -99,11 +102,14 @@ func page(p *Preset) string {
 	}
 	b.WriteString("\n## In Parley\n" + `
 The server must listen to the network: ` + "`PARLEY_SIP_LISTEN=0.0.0.0:5060`" + ` (UDP and TCP; by default it listens to its own machine alone), for TLS also
-` + "`PARLEY_SIP_TLS_LISTEN`" + `. Open that port, and the UDP ports of ` + "`PARLEY_RTP_PORTS`" + ` (10000 to 19999 by default). Behind a router, set ` + "`PARLEY_EXTERNAL_IP`" + `
+` + "`PARLEY_SIP_TLS_LISTEN`" + `. Open that port, and the UDP ports of ` + "`PARLEY_RTP_PORTS`" +
+		` (10000 to 19999 by default). Behind a router, set ` + "`PARLEY_EXTERNAL_IP`" + `
 to the public address.
 
 ` + "1. In the console, open **SIP trunks** and press **New SIP trunk**. Under **Carrier or telephone system** choose **" + p.Name +
-		"** and press **Fill in**. This fills in " + p.filled() + ".\n   (By the API: `POST /user/phone-numbers/sip-trunks` with `\"preset\": \"" + p.ID + "\"` and the fields that stand in brackets below.)\n2. Enter the rest:\n")
+		"** and press **Fill in**. This fills in " + p.filled() +
+		".\n   (By the API: `POST /user/phone-numbers/sip-trunks` with `\"preset\": \"" + p.ID +
+		"\"` and the fields that stand in brackets below.)\n2. Enter the rest:\n")
 	if !names(p.Here, "phone_number") {
 		b.WriteString("   " + labelled(number) + "\n")
 	}

@@ -108,18 +108,24 @@ func TestFill(t *testing.T) {
 		"an unknown one":    {map[string]any{"preset": "unheard of"}, fresh(), "map[]"},
 		"one without facts": {map[string]any{"preset": "fritzbox"}, fresh(), "map[]"},
 		"all of it": {with(login, "preset", "sipgate"), fresh(),
-			"map[country_code:DE from_user:username identity_header:ppi privacy:id register:true sip_address:sipconnect.sipgate.de sip_calling_format:e164]"},
+			"map[country_code:DE from_user:username identity_header:ppi privacy:id register:true sip_address:sipconnect.sipgate.de " +
+				"sip_calling_format:e164]"},
 		"no registration without a password": {map[string]any{"preset": "telnyx"}, fresh(), "map[sip_address:sip.telnyx.com]"},
-		"nor with an empty one":              {map[string]any{"preset": "telnyx", "sip_username": "u", "sip_password": ""}, fresh(), "map[sip_address:sip.telnyx.com]"},
-		"what is sent wins":                  {with(login, "preset", "telnyx", "sip_address", "sip.telnyx.eu", "register", false), fresh(), "map[]"},
-		"what is cleared wins":               {map[string]any{"preset": "sipgate", "from_user": nil, "sip_address": "x", "country_code": "DE", "privacy": "id", "identity_header": "pai"}, fresh(), "map[sip_calling_format:e164]"},
-		"no addresses to call from":          {map[string]any{"preset": "twilio", "sip_address": "x.pstn.twilio.com"}, fresh(), "map[]"},
-		"addresses to call from":             {map[string]any{"preset": "twilio", "allowed_inbound_ips": []any{"192.0.2.1"}}, fresh(), "map[inbound_authorization_type:ip]"},
-		"the same again":                     {map[string]any{"preset": "sipgate"}, after("sipgate", func(t *parley.Trunk) { t.FromUser = "number" }), "map[]"},
-		"what was said before wins": {map[string]any{"preset": "teams"}, after("twilio", func(t *parley.Trunk) { t.SIPAddress, t.Transport = "sbc.example.com", "tcp" }),
+		"nor with an empty one": {map[string]any{"preset": "telnyx", "sip_username": "u", "sip_password": ""}, fresh(),
+			"map[sip_address:sip.telnyx.com]"},
+		"what is sent wins": {with(login, "preset", "telnyx", "sip_address", "sip.telnyx.eu", "register", false), fresh(), "map[]"},
+		"what is cleared wins": {map[string]any{"preset": "sipgate", "from_user": nil, "sip_address": "x", "country_code": "DE", "privacy": "id",
+			"identity_header": "pai"}, fresh(), "map[sip_calling_format:e164]"},
+		"no addresses to call from": {map[string]any{"preset": "twilio", "sip_address": "x.pstn.twilio.com"}, fresh(), "map[]"},
+		"addresses to call from": {map[string]any{"preset": "twilio", "allowed_inbound_ips": []any{"192.0.2.1"}}, fresh(),
+			"map[inbound_authorization_type:ip]"},
+		"the same again": {map[string]any{"preset": "sipgate"}, after("sipgate", func(t *parley.Trunk) { t.FromUser = "number" }), "map[]"},
+		"what was said before wins": {map[string]any{"preset": "teams"},
+			after("twilio", func(t *parley.Trunk) { t.SIPAddress, t.Transport = "sbc.example.com", "tcp" }),
 			"map[codecs:[G722 PCMU PCMA] srtp:required]"},
 		"another one": {map[string]any{"preset": "teams"}, after("sipgate", as),
-			"map[codecs:[G722 PCMU PCMA] country_code: from_user:number identity_header:pai privacy:anonymous register:false sip_calling_format:+e164 srtp:required transport:tls]"},
+			"map[codecs:[G722 PCMU PCMA] country_code: from_user:number identity_header:pai privacy:anonymous register:false " +
+				"sip_calling_format:+e164 srtp:required transport:tls]"},
 		"the address of another one": {map[string]any{"preset": "telnyx"}, after("ovh", func(t *parley.Trunk) { t.Sealed = []byte("x") }),
 			"map[called_number_from:[] codecs:[] country_code: sip_address:sip.telnyx.com]"},
 	} {
@@ -179,9 +185,10 @@ func TestMeans(t *testing.T) {
 		status int
 		want   string
 	}{
-		{&parley.Trunk{}, 403, "identity_header"}, {&parley.Trunk{}, 484, "sip_calling_format"}, {&parley.Trunk{}, 486, ""}, {&parley.Trunk{}, 0, ""},
-		{named("telekom"), 488, "1TR119"}, {named("telekom"), 404, "sip_calling_format"}, {named("cisco"), 401, "Digest"}, {named("twilio"), 407, "sip_password"},
-	} {
+		{&parley.Trunk{}, 403, "identity_header"}, {&parley.Trunk{}, 484, "sip_calling_format"}, {&parley.Trunk{}, 486, ""},
+		{&parley.Trunk{}, 0, ""},
+		{named("telekom"), 488, "1TR119"}, {named("telekom"), 404, "sip_calling_format"}, {named("cisco"), 401, "Digest"},
+		{named("twilio"), 407, "sip_password"}} {
 		got := Means(c.trunk, c.status)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) || strings.ContainsAny(got, "[]") {
 			t.Errorf("%d: %q", c.status, got)

@@ -9,8 +9,11 @@ import (
 
 // usualRefusals are what refusals mean at most carriers, and which settings of a trunk mend them.
 var usualRefusals = []Refusal{
-	{"401, 407", "The password was asked for, and there is none, or it is wrong: check sip_username and sip_password, and from_user, by which some find the user."},
-	{"403", "The caller is not allowed to call: the calling number is not the account's, or stands in another place than the carrier looks. Check from_user, identity_header and sip_calling_format, that this server's address is known to the carrier, and that the destination is open for the account."},
+	{"401, 407", "The password was asked for, and there is none, or it is wrong: check sip_username and sip_password, and from_user, " +
+		"by which some find the user."},
+	{"403", "The caller is not allowed to call: the calling number is not the account's, or stands in another place than the carrier looks. " +
+		"Check from_user, identity_header and sip_calling_format, that this server's address is known to the carrier, " +
+		"and that the destination is open for the account."},
 	{"404, 484", "The number was not understood: check sip_calling_format, country_code and prefix."},
 	{"408", "Nobody answered in time: check sip_address, transport, and firewalls in between."},
 	{"480", "Whoever was called is not there now: at a telephone system, its extension may not be registered."},

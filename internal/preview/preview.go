@@ -160,5 +160,6 @@ func shown(speaker *ai.Speaker, err error) error {
 	case speaker.Install != "":
 		return parley.Errorf(parley.Unavailable, "This server can't speak with this voice yet. Its operator can install it: %s", speaker.Install)
 	}
-	return parley.Errorf(parley.Unavailable, "This server can't speak with this voice: its provider is not configured, or refuses the request. 'parley doctor' tells its operator why.")
+	return parley.Errorf(parley.Unavailable, "This server can't speak with this voice: its provider is not configured, "+
+		"or refuses the request. 'parley doctor' tells its operator why.")
 }

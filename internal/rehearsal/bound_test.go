@@ -23,26 +23,28 @@ func hostile() map[string]string {
 		"d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c], e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d], f: [*e,*e]}"
 	many := strings.Repeat("/(?:abcdefghij){900}/, ", 40)
 	return map[string]string{
-		"ranges":                least(filled("matrix: {seed: [", "1..1000, ", "1]}")),
-		"ranges of three axes":  least("matrix: {seed: 1..1000, pace: [1, 1.1, 1.2], loss: [1%, 2%]}"),
-		"values":                least(filled("matrix: {seed: [", "1, ", "1]}")),
-		"mocks":                 filled("call: desk\nmock:\n  a0: &m {reply: {a: ["+strings.Repeat("1, ", 9000)+"1]}}\n", "  b: *m\n", "") + "\n",
-		"a mock's reply":        least(filled("mock: {a: {reply: [&a \""+strings.Repeat("x", 30_000)+"\", ", "*a, ", "*a]}}")),
-		"bomb in a reply":       least("mock: {a: {reply: " + bomb + "}}"),
-		"bomb in variables":     least("end: {variables: " + bomb + "}"),
-		"bombs in tools":        "call: desk\nsteps:\n  - say: hello\n  - expect:\n      tool:\n" + strings.Repeat("        - 'book"+bomb+"'\n", 150),
+		"ranges":               least(filled("matrix: {seed: [", "1..1000, ", "1]}")),
+		"ranges of three axes": least("matrix: {seed: 1..1000, pace: [1, 1.1, 1.2], loss: [1%, 2%]}"),
+		"values":               least(filled("matrix: {seed: [", "1, ", "1]}")),
+		"mocks":                filled("call: desk\nmock:\n  a0: &m {reply: {a: ["+strings.Repeat("1, ", 9000)+"1]}}\n", "  b: *m\n", "") + "\n",
+		"a mock's reply":       least(filled("mock: {a: {reply: [&a \""+strings.Repeat("x", 30_000)+"\", ", "*a, ", "*a]}}")),
+		"bomb in a reply":      least("mock: {a: {reply: " + bomb + "}}"),
+		"bomb in variables":    least("end: {variables: " + bomb + "}"),
+		"bombs in tools": "call: desk\nsteps:\n  - say: hello\n  - expect:\n      tool:\n" +
+			strings.Repeat("        - 'book"+bomb+"'\n", 150),
 		"steps":                 filled("call: desk\nsteps:\n  - &s {say: \""+strings.Repeat("a <pause 1ms> ", 2000)+"\"}\n", "  - *s\n", ""),
 		"short steps":           filled("call: desk\nsteps:\n", "- beep\n", ""),
 		"expectations":          "call: desk\nsteps:\n  - say: hello\n  - expect: {says: [" + many + "x]}\n",
 		"one large expectation": least("  - hear: /" + strings.Repeat("x", 50_000) + "/"),
 		"classes":               least("  - hear: /" + strings.Repeat(`\pL`, 20_000) + "/"),
 		"repeated expectations": filled("call: desk\nsteps:\n  - say: hello\n  - &e {expect: {says: '/(?:abcdefghij){900}/'}}\n", "  - *e\n", ""),
-		"fewer expectations":    "call: desk\nsteps:\n  - say: hello\n  - &e {expect: {says: '/(?:abcdefghij){900}/'}}\n" + strings.Repeat("  - *e\n", 900),
-		"thousands of ranges":   least("matrix: {seed: [" + strings.Repeat("1..1000, ", 900) + "1]}"),
-		"criteria":              least(filled("judge: [", "a, ", "b]")),
-		"alias of itself":       least("mock: {a: {reply: &a [*a, *a]}}"),
-		"documents":             filled("", "call: a\nsteps: [beep]\n---\n", ""),
-		"nested":                least(filled("mock: {a: {reply: ", "[", "")),
+		"fewer expectations": "call: desk\nsteps:\n  - say: hello\n  - &e {expect: {says: '/(?:abcdefghij){900}/'}}\n" +
+			strings.Repeat("  - *e\n", 900),
+		"thousands of ranges": least("matrix: {seed: [" + strings.Repeat("1..1000, ", 900) + "1]}"),
+		"criteria":            least(filled("judge: [", "a, ", "b]")),
+		"alias of itself":     least("mock: {a: {reply: &a [*a, *a]}}"),
+		"documents":           filled("", "call: a\nsteps: [beep]\n---\n", ""),
+		"nested":              least(filled("mock: {a: {reply: ", "[", "")),
 	}
 }
 
@@ -68,17 +70,19 @@ func TestBounds(t *testing.T) {
 // What people write is within the bounds.
 func TestWithinBounds(t *testing.T) {
 	for name, text := range map[string]string{
-		"whole":        strings.Replace(whole, "1..20", "1..25", 1),
-		"alias":        "call: desk\nsteps:\n  - &s {say: hello}\n  - *s\n  - *s\n",
-		"mocks":        least("mock: {a: &m {reply: {ok: true}}, b: *m}"),
-		"expressions":  least("  - hear: /(good ?bye|see you)[ ,.!]{0,20}\\w+/i within 2s\n  - expect: {says: ['/[0-9]+ (USD|EUR)/', http://x/y/z]}"),
+		"whole": strings.Replace(whole, "1..20", "1..25", 1),
+		"alias": "call: desk\nsteps:\n  - &s {say: hello}\n  - *s\n  - *s\n",
+		"mocks": least("mock: {a: &m {reply: {ok: true}}, b: *m}"),
+		"expressions": least("  - hear: /(good ?bye|see you)[ ,.!]{0,20}\\w+/i within 2s\n  - expect: {says: " +
+			"['/[0-9]+ (USD|EUR)/', http://x/y/z]}"),
 		"100 messages": "call: desk\nsteps:\n" + strings.Repeat("  - say: I would like a table for two, please\n  - hear: reply\n", 400),
 	} {
 		if list, err := ReadOf("", "a.yaml", []byte(text), script); err != nil || len(list) == 0 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if list, err := Read("a.yaml", []byte(least("matrix: {seed: [1..1000, 2001..3000], loss: [1%, 2%, 3%, 4%, 5%]}"))); err != nil || len(list) != 10_000 {
+	if list, err := Read("a.yaml", []byte(least("matrix: {seed: [1..1000, 2001..3000], loss: [1%, 2%, 3%, 4%, 5%]}"))); err != nil ||
+		len(list) != 10_000 {
 		t.Errorf("%d cases, %v", len(list), err)
 	}
 	_, err := Read("a.yaml", []byte(least("matrix: {seed: [1..1000, 2001..3000], loss: [1%, 2%, 3%, 4%, 5%, 6%]}")))
@@ -93,7 +97,8 @@ func FuzzBounds(f *testing.F) {
 		f.Add(text)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	words := []string{"&a ", "*a", "[", "]", "{", "}", ", ", ": ", "\n", "  - ", "call: x\n", "steps:\n", "say: hello", "matrix: ", "seed: ", "1..1000",
+	words := []string{"&a ", "*a", "[", "]", "{", "}", ", ", ": ", "\n", "  - ", "call: x\n", "steps:\n", "say: hello", "matrix: ",
+		"seed: ", "1..1000",
 		"mock: ", "reply: ", "expect: ", "tool: ", "'book{a: ", "'", "/(a{9}){90}/", "---\n", "<<: ", "variables: ", "end: "}
 	for range 200 {
 		var b strings.Builder

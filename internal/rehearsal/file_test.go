@@ -57,7 +57,8 @@ func TestRead(t *testing.T) {
 		t.Errorf("mocks %+v", c.Mocks)
 	}
 	s := c.Steps
-	if s[0].Within != 400*time.Millisecond || s[0].Want != nil || len(s[1].Parts) != 2 || s[1].Parts[1] != (Part{900 * time.Millisecond, "a table for two"}) {
+	if s[0].Within != 400*time.Millisecond || s[0].Want != nil || len(s[1].Parts) != 2 ||
+		s[1].Parts[1] != (Part{900 * time.Millisecond, "a table for two"}) {
 		t.Errorf("steps %+v", s[:2])
 	}
 	if s[3].Kind != Interrupt || s[3].Text != "wait, three" || s[3].Offset != 600*time.Millisecond || s[3].Line != 14 {
@@ -95,9 +96,10 @@ func TestReadCalled(t *testing.T) {
 
 // Dates and numbers are compared as they are written.
 func TestWritten(t *testing.T) {
-	list, err := Read("a.yaml", []byte("call: desk\nmock: {day: {reply: {date: 2026-06-12, zip: 01234, n: 2.50, ok: true, list: [1, 2026-01-02]}}}\n"+
-		"steps:\n  - say: hello\n  - expect: {tool: \"book{date: 2026-06-12, zip: 01234, at: 2026-06-12T09:00:00Z, phone: +49301234, n: 2}\"}\n"+
-		"end: {variables: {day: 2026-06-12, code: 007}}\n"))
+	list, err := Read("a.yaml",
+		[]byte("call: desk\nmock: {day: {reply: {date: 2026-06-12, zip: 01234, n: 2.50, ok: true, list: [1, 2026-01-02]}}}\n"+
+			"steps:\n  - say: hello\n  - expect: {tool: \"book{date: 2026-06-12, zip: 01234, at: 2026-06-12T09:00:00Z, phone: +49301234, n: 2}\"}\n"+
+			"end: {variables: {day: 2026-06-12, code: 007}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +224,8 @@ func FuzzRead(f *testing.F) {
 
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"b.yaml": least(""), "desk.assistant.yaml": "name: Desk", "c.yml": least(""), ".d.yaml": "x", "e.txt": "x"} {
+	for name, text := range map[string]string{"b.yaml": least(""), "desk.assistant.yaml": "name: Desk", "c.yml": least(""), ".d.yaml": "x",
+		"e.txt": "x"} {
 		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,8 @@ func TestPersona(t *testing.T) {
 func TestReview(t *testing.T) {
 	c := &Case{Criteria: []Criterion{{7, "The assistant is polite"}}}
 	result := func() *Result {
-		return &Result{Case: c, Timeline: &Timeline{}, Record: &Record{Transcript: "AI: Hello."}, Verdicts: []Verdict{{What: "says hello", OK: false}}}
+		return &Result{Case: c, Timeline: &Timeline{}, Record: &Record{Transcript: "AI: Hello."},
+			Verdicts: []Verdict{{What: "says hello", OK: false}}}
 	}
 	for said, want := range map[string]struct {
 		failed int

@@ -49,8 +49,8 @@ type performer struct {
 
 var errOver = errors.New("the call is over")
 
-// perform gets into a call, which may not come about, follows the script and hangs up. What went wrong with the conversation is in the timeline; an
-// error says that it could not be held.
+// perform gets into a call, which may not come about, follows the script and hangs up. What went wrong with the conversation is in the
+// timeline; an error says that it could not be held.
 func (p *performer) perform(connect func(phone.Options) (call *phone.Call, l *live, leave func(), err error)) error {
 	if err := p.prepare(); err != nil {
 		return err

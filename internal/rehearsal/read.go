@@ -96,7 +96,8 @@ func (c *Case) check() error {
 		return at(c.Line, "pickup is for who is called: it goes with called_by")
 	case c.End != nil && c.End.Rings != nil && !c.Outbound:
 		return at(c.End.Line, "rings_at_most is for who is called: it goes with called_by")
-	case c.Channel == Chat && (c.Budget.Pace != nil || c.End != nil && (c.End.Recorded != nil || c.End.Shortest != nil || c.End.Detail != nil || c.End.Webhook != nil)):
+	case c.Channel == Chat &&
+		(c.Budget.Pace != nil || c.End != nil && (c.End.Recorded != nil || c.End.Shortest != nil || c.End.Detail != nil || c.End.Webhook != nil)):
 		return at(c.Line, "recorded, detail, webhook, lasts_at_least and words_per_minute need a call, and this is a chat")
 	case !c.Pickup.answers() && (len(c.Steps) > 0 || c.Caller.Persona != ""):
 		return at(c.Line, "nobody answers this call, so it has no steps and no persona")

@@ -74,7 +74,8 @@ func TestReport(t *testing.T) {
 	}
 	b.Reset()
 	Table(&b, failure(t), again)
-	for _, want := range []string{"FAIL   <books> & more  400 ms", `dir/a.yaml:5: expected: says "goodbye"; nothing was said (at 0.80 s)`, "again: parley test a.yaml",
+	for _, want := range []string{"FAIL   <books> & more  400 ms", `dir/a.yaml:5: expected: says "goodbye"; nothing was said (at 0.80 s)`,
+		"again: parley test a.yaml",
 		"ERROR <books> & more", "dir/a.yaml: no line", "0 of 2 passed, 1 could not be performed", "AI: <hello>"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in\n%s", want, b.String())

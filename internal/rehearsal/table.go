@@ -42,7 +42,8 @@ func state(r *Result) string {
 // Table writes the results for people.
 func Table(w io.Writer, results []Result, again func(*Result) string) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\tcase\treply p50\tp95\tp99\tcut-offs\tyield p95\tfalse yields\tresumed\tmissed\tdead air\tstale\ttools\tnot called\tvalues\tmisheard\tcost\ttook")
+	fmt.Fprintln(t, "\tcase\treply p50\tp95\tp99\tcut-offs\tyield p95\tfalse yields\tresumed\tmissed\tdead air\tstale\ttools\tnot "+
+		"called\tvalues\tmisheard\tcost\ttook")
 	var all Figures
 	for i := range results {
 		r := &results[i]

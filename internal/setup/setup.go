@@ -248,7 +248,8 @@ func (s *Setup) vendors(ctx context.Context, u *parley.User, manages bool) []Par
 	}
 	return []Part{
 		model.told(Part{Code: "model", Name: "Language model", Path: "/providers"}, Fail,
-			"No language model is connected: the built-in responder only looks up sentences of the prompt and the documents. Paste a provider's key."),
+			"No language model is connected: the built-in responder only looks up sentences of the prompt and the documents. "+
+				"Paste a provider's key."),
 		voices.told(Part{Code: "voices", Name: "Voices", Path: "/providers"}, Note,
 			"Only the built-in voices speak, and they sound mechanical. Paste the key of a provider that speaks."),
 		ears.told(Part{Code: "ears", Name: "Speech recognition", Path: "/providers"}, Note,

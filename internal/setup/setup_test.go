@@ -153,7 +153,8 @@ func TestServerIsTheManagersBusiness(t *testing.T) {
 		}}}}
 	u := storetest.User(t, db, 0)
 	for range 2 { // what was found for one is not told to another
-		for _, c := range []struct{ operator, manages, told bool }{{true, true, true}, {true, false, false}, {false, true, false}, {false, false, false}} {
+		for _, c := range []struct{ operator, manages, told bool }{{true, true, true}, {true, false, false}, {false, true, false},
+			{false, false, false}} {
 			u.Operator = c.operator
 			list, err := s.Of(t.Context(), u, c.manages)
 			if err != nil {

@@ -38,14 +38,16 @@ var decimal = regexp.MustCompile(`^-?[0-9]+\.[0-9]+$`)
 func Local(language string) bool {
 	base, region, _ := strings.Cut(strings.ToLower(language), "-")
 	switch {
-	case base == "es" && strings.Contains(" mx us gt hn ni sv pa do pr ", " "+region+" "), base == "de" && region == "ch", base == "it" && region == "ch":
+	case base == "es" && strings.Contains(" mx us gt hn ni sv pa do pr ", " "+region+" "), base == "de" && region == "ch",
+		base == "it" && region == "ch":
 		return false
 	}
 	return base != "" && strings.Contains(commaLanguages, " "+base+" ")
 }
 
 // commaLanguages are the languages whose locales have a decimal comma, by CLDR.
-const commaLanguages = " az be bg bs ca cs da de el es et eu fi fr gl hr hu id is it ka kk lt lv mk nb nl nn no pl pt ro ru sk sl sq sr sv tr uk uz vi "
+const commaLanguages = " az be bg bs ca cs da de el es et eu fi fr gl hr hu id is it ka kk lt lv mk nb nl nn no pl pt ro ru sk sl " +
+	"sq sr sv tr uk uz vi "
 
 // write writes a list that walk reads. Nothing is begun before the first row was read: an error until then is an
 // answer of its own.

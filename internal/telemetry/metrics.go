@@ -9,7 +9,8 @@ import (
 // Metrics of this process. Their labels have few values: never an account, a number, or what somebody said.
 var (
 	turnSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "parley_turn_seconds",
-		Help:    "Time from the last sound of a caller's turn to a stage of the reply: endpoint, transcript, first_token, first_sentence, first_audio, first_packet.",
+		Help: "Time from the last sound of a caller's turn to a stage of the reply: endpoint, transcript, first_token, first_sentence, " +
+			"first_audio, first_packet.",
 		Buckets: []float64{.1, .2, .3, .4, .5, .6, .8, 1, 1.25, 1.5, 2, 3, 5, 10}}, []string{"stage"})
 	vendorSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "parley_vendor_first_seconds",
 		Help:    "Time from a request to the first of a vendor's answer: the first token of a model, the first sound of a voice.",

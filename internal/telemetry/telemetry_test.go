@@ -20,13 +20,16 @@ func TestEnvironment(t *testing.T) {
 		to    string
 		wrong string
 	}{
-		"nothing":         {nil, "", ""},
-		"an endpoint":     {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT", here}, here, ""},
-		"for traces":      {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT", here, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", here + "/v1/traces"}, here + "/v1/traces", ""},
-		"switched off":    {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT", here, "OTEL_SDK_DISABLED", "true"}, "", ""},
-		"no exporter":     {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT", here, "OTEL_TRACES_EXPORTER", "none"}, "", ""},
-		"gRPC":            {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT", here, "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"}, here, "OTEL_EXPORTER_OTLP_PROTOCOL is \"grpc\""},
-		"JSON for traces": {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT", here, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json"}, here, "only http/protobuf"},
+		"nothing":     {nil, "", ""},
+		"an endpoint": {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT", here}, here, ""},
+		"for traces": {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT", here, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", here + "/v1/traces"},
+			here + "/v1/traces", ""},
+		"switched off": {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT", here, "OTEL_SDK_DISABLED", "true"}, "", ""},
+		"no exporter":  {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT", here, "OTEL_TRACES_EXPORTER", "none"}, "", ""},
+		"gRPC": {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT", here, "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"}, here,
+			"OTEL_EXPORTER_OTLP_PROTOCOL is \"grpc\""},
+		"JSON for traces": {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT", here, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json"}, here,
+			"only http/protobuf"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i := 0; i < len(c.env); i += 2 {

@@ -37,7 +37,8 @@ func TestOwnSchema(t *testing.T) {
 		t.Errorf("told %q", r.Text())
 	}
 	one.Method = "GET"
-	runner(t).Run(t.Context(), one, map[string]any{"items": items, "tags": []any{"a b", "c"}, "count": json.Number("9007199254740993")}, Variables{})
+	runner(t).Run(t.Context(), one, map[string]any{"items": items, "tags": []any{"a b", "c"}, "count": json.Number("9007199254740993")},
+		Variables{})
 	mu.Lock()
 	defer mu.Unlock()
 	if len(got) != 2 || got[0] != `POST /2 {"items":[{"sku":"AB"}]}` ||
@@ -58,8 +59,9 @@ func testSettle(t *testing.T, db *store.DB) {
 		}
 		return tree
 	}
-	made, err := Create(t.Context(), db, user, map[string]any{"name": "t", "description": "does", "endpoint": "https://x.test/", "method": "POST",
-		"json_schema": decoded(nested)})
+	made, err := Create(t.Context(), db, user,
+		map[string]any{"name": "t", "description": "does", "endpoint": "https://x.test/", "method": "POST",
+			"json_schema": decoded(nested)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,13 +82,15 @@ func TestListedResult(t *testing.T) {
 		starts string
 		least  int
 	}{
-		"short":        {text: "fine", starts: "fine"},
-		"empty":        {starts: "The tool succeeded with HTTP status 200 OK and an empty answer."},
-		"long":         {text: strings.Repeat("tea ", 30_000), starts: "Only the beginning of the tool's answer follows; it is longer than can be read.", least: 60 << 10},
+		"short": {text: "fine", starts: "fine"},
+		"empty": {starts: "The tool succeeded with HTTP status 200 OK and an empty answer."},
+		"long": {text: strings.Repeat("tea ", 30_000), starts: "Only the beginning of the tool's answer follows; it is longer than can be read.",
+			least: 60 << 10},
 		"long JSON":    {text: string(list), starts: "The tool's answer is longer than can be read: of long lists", least: 500},
 		"failed":       {text: "no tea", failed: true, starts: "The tool failed: no tea"},
 		"failed twice": {failed: true, starts: "The tool failed and doesn't say why."},
-		"failed long":  {text: strings.Repeat("tea ", 30_000), failed: true, starts: "The tool failed; only the beginning of what it says follows.", least: 60 << 10},
+		"failed long": {text: strings.Repeat("tea ", 30_000), failed: true,
+			starts: "The tool failed; only the beginning of what it says follows.", least: 60 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := runner(t)
@@ -120,7 +122,8 @@ func TestSlowServer(t *testing.T) {
 	if l.Error != "no whole answer came within 1 s." || len(l.Tools) != 1 || l.ListedAt != 7 {
 		t.Errorf("listing %+v", l)
 	}
-	if got := r.RunListed(t.Context(), shop, shop.Listing.Tools[0], "a", nil, Variables{}).Text(); got != "The tool failed: no whole answer came within 1 s." {
+	if got := r.RunListed(t.Context(), shop, shop.Listing.Tools[0], "a", nil, Variables{}).
+		Text(); got != "The tool failed: no whole answer came within 1 s." {
 		t.Errorf("told %q", got)
 	}
 }

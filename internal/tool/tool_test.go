@@ -114,10 +114,12 @@ func TestRun(t *testing.T) {
 		{"server error", "text/plain", "", 500, "", "The tool failed with HTTP status 500 Internal Server Error."},
 		{"odd status", "text/plain", "x", 799, "x", "The tool failed with HTTP status 799.\n\nx"},
 		{"not quite UTF-8", "text/plain", "ä\xff\xfeb\xc3", 200, "ä\uFFFDb\uFFFD", damagedNote + "\n\nä\uFFFDb\uFFFD"},
-		{"Cyrillic undeclared", "application/json", "{\"city\":\"\xcc\xee\xf1\xea\xe2\xe0, \xd0\xee\xf1\xf1\xe8\xff\"}", 200, `{"city":"Москва, Россия"}`, ""},
+		{"Cyrillic undeclared", "application/json", "{\"city\":\"\xcc\xee\xf1\xea\xe2\xe0, \xd0\xee\xf1\xf1\xe8\xff\"}", 200,
+			`{"city":"Москва, Россия"}`, ""},
 		{"Japanese undeclared", "text/plain", "\x93\x8c\x8b\x9e\x82\xcd\x90\xb0\x82\xea\x82\xc5\x82\xb7", 200, "東京は晴れです", "東京は晴れです"},
 		{"nobody knows", "text/plain", "\xbd\xbe\xbf", 200, "½¾¿", unsureNote + "\n\n½¾¿"},
-		{"one odd character", "application/json", "{\"c\":\"K\xf6ln\",\"d\":\"Gr\xfc\xdfe\"}", 200, `{"c":"Köln","d":"Grüße"}`, `{"c":"Köln","d":"Grüße"}`},
+		{"one odd character", "application/json", "{\"c\":\"K\xf6ln\",\"d\":\"Gr\xfc\xdfe\"}", 200, `{"c":"Köln","d":"Grüße"}`,
+			`{"c":"Köln","d":"Grüße"}`},
 		{"Latin-1 undeclared", "application/json", "{\"city\":\"K\xf6ln \x80 5\"}", 200, `{"city":"Köln € 5"}`, ""},
 		{"Latin-1 called UTF-8", "text/plain; charset=utf-8", "K\xf6ln", 200, "Köln", "Köln"},
 		{"UTF-8 called Latin-1", "text/plain; charset=iso-8859-1", "Köln", 200, "Köln", "Köln"},
@@ -231,7 +233,8 @@ func TestTooLong(t *testing.T) {
 		t.Errorf("the last rune is torn: %q", r.Body[len(r.Body)-8:])
 	}
 	r = call(t, serve(t, func(w http.ResponseWriter, _ *http.Request) { forever(w, "\x00\x01\x02\x03") }))
-	if want := "[The answer is binary data (application/octet-stream, more than 65536 bytes) and can't be shown as text.]"; r.Body != want || r.Truncated {
+	if want := "[The answer is binary data (application/octet-stream, more than 65536 bytes) and can't be shown as text.]"; r.Body != want ||
+		r.Truncated {
 		t.Errorf("endless binary: %+v", r)
 	}
 	r = call(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -148,7 +148,8 @@ var (
 var signature = regexp.MustCompile(`(?i)^\W*(sent (from|via|with|using) |get outlook for |gesendet (von|mit) |von meinem .{1,30} gesendet` +
 	`|envoy[ée] (de|depuis|à partir) |enviad[oa] (desde|do|da|de|a partir) |enviat des |inviat[oa] (da|dal) |trimis (de pe|din) ` +
 	`|verzonden (vanaf|met|via) |verstuurd vanaf |skickat från |sendt fra |sent frá |lähetetty |wysłan[eo] z |odesláno z |odoslané z ` +
-	`|poslano (z|s|iz) |послато са |изпратено от |отправлено (с|из) |надіслано з |στάλθηκε από |.{1,30}(’|')?(u|ü|ı|i)?m?(dan|den) gönderildi` +
+	`|poslano (z|s|iz) |послато са |изпратено от |отправлено (с|из) |надіслано з |στάλθηκε από ` +
+	`|.{1,30}(’|')?(u|ü|ı|i)?m?(dan|den) gönderildi` +
 	`|saadetud |nosūtīts no |išsiųsta iš |أ?ُ?رسلت من |ارسال شده از |فرستاده شده از |נשלח מ|मेरे .{1,30} से भेजा|ส่งจาก|đã gửi từ |` +
 	`dikirim dari |dihantar d|.{1,30}から送信|나의 .{1,30}에서 보냄|내 .{1,30}에서 (보냄|전송)|发自|發自|從我的 .{1,30}(傳送|寄出)|--\s*$)`)
 

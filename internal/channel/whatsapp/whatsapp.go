@@ -244,7 +244,8 @@ func (w *Channel) phone(ctx context.Context, userID int64, s *parley.WhatsAppSen
 			return phone, err
 		}
 	}
-	return "", coded(parley.Invalid, invalidPhone, "The recipient's phone number is not valid. Write it in international format, such as +14155552671.")
+	return "", coded(parley.Invalid, invalidPhone,
+		"The recipient's phone number is not valid. Write it in international format, such as +14155552671.")
 }
 
 // Session says what may be sent to a customer now, and whether there is a conversation with them.

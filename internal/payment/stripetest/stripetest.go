@@ -282,9 +282,11 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "invalid_request_error", "Invalid email address: "+f.Get("customer_email"))
 		return
 	}
-	x := &Session{ID: fmt.Sprintf("cs_test_%d", len(s.sessions)+1), Object: "checkout.session", Mode: f.Get("mode"), Status: "open", PaymentStatus: "unpaid",
-		AmountTotal: cents, Currency: f.Get("line_items[0][price_data][currency]"), Created: time.Now().Unix(), SuccessURL: f.Get("success_url"),
-		CancelURL: f.Get("cancel_url"), Reference: f.Get("client_reference_id"), Email: f.Get("customer_email"), Metadata: map[string]string{}}
+	x := &Session{ID: fmt.Sprintf("cs_test_%d", len(s.sessions)+1), Object: "checkout.session", Mode: f.Get("mode"), Status: "open",
+		PaymentStatus: "unpaid",
+		AmountTotal:   cents, Currency: f.Get("line_items[0][price_data][currency]"), Created: time.Now().Unix(),
+		SuccessURL: f.Get("success_url"),
+		CancelURL:  f.Get("cancel_url"), Reference: f.Get("client_reference_id"), Email: f.Get("customer_email"), Metadata: map[string]string{}}
 	for name, v := range f {
 		if key, ok := strings.CutPrefix(name, "metadata["); ok {
 			x.Metadata[strings.TrimSuffix(key, "]")] = v[0]
