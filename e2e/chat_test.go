@@ -80,8 +80,8 @@ func TestFirstChatInConsole(t *testing.T) {
 	p.shot("chat-forming-light", false)
 	close(gate)
 	p.see("#thread .ai:last-child", "Your order is <i>baked</i> & ready today at 4 pm.")
-	p.until("document.querySelector('[data-forming]').hidden && document.querySelector('#typing').hidden && document.activeElement.name === " +
-		"'message' && document.activeElement.value === ''")
+	p.until("document.querySelector('[data-forming]').hidden && document.querySelector('#typing').hidden && " +
+		"document.activeElement.name === 'message' && document.activeElement.value === ''")
 	p.click("#thread .ai:last-child summary")
 	p.see("#thread .tool-call pre", `"number": "4711"`)
 	p.see("#thread .tool-call pre", `"status": "baked"`)
@@ -264,8 +264,8 @@ func TestInbox(t *testing.T) {
 	p.see("#canned-list .first", "/hello")
 	p.look("conversation-canned")
 	p.do(chromedp.Focus(chromedp.CSS(".composer textarea"), chromedp.NodeVisible), chromedp.KeyEvent("\r"))
-	p.until("document.querySelector('.composer textarea').value === 'Of course, " +
-		"this is <i>Maria</i>.' && document.querySelector('#canned-list').hidden")
+	p.until("document.querySelector('.composer textarea').value === 'Of course, this is <i>Maria</i>.' && " +
+		"document.querySelector('#canned-list').hidden")
 	p.do(chromedp.KeyEvent("\r"))
 	p.see("#thread .human", "Of course, this is <i>Maria</i>.")
 	p.until("document.querySelector('#waits').hidden && document.querySelector('#waiting').hidden")
