@@ -97,7 +97,7 @@ func (d *Center) Start(ctx context.Context, o Order) (*parley.Call, error) {
 	if err != nil {
 		telemetry.End(trace.SpanFromContext(traced), "not admitted")
 		d.wg.Done()
-		if store.Violates(err, "calls.lead_id, calls.attempt", "calls_attempt") {
+		if store.IsSecondCall(err) {
 			return d.DB.AttemptCall(ctx, o.UserID, o.LeadID, o.Attempt)
 		}
 		return nil, err

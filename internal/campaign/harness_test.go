@@ -147,7 +147,7 @@ func (h *harness) start(ctx context.Context, o call.Order) (*parley.Call, error)
 		}
 		return o.Also(ctx, tx, c)
 	})
-	if store.Violates(err, "calls.lead_id, calls.attempt", "calls_attempt") {
+	if store.IsSecondCall(err) {
 		return c, nil // the first call of that attempt is the answer
 	}
 	if err != nil {

@@ -257,7 +257,7 @@ func (c *Chat) WithCustomer(ctx context.Context, a *parley.Assistant, kind parle
 		}
 		return c.create(ctx, tx, a, conv)
 	})
-	if store.Violates(err, "conversations.assistant_id", "conversations_customer") { // made by another request just now
+	if store.IsSecondConversation(err) { // made by another request just now
 		return c.WithCustomer(ctx, a, kind, identifier, vars, visitors...)
 	}
 	return conv, err
@@ -301,7 +301,7 @@ func (c *Chat) Receive(ctx context.Context, conv *parley.Conversation, channel, 
 		return c.Keep(ctx, conv, channel, externalID, text)
 	}
 	w, err := c.send(ctx, conv, &parley.Message{Content: text, Channel: channel, ExternalID: externalID})
-	if store.Violates(err, "messages.conversation_id, messages.external_id", "messages_external") {
+	if store.IsSecondMessage(err) {
 		return nil
 	}
 	if err == nil {
@@ -381,7 +381,7 @@ func (c *Chat) Keep(ctx context.Context, conv *parley.Conversation, channel, ext
 		m.ID = 0
 		return tx.AddMessage(ctx, m, 0, EndsAt(a))
 	})
-	if store.Violates(err, "messages.conversation_id, messages.external_id", "messages_external") {
+	if store.IsSecondMessage(err) {
 		return nil
 	}
 	if err == nil {

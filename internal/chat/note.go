@@ -62,7 +62,7 @@ func (c *Chat) saveAnswer(ctx context.Context, userID int64, body map[string]any
 		a.Name, a.Content = strings.ToLower(in.Name), strings.ReplaceAll(in.Content, "\r\n", "\n")
 		return tx.SaveCannedAnswer(ctx, userID, a)
 	})
-	if store.Violates(err, "canned_answers.user_id, canned_answers.name", "canned_answers_name") {
+	if store.IsSecondAnswer(err) {
 		var wrong parley.Fields
 		wrong.AddText("name", "There is already a canned answer with this name.")
 		err = wrong.Err()

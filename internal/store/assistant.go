@@ -346,7 +346,7 @@ func (tx *Tx) SaveAssistant(ctx context.Context, userID int64, old, a *parley.As
 }
 
 func numberTaken(err error) error {
-	if Violates(err, "assistants.phone_number_id", "assistants_number") {
+	if violates(err, "assistants.phone_number_id", "assistants_number") {
 		f := parley.Fields{}
 		f.Add("phone_number_id", "is already assigned to another inbound assistant.")
 		return f.Err()

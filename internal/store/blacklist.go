@@ -46,7 +46,7 @@ func (tx *Tx) AddToBlacklist(ctx context.Context, userID int64, number string) (
 	now := parley.Now()
 	e := &parley.BlacklistEntry{UserID: userID, PhoneNumber: number, CreatedAt: parley.DateTime(now)}
 	_, err := tx.q.NewInsert().Model(e).Exec(ctx)
-	if Violates(err, "blacklist.user_id, blacklist.phone_number", "blacklist_user_id_phone_number_key") {
+	if violates(err, "blacklist.user_id, blacklist.phone_number", "blacklist_user_id_phone_number_key") {
 		return nil, parley.Fields{{Name: "phone_number",
 			Messages: []string{"The phone_number is on the blacklist already."}}}.Err()
 	}

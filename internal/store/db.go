@@ -266,9 +266,9 @@ func first[T any](ctx context.Context, q Query, which func(*bun.SelectQuery)) (*
 	return &list[0], nil
 }
 
-// Violates says whether err is a unique or foreign-key rule of the schema that was broken, by the name of its index
+// violates says whether err is a unique or foreign-key rule of the schema that was broken, by the name of its index
 // or by "table.column" (SQLite names a plain unique index by its columns).
-func Violates(err error, names ...string) bool {
+func violates(err error, names ...string) bool {
 	var text string
 	var pg *pgconn.PgError
 	var lite *sqlite.Error

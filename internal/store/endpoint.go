@@ -84,7 +84,7 @@ func (tx *Tx) SaveEndpoint(ctx context.Context, userID int64, e *parley.Endpoint
 }
 
 func endpointName(err error) error {
-	if Violates(err, "endpoints.user_id, endpoints.name", "endpoints_user_id_name_key") {
+	if violates(err, "endpoints.user_id, endpoints.name", "endpoints_user_id_name_key") {
 		return parley.Fields{{Name: "name", Messages: []string{"The name has already been taken."}}}.Err()
 	}
 	return err

@@ -43,7 +43,7 @@ func (tx *Tx) SaveFilter(ctx context.Context, userID int64, f *parley.SavedFilte
 }
 
 func filterTaken(err error) error {
-	if Violates(err, "saved_filters.user_id, saved_filters.page, saved_filters.name", "saved_filters_name") {
+	if violates(err, "saved_filters.user_id, saved_filters.page, saved_filters.name", "saved_filters_name") {
 		return parley.Fields{{Name: "name", Messages: []string{"You already have a filter with this name."}}}.Err()
 	}
 	return err

@@ -71,7 +71,7 @@ func (tx *Tx) SaveGroup(ctx context.Context, userID int64, g *parley.Group) erro
 }
 
 func groupTaken(err error) error {
-	if Violates(err, "assistant_groups.user_id", "assistant_groups_name") {
+	if violates(err, "assistant_groups.user_id", "assistant_groups_name") {
 		return parley.Fields{{Name: "name", Messages: []string{"The name has already been taken."}}}.Err()
 	}
 	return err

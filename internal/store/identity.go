@@ -22,7 +22,7 @@ func (tx *Tx) JoinIdentity(ctx context.Context, i *parley.Identity) error {
 		return err
 	}
 	i.CreatedAt = parley.Now()
-	if _, err = tx.q.NewInsert().Model(i).Exec(ctx); Violates(err, "identities.issuer", "identities_pkey") {
+	if _, err = tx.q.NewInsert().Model(i).Exec(ctx); violates(err, "identities.issuer", "identities_pkey") {
 		err = parley.Errorf(parley.Conflict, "This sign-in belongs to another account already.")
 	}
 	return err

@@ -254,7 +254,7 @@ func (tx *Tx) SaveLead(ctx context.Context, userID int64, l *parley.Lead) error 
 }
 
 func leadOnce(err error) error {
-	if Violates(err, "leads.campaign_id, leads.phone_number", "leads_once") {
+	if violates(err, "leads.campaign_id, leads.phone_number", "leads_once") {
 		return DuplicateLead
 	}
 	return err

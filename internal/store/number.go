@@ -93,7 +93,7 @@ func (tx *Tx) SaveRoute(ctx context.Context, userID, id int64, r *parley.NumberR
 }
 
 func numberOwned(err error, number string) error {
-	if Violates(err, "numbers.phone_number", "numbers_owned") {
+	if violates(err, "numbers.phone_number", "numbers_owned") {
 		return alreadyOwned(number)
 	}
 	return err
@@ -191,7 +191,7 @@ func (tx *Tx) CreateOrder(ctx context.Context, userID int64, o *parley.NumberOrd
 	}
 	o.ID, o.UserID, o.CreatedAt = 0, userID, parley.Now()
 	_, err := tx.q.NewInsert().Model(o).Exec(ctx)
-	if Violates(err, "number_orders.phone_number", "number_orders_phone") {
+	if violates(err, "number_orders.phone_number", "number_orders_phone") {
 		return parley.Errorf(parley.Conflict, "The phone number %s is being bought.", o.PhoneNumber)
 	}
 	if err != nil {

@@ -146,7 +146,7 @@ func (tx *Tx) AddInboundSMS(ctx context.Context, m *parley.InboundSMS) (bool, er
 		return false, err
 	}
 	_, err = tx.q.NewInsert().Model(m).Exec(ctx)
-	if Violates(err, "sms_inbound.sid", "sms_inbound_sid_key") { // told twice at once
+	if violates(err, "sms_inbound.sid", "sms_inbound_sid_key") { // told twice at once
 		return false, parley.Errorf(parley.Conflict, "The message %s came twice at once.", m.SID)
 	}
 	return err == nil, err

@@ -96,7 +96,7 @@ func (tx *Tx) SaveTool(ctx context.Context, userID int64, t *parley.Tool) error 
 }
 
 func toolName(err error) error {
-	if Violates(err, "tools.user_id, tools.name", "tools_user_id_name_key") {
+	if violates(err, "tools.user_id, tools.name", "tools_user_id_name_key") {
 		return parley.Fields{{Name: "name", Messages: []string{"The name has already been taken."}}}.Err()
 	}
 	return err

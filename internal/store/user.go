@@ -55,7 +55,7 @@ func (tx *Tx) CreateUser(ctx context.Context, u *parley.User) error {
 var errEmailTaken = parley.Fields{{Name: "email", Messages: []string{"The email has already been taken."}}}.Err()
 
 func emailOnce(err error) error {
-	if Violates(err, "users.email", "users_email_key", "members.email", "members_email_key") {
+	if violates(err, "users.email", "users_email_key", "members.email", "members_email_key") {
 		return errEmailTaken
 	}
 	return err

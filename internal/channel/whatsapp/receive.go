@@ -80,7 +80,7 @@ func (w *Channel) take(ctx context.Context, m graph.Inbound) error {
 		return err
 	})
 	// another node was told it at the same time
-	if err != nil && !store.Violates(err, "whatsapp_messages.wamid", "whatsapp_messages_wamid") {
+	if err != nil && !store.IsSecondWhatsApp(err) {
 		return err
 	}
 	if answers && m.Kind != graph.Reacted { // who reacts asks nothing
