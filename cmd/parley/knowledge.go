@@ -24,24 +24,23 @@ func (s *Settings) knowledge(db *store.DB, providers *provider.Set, guard *egres
 		return nil, err
 	}
 	extractor := &document.Extractor{}
-	d := &knowledge.Library{Index: search.Index{DB: db}, Blobs: blobs, Cut: extractor.Cut}
-	d.ReadFile = func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*document.Text, error) {
+	readFile := func(ctx context.Context, kind parley.DocumentType, file blob.Object) (*document.Text, error) {
 		return extractor.Extract(ctx, string(kind), file)
 	}
-	d.ReadSite = func(ctx context.Context, doc *parley.Document, progress func(done, total int)) (*document.Text,
-		error) {
+	readSite := func(ctx context.Context, doc *parley.Document, progress func(done, total int)) (*document.Text, error) {
 		c := &knowledge.Crawler{Guard: guard, Reader: extractor, Progress: progress}
 		return c.Crawl(ctx, knowledge.Site{URL: doc.URL, Links: doc.Links, Limit: doc.RelativeLinksLimit})
 	}
 	if _, err := providers.For(0).Embedder(); err != nil {
 		slog.Warn("documents are searched by words only until the embedding model has a key", "error", err)
 	}
-	d.Embedder = func() ai.Embedder {
+	embedder := func() ai.Embedder {
 		e, err := providers.For(0).Embedder()
 		if err != nil {
 			return nil
 		}
 		return e
 	}
-	return d, nil
+	return &knowledge.Library{Index: search.Index{DB: db, Embedder: embedder}, Blobs: blobs,
+		Cut: extractor.Cut, ReadFile: readFile, ReadSite: readSite}, nil
 }

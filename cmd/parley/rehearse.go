@@ -70,7 +70,9 @@ func (c *testCmd) Run(s *Settings, t *terminal) error {
 	if err != nil {
 		return notDone(err)
 	}
-	server := &rehearsal.Server{Client: rehearsal.Client{URL: strings.TrimSuffix(c.Server, "/"), Key: c.Key}, SIP: c.SIP}
+	client := rehearsal.Client{URL: strings.TrimSuffix(c.Server, "/"), Key: c.Key,
+		HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
+	phone, account := c.SIP, (func(context.Context) (string, error))(nil)
 	asks := c.Watch || slices.ContainsFunc(cases, func(one rehearsal.Case) bool { return !one.Stranger() })
 	switch {
 	case !asks: // calls to SIP addresses alone
@@ -80,25 +82,25 @@ func (c *testCmd) Run(s *Settings, t *terminal) error {
 			return notDone(err)
 		}
 		defer own.stop()
-		server.URL, server.Key, server.SIP, server.Account = own.url, own.key, own.sip, own.account
+		client.URL, client.Key, phone, account = own.url, own.key, own.sip, own.account
 	case c.Key == "":
 		return notDone(errors.New("--server needs --key, an API key of the assistants' owner"))
 	}
-	server.HTTP = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 	if c.Parallel <= 0 {
 		c.Parallel = 4 * runtime.NumCPU()
 	}
-	run := &rehearsal.Runner{Server: server, Mouth: new(mouths).say, Parallel: c.Parallel, Patient: true, Ears: rehearsal.Ears(c.Ears),
-		Done: progress(os.Stderr)}
-	defer run.Close()
+	var thinks ai.Model
 	if c.Model != "" {
 		set, model, err := s.thinker(c.Model)
 		if err != nil {
 			return notDone(err)
 		}
 		defer set.Close()
-		run.Model = model
+		thinks = model
 	}
+	run := &rehearsal.Runner{Server: &rehearsal.Server{Client: client, SIP: phone, Account: account}, Mouth: new(mouths).say,
+		Parallel: c.Parallel, Patient: true, Ears: rehearsal.Ears(c.Ears), Model: thinks, Done: progress(os.Stderr)}
+	defer run.Close()
 	if c.Watch {
 		return c.watch(t, run)
 	}
