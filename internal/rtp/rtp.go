@@ -16,16 +16,6 @@ import (
 	"parley/internal/audio"
 )
 
-const (
-	frameTime  = audio.FrameTime
-	frameTicks = 160            // of an RTP clock of 8 kHz, which all but Opus have
-	headerSize = 12             // of what we send
-	mostSent   = 3 * frameTicks // octets of sound in a packet of ours: 60 ms
-	mostPacket = 2048           // octets of one that comes
-	noise      = 13             // the payload type of comfort noise at 8 kHz (RFC 3389)
-	mostSound  = 8 * frameTicks // octets in a packet: 160 ms
-)
-
 // Codec is the codec agreed on. The payload types of the two directions are usually, but not necessarily, the same.
 type Codec struct {
 	Format        audio.Format

@@ -148,10 +148,6 @@ func (s *Settings) with(k ai.Key) *ai.Vendor {
 	return Declare(&o)
 }
 
-// languages lists the languages of Whisper that Parley knows, for speech and for transcription.
-const languages = "en es fr de it pt nl pl sv da no fi cs sk hu ro bg hr sr sl el tr ru uk he ar fa hi ur ta zh ja ko th vi " +
-	"id ms et lv lt ca is"
-
 // voices lists the voices of the speech models. OpenAI states no genders: these are as people hear them. Their numbers
 // begin at 201.
 var voices = []ai.Voice{

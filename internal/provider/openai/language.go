@@ -5,6 +5,10 @@ import (
 	"strings"
 )
 
+// languages lists the languages of Whisper that Parley knows, for speech and for transcription.
+const languages = "en es fr de it pt nl pl sv da no fi cs sk hu ro bg hr sr sl el tr ru uk he ar fa hi ur ta zh ja ko th vi " +
+	"id ms et lv lt ca is"
+
 // detected is a language that a model found in what it heard.
 type detected struct {
 	Code string `json:"code"`
