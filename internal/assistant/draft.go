@@ -244,9 +244,9 @@ func overtaken(ctx context.Context, tx *store.Tx, live *parley.Assistant, draft 
 		}
 	}
 	return parley.Errorf(parley.Conflict, "The live assistant was changed%s after this draft was begun. "+
-		"Compare the draft with it, then publish again "+
-		"with overwrite set: the draft's fields (%s) replace the live ones, and all others stay as they are live. Or discard the draft.", by,
-		strings.Join(names, ", "))
+		"Compare the draft with it, then publish again with overwrite set: "+
+		"the draft's fields (%s) replace the live ones, and all others stay as they are live. Or discard the draft.",
+		by, strings.Join(names, ", "))
 }
 
 // bodyOf is settings as the body of a change.
