@@ -6,6 +6,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
+
+	"parley/internal/turn"
 )
 
 // path is the way of an echo: a room or a telephone's hybrid, whose sound dies away by 60 dB within the tail.
@@ -48,6 +51,8 @@ type echoLine struct {
 	out       []int16
 	alone     []bool
 	sure      []bool // somebody speaks, whom the assistant would fall silent for
+	silences  []bool // likewise, if it goes by the words of the sound as a call does
+	spoke     []bool // what is not the echo sounds like speech
 	cancelled bool
 }
 
@@ -68,7 +73,10 @@ func (l *echoLine) run(jitter uint64) {
 			voiced = 0
 		}
 		l.out, l.alone = append(l.out, f...), append(l.alone, alone)
-		l.sure = append(l.sure, voiced >= 3 && v.Sure() && !doubt)
+		sure := voiced >= 3 && v.Sure() && !doubt
+		words := v.Words()
+		l.sure, l.spoke = append(l.sure, sure), append(l.spoke, yes && !alone)
+		l.silences = append(l.silences, sure && turn.StepsBack(words) && turn.Silences(words, time.Duration(voiced)*FrameTime))
 		i++
 	}
 	for k := range len(l.sent)/n - 6 {
