@@ -9,11 +9,12 @@ import (
 // nothing. Sound that comes back while something is being said is compared with what was sent: their cross-correlation
 // with the phase transform (Knapp and Carter, "The generalized correlation method for estimation of time delay", 1976),
 // added up over a few frames, has one sharp peak where there is an echo, and tells its delay, up to half a second. From
-// then on an adaptive filter of 80 ms imitates the echo's way, and what it makes of what was sent is subtracted. The
-// filter works in the frequency domain in partitions (Soo and Pang, "Multidelay block frequency domain adaptive filter",
+// then on an adaptive filter imitates the echo's way, and what it makes of what was sent is subtracted. It has 80 ms, and
+// more where it finds the tail of a room, 320 ms at most. It changes nothing until it has shown that it is one of an echo.
+// The filter works in the frequency domain in partitions (Soo and Pang, "Multidelay block frequency domain adaptive filter",
 // 1990); how far each frame changes it is decided by a Kalman filter for each frequency (Enzner and Vary, 2006; for
 // partitions Kuech, Mabande and Enzner, 2014), so that it learns fast and learns nothing from the far end's own voice.
-// What it expects to remain is faint: a frame with nothing else in it is turned down.
+// A frame with no more in it than what usually remains (remnant.go) is turned down.
 //
 // Sent and Clean are called by one goroutine.
 type Echo struct {
@@ -27,6 +28,7 @@ type Echo struct {
 	loud   [echoFrames]float32 // energy of the frames that were sent
 	search *echoSearch         // nil: nothing has come back yet
 	filter *echoFilter         // nil: there is no echo
+	trial  *echoFilter         // of what may be an echo: it learns, but changes nothing yet
 	known  bool                // there was one
 }
 
@@ -36,13 +38,23 @@ const (
 	echoMost   = 500 // ms of delay
 	echoBefore = 8   // ms: a path's strongest sound is not its first
 
-	echoParts   = 2     // partitions of two frames each
-	echoBegin   = 0.3   // how far a filter may be wrong at most that has learned nothing
+	echoParts   = 2     // partitions of two frames each that a filter begins with,
+	maxParts    = 8     // and that it may have where there is a tail: 320 ms
+	echoGrows   = 2     // frames from one to the next
+	echoShrinks = 100   // frames, after which the last is given up that has nothing
+	echoRoom    = 0.01  // so much of the way there must be in the last partition, or may be, before there is one more
+	echoTail    = 1e-3  // what is less of the way, in its last partition, is no tail
+	echoBegin   = 1     // how far a filter may be wrong at most that has learned nothing, as power,
+	echoDoubt   = 1.5   // and how far in a band, of what has come back there
 	echoFloor   = 0.4   // so much of an error is never taken for the filter's, as it comes from other frequencies too
 	echoKeep    = 0.998 // of the way that is known, from frame to frame
 	echoLast    = 4     // frames of which an echo must be less when it is found:
 	echoProof   = 0.5   // so much may be left at first of what is an echo
+	echoHope    = 0.8   // and so much while it may still become one
+	echoPatient = 25    // frames in which a filter must have shown that
+	echoSame    = 6     // ms: a delay that differs by less is the same
 	echoYoung   = 25    // frames until it may do no harm,
+	echoWrong   = 1.2   // times what came: a young filter that makes so much of it knows another way
 	echoTrial   = 50    // until it must be good for something,
 	echoOld     = 75    // and until that may be a voice that is louder than the echo
 	echoAlone   = 10    // times what is expected to remain of the echo is more than that,
@@ -86,7 +98,10 @@ func (e *Echo) Clean(f Frame) (alone, doubt bool) {
 	sent, came := slices.Max(e.loud[:]), sumOf(f)/float32(len(f))
 	if sent < echoSilence || came < echoSilence || came > 2*sent {
 		if e.search != nil {
-			e.search.rest()
+			e.search.idle()
+		}
+		if e.trial != nil { // which must not miss a frame
+			e.trial.try(e, at, f)
 		}
 		return false, false
 	}
@@ -101,7 +116,7 @@ func (e *Echo) align(n int) {
 		e.lag = behind
 	}
 	if e.seen++; e.heard.end == 0 || e.lag < -5*n || e.seen == 50 && e.lag > 3*n {
-		e.heard.end, e.filter, e.seen = max(e.sent.end-n, 0), nil, 0
+		e.heard.end, e.filter, e.trial, e.seen = max(e.sent.end-n, 0), nil, nil, 0
 	} else if e.seen == 50 {
 		e.seen = 0
 	}
@@ -117,38 +132,32 @@ func (e *Echo) look(at int, f Frame) (alone, doubt bool) {
 	}
 	delay, found, doubt := e.search.add(e, at)
 	doubt = doubt && e.said < echoSaid
-	if !found {
-		return false, doubt
-	}
-	n, came, left := len(f), float32(0), float32(0)
-	first := min(len(e.heard.codes)/n-1, at/n)
-	filter := newEchoFilter(e.rate, delay, e.ratio(at, delay, first, f))
-	for back := first; back >= 0; back-- { // it learns from what has been heard already
-		e.heard.take(f, at-back*n)
-		alone = filter.clean(e, at-back*n, f)
-		if back < echoLast {
-			came, left = came+filter.came, left+filter.left
+	n := len(f)
+	switch t := e.trial; {
+	case found && (t == nil || max(delay-t.found, t.found-delay) > int(e.rate)*echoSame/1000):
+		first := min(len(e.heard.codes)/n-1, at/n)
+		e.trial = newEchoFilter(e.rate, delay)
+		e.trial.doubt(e, at, first)
+		for back := first; back >= 0; back-- { // it learns from what has been heard already
+			e.heard.take(e.trial.spare, at-back*n)
+			alone = e.trial.try(e, at-back*n, e.trial.spare)
 		}
-	}
-	if left > echoProof*came { // it came by chance
-		e.heard.take(f, at)
+	case t == nil:
 		return false, doubt
+	default:
+		alone = t.try(e, at, f)
 	}
-	e.search.rest()
-	e.filter, e.search, e.known = filter, nil, true
-	return alone, false
-}
-
-// ratio is what has come back lately, by its energy, of what was sent so long before; f is overwritten.
-func (e *Echo) ratio(at, delay, frames int, f Frame) float32 {
-	came, sent := float32(1), float32(1)
-	for back := range frames + 1 {
-		e.heard.take(f, at-back*len(f))
-		came += sumOf(f)
-		e.sent.take(f, at-back*len(f)-delay)
-		sent += sumOf(f)
+	if e.trial.tested < echoProof*e.trial.proof { // it did not come by chance
+		e.search.rest()
+		copy(f, e.trial.spare)
+		e.filter, e.trial, e.search, e.known = e.trial, nil, nil, true
+		return alone, false
 	}
-	return came / sent
+	doubt = doubt || e.said < echoSaid && e.trial.tested < echoHope*e.trial.proof
+	if e.trial.frames > echoPatient {
+		e.trial = nil
+	}
+	return false, doubt
 }
 
 // echoTape keeps the newest samples of a call, as µ-law.
@@ -187,6 +196,7 @@ type echoSearch struct {
 	cross  *crossed // of the spectra of what was sent and heard, over the last frames; nil between two looks
 	frames int      // in it
 	tries  int      // in the call
+	still  int      // frames since something came
 }
 
 type crossed [searchSize/2 + 1]complex64
@@ -194,13 +204,14 @@ type crossed [searchSize/2 + 1]complex64
 const (
 	searchRate   = 4000
 	searchSize   = 4096
-	searchWindow = 256  // 64 ms of what was heard are compared at a time
-	searchFade   = 0.85 // of what was found, from frame to frame
-	searchSharp  = 11   // times the usual, a peak is an echo's
-	searchVague  = 6    // and above that, it may be one
-	searchFirst  = 2    // frames that tell nothing yet
-	searchLong   = 25   // and so many are given at most
-	searchTries  = 60   // frames that are looked at; from then on, one in ten
+	searchWindow = 256 // 64 ms of what was heard are compared at a time
+	searchFade   = 0.9 // of what was found, from frame to frame
+	searchSharp  = 11  // times the usual, a peak is an echo's
+	searchVague  = 6   // and above that, it may be one
+	searchFirst  = 2   // frames that tell nothing yet
+	searchLong   = 25  // and so many are given at most
+	searchIdle   = 10  // frames without a sound, after which what was compared is forgotten
+	searchTries  = 60  // frames that are looked at; from then on, one in ten
 )
 
 // searching is the room that a search takes for the length of a frame.
@@ -246,6 +257,13 @@ func giveBack[T any](spare chan<- *T, x *T) {
 	}
 }
 
+// idle takes a frame in which nothing came. A word has pauses, and a path is the same after them.
+func (s *echoSearch) idle() {
+	if s.still++; s.still > searchIdle {
+		s.rest()
+	}
+}
+
 // rest forgets what was compared: nothing more has come for now.
 func (s *echoSearch) rest() {
 	if s.cross != nil {
@@ -257,6 +275,7 @@ func (s *echoSearch) rest() {
 
 // add compares the frame that was heard at a time, and those before it. delay is in samples of the call.
 func (s *echoSearch) add(e *Echo, at int) (delay int, found, doubt bool) {
+	s.still = 0
 	if s.tries++; s.tries > searchTries && s.tries%10 != 0 {
 		return 0, false, false
 	}
@@ -315,17 +334,22 @@ func abs(x float32) float32 { return float32(math.Abs(float64(x))) }
 type echoFilter struct {
 	fft     *fft
 	frame   int
-	delay   int                          // of its first tap, in samples
-	sent    [2*echoParts - 1][]complex64 // spectra of what was sent, the newest first
-	way     [echoParts][]complex64       // the filter
-	unsure  [echoParts][]float32         // how far it may be wrong, as power
-	other   []float32                    // power of what is no echo
+	delay   int                         // of its first tap, in samples
+	found   int                         // of the sound by which it was found
+	sent    [2*maxParts - 1][]complex64 // spectra of what was sent, the newest first
+	way     [maxParts][]complex64       // the filter
+	unsure  [maxParts][]float32         // how far it may be wrong, as power
+	other   []float32                   // power of what is no echo
+	parts   int                         // that are in use
 	wave    []int16
+	spare   []int16 // a frame, while it is on trial
 	x, each []float32
 	y, gain []complex64
 	err     []float32
 
+	rest          *remnant
 	came, left    float32 // energy of the last frame, and of what is left of it
+	proof, tested float32 // the same, over the last frames of a trial
 	before, after float32 // energy of what came, and of what was left of it, lately
 	frames        int
 	voice         int     // frames since there was something else than an echo
@@ -333,24 +357,62 @@ type echoFilter struct {
 	gate          float64
 }
 
-// newEchoFilter has learned nothing. What comes back of what is sent is as much as the ratio: a filter of a faint echo that
-// believed it could be wrong by more would follow every noise at first, and forget the way again.
-func newEchoFilter(rate Rate, delay int, ratio float32) *echoFilter {
+// newEchoFilter has learned nothing.
+func newEchoFilter(rate Rate, delay int) *echoFilter {
 	n := int(rate) / 8000 * 512
-	e := &echoFilter{fft: newFFT(n), frame: rate.FrameSize(), delay: max(delay-int(rate)*echoBefore/1000, 0),
-		wave: make([]int16, n), other: make([]float32, n/2+1), x: make([]float32, n), each: make([]float32, n/2+1),
+	e := &echoFilter{fft: newFFT(n), frame: rate.FrameSize(), delay: max(delay-int(rate)*echoBefore/1000, 0), found: delay,
+		wave: make([]int16, n), spare: make([]int16, rate.FrameSize()), other: make([]float32, n/2+1),
+		x: make([]float32, n), each: make([]float32, n/2+1),
 		y: make([]complex64, n/2+1), gain: make([]complex64, n/2+1), err: make([]float32, rate.FrameSize()),
-		gate: 1, voice: echoHang}
+		gate: 1, voice: echoHang, parts: echoParts, rest: newRemnant(n)}
 	for i := range e.sent {
 		e.sent[i] = make([]complex64, n/2+1)
 	}
 	for b := range e.way {
 		e.way[b], e.unsure[b] = make([]complex64, n/2+1), make([]float32, n/2+1)
-		for k := range e.unsure[b] {
-			e.unsure[b][k] = min(echoBegin, 2*ratio)
-		}
 	}
 	return e
+}
+
+// doubt says how far a filter may be wrong that has learned nothing: by as much as has come back, in each band, of what was
+// sent. A filter of a faint echo that believed it could be wrong by more would follow every noise at first, and forget the
+// way again.
+func (e *echoFilter) doubt(of *Echo, at, frames int) {
+	var came, sent [restBands]float32
+	for back := 0; back <= frames; back += len(e.x) / e.frame {
+		end := at + e.frame - back*e.frame
+		e.look(&of.heard, end)
+		e.rest.add(&came, e.y)
+		e.look(&of.sent, end-e.found)
+		e.rest.add(&sent, e.y)
+	}
+	for b := range came {
+		most := min(echoBegin, echoDoubt*(came[b]+1)/(sent[b]+1))
+		for _, unsure := range e.unsure[:echoParts] {
+			for k := e.rest.edges[b]; k < e.rest.edges[b+1]; k++ {
+				unsure[k] = most
+			}
+		}
+	}
+}
+
+// look takes the spectrum of what ends at a time, under a window.
+func (e *echoFilter) look(tape *echoTape, end int) {
+	n := len(e.wave)
+	tape.take(e.wave, end-n)
+	for i, s := range e.wave {
+		e.x[i] = float32(s) * float32(min(i+1, n-i)) / float32(n/2)
+	}
+	e.fft.forward(e.y, e.x)
+}
+
+// try cleans a copy of a frame and keeps account of what that was worth lately.
+func (e *echoFilter) try(of *Echo, at int, f Frame) (alone bool) {
+	copy(e.spare, f)
+	alone = e.clean(of, at, e.spare)
+	e.proof += (e.came - e.proof) / echoLast
+	e.tested += (e.left - e.tested) / echoLast
+	return alone
 }
 
 // clean subtracts the echo from the frame that was heard at a time, and learns from what remains.
@@ -366,7 +428,7 @@ func (e *echoFilter) clean(of *Echo, at int, f Frame) (alone bool) {
 	e.fft.forward(newest, e.x)
 
 	clear(e.y)
-	for b, way := range e.way {
+	for b, way := range e.way[:e.parts] {
 		for k, x := range e.sent[2*b] {
 			e.y[k] += way[k] * x
 		}
@@ -378,8 +440,9 @@ func (e *echoFilter) clean(of *Echo, at int, f Frame) (alone bool) {
 		echo, left = echo+y*y, left+e.err[i]*e.err[i]
 	}
 	e.came, e.left = came, left
-	remains := e.learn()
+	remains, near, rest := e.learn()
 	e.frames++
+	e.fit()
 	if echo > 0.01*came {
 		e.before += 0.1 * (came - e.before)
 		e.after += 0.1 * (left - e.after)
@@ -392,21 +455,23 @@ func (e *echoFilter) clean(of *Echo, at int, f Frame) (alone bool) {
 	case e.frames > echoYoung:
 		remains = 0 // it knows nothing of this
 	}
-	alone = min(left, came) < max(echoAlone*remains, echoLeast*echo)
+	alone = min(left, came) < max(echoAlone*remains, echoLeast*echo) || near < max(rest, echoLeast*echo)
 	e.turnDown(f, alone, left)
 	return alone || left < echoMasked*came // nobody who speaks is so much fainter than the echo of us
 }
 
-// learn changes the filter by the error, and says how much energy of the echo it expected to find in that.
-func (e *echoFilter) learn() (remains float32) {
+// learn changes the filter by the error, and says how much energy of the echo it expected to find in that; and how much
+// there is that is neither what usually remains, nor more than that.
+func (e *echoFilter) learn() (remains, near, rest float32) {
 	n := len(e.x)
 	share := float32(e.frame) / float32(n) // of the spectrum's samples, so many are known to be wrong
 	clear(e.x[:n-e.frame])
 	copy(e.x[n-e.frame:], e.err)
 	e.fft.forward(e.gain, e.x)
+	near, rest = e.rest.weigh(e.gain, e.y, share)
 	for k, err := range e.gain {
 		expected := float32(0)
-		for b := range e.way {
+		for b := range e.parts {
 			expected += e.unsure[b][k] * power(e.sent[2*b][k])
 		}
 		p := power(err)
@@ -415,10 +480,11 @@ func (e *echoFilter) learn() (remains float32) {
 		e.gain[k] = err * complex(e.each[k], 0)
 		remains += share * expected
 	}
-	for b := range e.way {
+	for b := range e.parts {
 		e.follow(b, share)
 	}
-	return 2 * remains / float32(n)
+	scale := 2 / float32(n)
+	return scale * remains, scale * near, scale * rest
 }
 
 // follow changes a partition, which has no taps beyond its two frames.
@@ -434,6 +500,33 @@ func (e *echoFilter) follow(b int, share float32) {
 		way[k] += change
 		known := share * unsure[k] * power(sent[k]) * e.each[k]
 		unsure[k] = echoKeep*(1-known)*unsure[k] + (1-echoKeep)*power(way[k])
+	}
+}
+
+// fit adds a partition where the last has found a tail, and gives it up where it has found none. A partition is believed to
+// have found something if that is more than what it may be wrong by. What comes after it is about half as loud.
+func (e *echoFilter) fit() {
+	grows, shrinks := e.parts < maxParts && e.frames%echoGrows == 0, e.parts > echoParts && e.frames%echoShrinks == 0
+	if !grows && !shrinks {
+		return
+	}
+	all, last, unsure := float32(0), float32(0), float32(0)
+	for b, way := range e.way[:e.parts] {
+		last, unsure = 0, 0
+		for k, w := range way {
+			last, unsure = last+power(w), unsure+e.unsure[b][k]
+		}
+		all += last
+	}
+	switch has := last > echoTail*all; {
+	case grows && has && last+unsure > echoRoom*all && last > 0.1*unsure:
+		clear(e.way[e.parts])
+		for k, w := range e.way[e.parts-1] {
+			e.unsure[e.parts][k] = 0.7 * (power(w) + e.unsure[e.parts-1][k])
+		}
+		e.parts++
+	case shrinks && !has:
+		e.parts--
 	}
 }
 
@@ -462,7 +555,7 @@ func (e *echoFilter) turnDown(f Frame, alone bool, left float32) {
 // failed reports whether it does more harm than good: there is no echo any more, or it comes another way.
 func (e *echoFilter) failed() bool {
 	if e.frames < echoOld {
-		return e.frames > echoTrial && e.after > 0.6*e.before
+		return e.frames > echoTrial && e.after > 0.6*e.before || e.frames > echoYoung && e.after > echoWrong*e.before
 	}
 	return e.after > e.before
 }

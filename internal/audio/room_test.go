@@ -319,4 +319,7 @@ func TestEchoTails(t *testing.T) {
 	who := [3][]int16{speech(t, "rms", Wide), speech(t, "kal", Wide), speech(t, "slt", Wide)}
 	f := roomCalls(t, madeRooms(1), false, [][3][]int16{who})
 	t.Logf("quality: echo in 3 made rooms: %v", f)
+	if below(f.late, 0.1) < 20 || f.silenced > 2 || f.answered > 2 || f.missed > 2 {
+		t.Errorf("in made rooms: %v", f)
+	}
 }
