@@ -46,7 +46,7 @@ func benchHistory(b *bench) error {
 			}
 			os.Setenv("PARLEY_DATABASE", base+"/postgres")
 		}
-		if err := b.history(engine); err != nil {
+		if err := history(b, engine); err != nil {
 			return fmt.Errorf("%s: %w", engine, err)
 		}
 	}
@@ -82,7 +82,8 @@ var historyAsks = []asking{
 	{path: "/ledger", page: true, goal: 20 * time.Millisecond},
 }
 
-func (b *bench) history(engine string) error {
+// history measures one database.
+func history(b *bench, engine string) error {
 	fmt.Printf(" %s\n", engine)
 	p, err := b.serve(historySeed)
 	if err != nil {

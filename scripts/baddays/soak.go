@@ -89,7 +89,8 @@ func soaked(d *doing) error {
 		samples = append(samples, s)
 		if len(samples)%30 == 0 {
 			fmt.Printf("  after %v: %.0f goroutines, %.0f open files, %.1f MB live, %.1f MB resident, %.0f rows\n",
-				time.Since(began).Round(time.Second), s["goroutines"], s["open files"], s["live heap, MB"]/(1<<20), s["resident memory, MB"]/(1<<20), s["all rows"])
+				time.Since(began).Round(time.Second), s["goroutines"], s["open files"], s["live heap, MB"]/(1<<20),
+				s["resident memory, MB"]/(1<<20), s["all rows"])
 		}
 	}
 	d.compare(samples)
