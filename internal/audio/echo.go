@@ -204,14 +204,14 @@ type crossed [searchSize/2 + 1]complex64
 const (
 	searchRate   = 4000
 	searchSize   = 4096
-	searchWindow = 256 // 64 ms of what was heard are compared at a time
-	searchFade   = 0.9 // of what was found, from frame to frame
-	searchSharp  = 11  // times the usual, a peak is an echo's
-	searchVague  = 6   // and above that, it may be one
-	searchFirst  = 2   // frames that tell nothing yet
-	searchLong   = 25  // and so many are given at most
-	searchIdle   = 10  // frames without a sound, after which what was compared is forgotten
-	searchTries  = 60  // frames that are looked at; from then on, one in ten
+	searchWindow = 256  // 64 ms of what was heard are compared at a time
+	searchFade   = 0.85 // of what was found, from frame to frame
+	searchSharp  = 11   // times the usual, a peak is an echo's
+	searchVague  = 6    // and above that, it may be one
+	searchFirst  = 2    // frames that tell nothing yet
+	searchLong   = 25   // and so many are given at most
+	searchIdle   = 10   // frames without a sound, after which what was compared is forgotten
+	searchTries  = 60   // frames that are looked at; from then on, one in ten
 )
 
 // searching is the room that a search takes for the length of a frame.
