@@ -111,12 +111,15 @@ func (p *program) start(b *bench) error {
 	b.undo = append(b.undo, p.end)
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		res, err := http.Get("http://" + p.addr + "/readyz")
+		said := fmt.Sprint(err)
 		if err == nil {
 			res.Body.Close()
-			return nil
+			if said = res.Status; res.StatusCode == http.StatusOK {
+				return nil
+			}
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("the program did not become ready: %w", err)
+			return fmt.Errorf("the program did not become ready: %s", said)
 		}
 	}
 }

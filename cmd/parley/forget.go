@@ -22,7 +22,11 @@ func (h *server) sweep(ctx context.Context) error {
 				err = fmt.Errorf("encrypt the variables of assistants: %w", err)
 			}
 		}
-		return errors.Join(err, h.forget(ctx, h.db), h.forgetOldCalls(ctx, h.calls))
+		err = errors.Join(err, h.forget(ctx, h.db))
+		if old := h.forgetOldCalls(ctx, h.calls); old != nil {
+			err = errors.Join(err, fmt.Errorf("remove old calls: %w", old))
+		}
+		return err
 	})
 	return nil
 }

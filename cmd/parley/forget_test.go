@@ -188,7 +188,20 @@ func TestSweepComesRound(t *testing.T) {
 		defer wg.Wait()
 		defer cancel()
 		id := session()
-		wg.Go(func() { (&server{Settings: new(Settings), db: db}).sweep(ctx) })
+		a := &parley.Assistant{UUID: "a", Name: "Anna", Type: "outbound", Status: "active", Mode: "pipeline", Timezone: "UTC",
+			LanguageID: 1, VoiceID: 1001}
+		ended := &parley.Call{Type: parley.CallWeb, Status: parley.CallCompleted, EndedAt: parley.DateTime(parley.Now())}
+		if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			if err := tx.CreateAssistant(ctx, u.ID, a); err != nil {
+				return err
+			}
+			ended.AssistantID = a.ID
+			return tx.CreateCall(ctx, u.ID, ended)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		h := &server{Settings: &Settings{KeepCalls: 1}, db: db, calls: call.New(call.Config{DB: db})}
+		wg.Go(func() { h.sweep(ctx) })
 		time.Sleep(9 * time.Minute)
 		if _, _, _, err := db.Credential(t.Context(), id); err != nil {
 			t.Error("swept early:", err)
@@ -199,6 +212,13 @@ func TestSweepComesRound(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		if _, _, _, err := db.Credential(t.Context(), id); !store.IsNotFound(err) {
 			t.Error("not swept:", err)
+		}
+		if _, err := db.Call(t.Context(), u.ID, ended.ID); err != nil {
+			t.Error("the call was removed early:", err)
+		}
+		time.Sleep(24 * time.Hour)
+		if _, err := db.Call(t.Context(), u.ID, ended.ID); !store.IsNotFound(err) {
+			t.Error("the call was not removed:", err)
 		}
 	})
 }

@@ -52,6 +52,7 @@ const (
 	echoProof   = 0.5   // so much may be left at first of what is an echo
 	echoHope    = 0.8   // and so much while it may still become one
 	echoPatient = 25    // frames in which a filter must have shown that
+	echoWaits   = 100   // and in which it waits for it where nothing is said
 	echoSame    = 6     // ms: a delay that differs by less is the same
 	echoYoung   = 25    // frames until it may do no harm,
 	echoWrong   = 1.2   // times what came: a young filter that makes so much of it knows another way
@@ -101,7 +102,9 @@ func (e *Echo) Clean(f Frame) (alone, doubt bool) {
 			e.search.idle()
 		}
 		if e.trial != nil { // which must not miss a frame
-			e.trial.try(e, at, f)
+			if e.trial.try(e, at, f); e.trial.frames > echoWaits {
+				e.trial = nil
+			}
 		}
 		return false, false
 	}
@@ -460,8 +463,8 @@ func (e *echoFilter) clean(of *Echo, at int, f Frame) (alone bool) {
 	return alone || left < echoMasked*came // nobody who speaks is so much fainter than the echo of us
 }
 
-// learn changes the filter by the error, and says how much energy of the echo it expected to find in that; and how much
-// there is that is neither what usually remains, nor more than that.
+// learn changes the filter by the error, and says how much energy of the echo it expected to find in that; how much of the error
+// is more than what usually remains (near), and how much is not (rest).
 func (e *echoFilter) learn() (remains, near, rest float32) {
 	n := len(e.x)
 	share := float32(e.frame) / float32(n) // of the spectrum's samples, so many are known to be wrong
@@ -504,7 +507,7 @@ func (e *echoFilter) follow(b int, share float32) {
 }
 
 // fit adds a partition where the last has found a tail, and gives it up where it has found none. A partition is believed to
-// have found something if that is more than what it may be wrong by. What comes after it is about half as loud.
+// have found something if that is more than what it may be wrong by. What comes after it is a little fainter.
 func (e *echoFilter) fit() {
 	grows, shrinks := e.parts < maxParts && e.frames%echoGrows == 0, e.parts > echoParts && e.frames%echoShrinks == 0
 	if !grows && !shrinks {

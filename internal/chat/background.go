@@ -25,8 +25,9 @@ const (
 )
 
 // background is what an asynchronous tool does in the turn that answers m: it is started, and the result says so.
-func (c *Chat) background(conv *parley.Conversation, m *parley.Message, t agent.Tool) func(context.Context,
-	json.RawMessage) (string, error) {
+func (c *Chat) background(
+	conv *parley.Conversation, m *parley.Message, t agent.Tool,
+) func(context.Context, json.RawMessage) (string, error) {
 	return func(ctx context.Context, arguments json.RawMessage) (string, error) {
 		b := &store.BackgroundTool{ConversationID: conv.ID, UserID: conv.UserID, MessageID: m.ID, Name: t.Name,
 			DueAt: parley.Now().Add(t.AsyncTime + backgroundGrace)}
@@ -113,7 +114,7 @@ func (c *Chat) speakOfTools(ctx context.Context, id string) (spoke bool, failure
 	if err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.TryBackground(ctx, list) }); err != nil {
 		return false, 1, err
 	}
-	// what killed us
+	// those that can't be told: nobody is there, or each attempt ended with the process
 	untold := slices.DeleteFunc(slices.Clone(list),
 		func(t store.BackgroundTool) bool { return !silent && t.Attempts <= maxBackgroundAttempts })
 	if len(untold) > 0 {

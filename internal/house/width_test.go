@@ -52,6 +52,9 @@ func TestHouseWidth(t *testing.T) {
 func tooWide(report func(string, ...any), found map[string]int, where map[string][]string, listed map[string]over) {
 	for dir, lines := range where {
 		if found[dir] > listed[dir].has {
+			if has := listed[dir].has; has > 0 {
+				report("%s has %d wide lines, of which %d were there before", dir, found[dir], has)
+			}
 			for _, line := range lines {
 				report("%s (rule: at most %d): break it after a comma or an operator, a text after a sentence, "+
 					"or give a part of it a name", line, maxWidth)

@@ -216,9 +216,8 @@ func named(name string) string {
 // redirectable says whether a reader may be sent to an address: by HTTPS, or to a program on their own machine.
 func redirectable(text string) bool {
 	u, err := url.Parse(text)
-	// it is shown: nothing may look like another
-	if err != nil || len(text) > mostURI || u.Host == "" || u.Hostname() == "" ||
-		strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }) ||
+	strange := func(r rune) bool { return r > unicode.MaxASCII } // it is shown: nothing may look like another
+	if err != nil || len(text) > mostURI || u.Host == "" || u.Hostname() == "" || strings.ContainsFunc(u.Host, strange) ||
 		u.User != nil || strings.Contains(text, "#") || u.Opaque != "" {
 		return false
 	}

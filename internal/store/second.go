@@ -1,7 +1,7 @@
 package store
 
-// The rooms above the store tell from other failures that a row would have been the second of its kind. They ask by what the row is: the
-// names of tables and indices stay here.
+// Callers must tell a row that is there already from other failures. They ask by what the row is; the names of tables and indices
+// stay here.
 
 // IsSecondCall says whether err means that a lead's attempt has a call already.
 func IsSecondCall(err error) bool {

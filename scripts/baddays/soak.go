@@ -79,7 +79,7 @@ func soaked(d *doing) error {
 				return fmt.Errorf("age %s: %w", table, err)
 			}
 		}
-		if err := ageJobs(db); err != nil {
+		if err := ageJobs(db, d.road != nil); err != nil {
 			return fmt.Errorf("age jobs: %w", err)
 		}
 		s, err := d.look(db, slices.Collect(maps.Keys(columns)))
@@ -139,22 +139,28 @@ func age(db *sql.DB, table string, times []string, postgres bool) error {
 	for _, c := range times {
 		set = append(set, fmt.Sprintf("%s = CASE WHEN %[1]s > %[2]d THEN %[1]s - %[2]d ELSE %[1]s END", c, agedBy.Microseconds()))
 		if c != "ends_at" { // when silence will have ended a conversation
-			past = append(past, c)
+			past = append(past, "coalesce("+c+", 0)")
 		}
 	}
-	now := time.Now()
-	newest := "max(0, " + strings.Join(past, ", ") + ")"
+	newest, now := "max(0, "+strings.Join(past, ", ")+")", time.Now()
 	if postgres {
 		newest = "greatest(0, " + strings.Join(past, ", ") + ")"
 	}
-	_, err := db.Exec(fmt.Sprintf("UPDATE %s SET %s WHERE %s BETWEEN %d AND %d", table, strings.Join(set, ", "), newest,
-		now.Add(-agedBy/2).UnixMicro(), now.Add(-settledFor).UnixMicro()))
+	rows := fmt.Sprintf("%s BETWEEN %d AND %d", newest, now.Add(-agedBy/2).UnixMicro(), now.Add(-settledFor).UnixMicro())
+	if postgres { // what the program changes at this moment is left for the next time
+		rows = fmt.Sprintf("ctid IN (SELECT ctid FROM %s WHERE %s FOR UPDATE SKIP LOCKED)", table, rows)
+	}
+	_, err := db.Exec(fmt.Sprintf("UPDATE %s SET %s WHERE %s", table, strings.Join(set, ", "), rows))
 	return err
 }
 
 // ageJobs makes jobs old: those that are done, and those that wait for their time, which has come then.
-func ageJobs(db *sql.DB) error {
-	ago := func(d time.Duration) string { return time.Now().UTC().Add(-d).Format("2006-01-02 15:04:05.000") }
+func ageJobs(db *sql.DB, postgres bool) error {
+	layout := "2006-01-02 15:04:05.000" // as SQLite has it, in UTC
+	if postgres {
+		layout += "+00"
+	}
+	ago := func(d time.Duration) string { return time.Now().UTC().Add(-d).Format(layout) }
 	for state, column := range map[string]string{"completed": "finalized_at", "scheduled": "scheduled_at"} {
 		if _, err := db.Exec(fmt.Sprintf("UPDATE river_job SET %s = '%s' WHERE state = '%s' AND created_at < '%s' AND %[1]s > '%[5]s'",
 			column, ago(agedBy), state, ago(settledFor), ago(agedBy/2))); err != nil {
