@@ -52,6 +52,7 @@ func newApart(t *testing.T) *apart {
 		"link set " + a.wire + " up",
 		"-n " + a.name + " link set lo up",
 		"-n " + a.name + " addr add " + apartNet + "2/24 dev browser",
+		"-n " + a.name + " link set browser addrgenmode none", // an IPv6 address that comes seconds later would end what the browser loads
 		"-n " + a.name + " link set browser up",
 		"-n " + a.name + " route add default via " + apartNet + "1",
 		"-n " + a.name + " rule add pref 9 ipproto udp dport 9 prohibit", // discard: that rules by protocol are known
