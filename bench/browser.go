@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"database/sql"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -154,11 +151,7 @@ func browserSeed(ctx context.Context, db *store.DB, u *parley.User, data string)
 
 // spread gives calls and charges times over the past days: the store itself knows no time but now.
 func spread(data string) error {
-	driver, place := "sqlite", "file:"+filepath.Join(data, "parley.db")+"?_pragma=busy_timeout(60000)"
-	if postgres := os.Getenv("PARLEY_DATABASE"); postgres != "" {
-		driver, place = "pgx", postgres
-	}
-	db, err := sql.Open(driver, place)
+	db, postgres, err := openRaw(data, "")
 	if err != nil {
 		return err
 	}
@@ -172,7 +165,7 @@ func spread(data string) error {
 			return err
 		}
 	}
-	if driver == "pgx" { // what autovacuum does within a minute
+	if postgres { // what autovacuum does within a minute
 		_, err = db.Exec("VACUUM ANALYZE")
 	}
 	return err

@@ -184,12 +184,7 @@ func historySeed(ctx context.Context, db *store.DB, u *parley.User, data string)
 
 // lengthen makes the history as long as historyCalls, by SQL: what is stored again and again, spread over the past days.
 func lengthen(ctx context.Context, _ *store.DB, _ *parley.User, data string) error {
-	const fast = "?_pragma=busy_timeout(60000)&_pragma=cache_size(-400000)&_pragma=synchronous(off)"
-	driver, place := "sqlite", "file:"+filepath.Join(data, "parley.db")+fast
-	if postgres := os.Getenv("PARLEY_DATABASE"); postgres != "" {
-		driver, place = "pgx", postgres
-	}
-	raw, err := sql.Open(driver, place)
+	raw, postgres, err := openRaw(data, "&_pragma=cache_size(-400000)&_pragma=synchronous(off)")
 	if err != nil {
 		return err
 	}
@@ -219,7 +214,7 @@ func lengthen(ctx context.Context, _ *store.DB, _ *parley.User, data string) err
 			return fmt.Errorf("%s: %w", t.table, err)
 		}
 	}
-	if err := alike(ctx, raw, driver == "pgx"); err != nil {
+	if err := alike(ctx, raw, postgres); err != nil {
 		return err
 	}
 	fmt.Printf("  stored in %.0f s\n", time.Since(began).Seconds())

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"fmt"
 	"io"
 	"net"
@@ -147,6 +148,16 @@ func open(data string) (*store.DB, error) {
 	key := sha256.Sum256([]byte(secret)) // as the setting is read
 	return store.Open(context.Background(), store.Options{Path: filepath.Join(data, "parley.db"),
 		Postgres: os.Getenv("PARLEY_DATABASE"), Secret: key[:]})
+}
+
+// openRaw opens the same database for SQL of the bench's own; pragmas are SQLite's alone, and postgres reports which it is.
+func openRaw(data, pragmas string) (db *sql.DB, postgres bool, err error) {
+	if address := os.Getenv("PARLEY_DATABASE"); address != "" {
+		db, err = sql.Open("pgx", address)
+		return db, true, err
+	}
+	db, err = sql.Open("sqlite", "file:"+filepath.Join(data, "parley.db")+"?_pragma=busy_timeout(60000)"+pragmas)
+	return db, false, err
 }
 
 // load asks a server from conns connections for a while and reports how fast it answers. request writes the n-th
