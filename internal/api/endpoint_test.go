@@ -190,8 +190,9 @@ func TestEndpointMeasured(t *testing.T) {
 	if a := h.post(at+"/test", nil, status(200)); !strings.Contains(string(a.body), egress.Setting) {
 		t.Errorf("answered %s", a.body)
 	}
-	for range 6 {
-		h.post(at+"/test", nil, status(200))
+	for n := 0; h.post(at+"/test", nil).status != 429; n++ {
+		if n == 60 {
+			t.Fatal("tests have no limit")
+		}
 	}
-	h.post(at+"/test", nil, status(429))
 }

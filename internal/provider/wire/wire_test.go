@@ -3,11 +3,13 @@ package wire_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -220,8 +222,7 @@ func TestPing(t *testing.T) {
 
 // Leave says goodbye with 1000, and doesn't wait for long for a far end that never answers.
 func TestLeave(t *testing.T) {
-	left, gone := make(chan websocket.StatusCode, 2), make(chan struct{})
-	defer close(gone)
+	left := make(chan websocket.StatusCode, 2)
 	address := accepts(t, func(ws *websocket.Conn) {
 		_, _, err := ws.Read(context.Background())
 		left <- websocket.CloseStatus(err)
@@ -244,26 +245,57 @@ func TestLeave(t *testing.T) {
 			t.Errorf("receiving %v: it left with %d", receives, code)
 		}
 	}
-	c, err := wire.Dial(t.Context(), accepts(t, func(ws *websocket.Conn) {
-		_ = ws.Write(context.Background(), websocket.MessageText, []byte("hello"))
-		<-gone
-	}), wire.Options{})
-	if err != nil {
-		t.Fatal(err)
+}
+
+// only is a network without sockets, of one connection, so that its time can be a test's.
+type only struct{ conn, closed chan net.Conn }
+
+func (o only) Accept() (net.Conn, error) {
+	select {
+	case c := <-o.conn:
+		return c, nil
+	case <-o.closed:
+		return nil, net.ErrClosed
 	}
-	began, begun, done := time.Now(), make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		_, _, _ = c.Receive()
-		close(begun)
-		for err := error(nil); err == nil; {
-			_, _, err = c.Receive()
+}
+func (o only) Close() error   { close(o.closed); return nil }
+func (o only) Addr() net.Addr { return &net.IPAddr{} }
+
+// A far end that doesn't answer has a second while somebody receives.
+func TestLeaveInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone := make(chan struct{})
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ws, err := websocket.Accept(w, r, nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer ws.CloseNow()
+			<-gone
+		})}
+		network := only{make(chan net.Conn), make(chan net.Conn)}
+		done := make(chan struct{}, 2)
+		go func() { _ = server.Serve(network); done <- struct{}{} }()
+		dial := func(context.Context, string, string) (net.Conn, error) {
+			near, far := net.Pipe()
+			network.conn <- far
+			return near, nil
 		}
-	}()
-	<-begun
-	c.Leave()
-	<-done
-	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("it took %v to leave", took)
-	}
+		c, err := wire.Dial(t.Context(), "http://vendor", wire.Options{Transport: &http.Transport{DialContext: dial}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _, _ = c.Receive(); done <- struct{}{} }()
+		synctest.Wait()
+		began := time.Now()
+		c.Leave()
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("it took %v to leave", took)
+		}
+		close(gone)
+		_ = server.Close()
+		<-done
+		<-done
+	})
 }
