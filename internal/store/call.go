@@ -115,8 +115,12 @@ func (q Query) Calls(ctx context.Context, userID int64, f CallFilter, p Page) ([
 	list := []parley.Call{}
 	ids := q.q.NewSelect().TableExpr("calls").Where("user_id = ?", userID)
 	f.narrow(ids, userID)
-	q.having(ids, "id", "call_tokens", f.Words)
-	total, more, err := pageOf(ctx, ids, p, "id")
+	count := q.long(userID, "calls", "id", ids).total
+	if len(f.Words) > 0 { // calls get into the index later
+		q.having(ids, "id", "call_tokens", f.Words)
+		count = ids.Count
+	}
+	total, more, err := pageOf(ctx, ids, p, "id", count)
 	if err == nil && more {
 		err = q.calls(&list).Where("c.id IN (?)", ids).OrderExpr("c.id DESC").Scan(ctx)
 	}

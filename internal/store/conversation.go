@@ -122,7 +122,11 @@ func (q Query) Conversations(ctx context.Context, userID int64, f ConversationFi
 	if (f.Waiting || f.Unassigned) && p.Below == 0 {
 		order = "waits_since, seq"
 	}
-	total, more, err := p.of(ctx, ids, order)
+	count := q.long(userID, "conversations", "seq", ids).total
+	if f.Waiting || f.Unassigned || f.Assignee != nil || f.SenderPhone != "" || len(f.Words) > 0 { // they come and go
+		count = ids.Count
+	}
+	total, more, err := p.of(ctx, ids, order, count)
 	if err == nil && more {
 		order = "c." + strings.ReplaceAll(order, ", ", ", c.")
 		err = q.conversations(&list).Where("c.seq IN (?)", ids.Column("seq")).OrderExpr(order).Scan(ctx)

@@ -45,6 +45,8 @@ type Query struct {
 	news  chan struct{} // has a token when deliveries were committed
 	rules Rules
 	link  Link // of a simulated process; nil otherwise
+
+	totals *totals // of long lists; nil in a transaction
 }
 
 // DB is an open database. Its methods may be called from any goroutine.
@@ -156,7 +158,7 @@ func newDB(read, write *bun.DB, postgres *patience, o Options) (*DB, error) {
 	if o.Watch != nil {
 		read, write = read.WithQueryHook(o.Watch), write.WithQueryHook(o.Watch)
 	}
-	db := &DB{Query: Query{q: read, sqlite: postgres == nil, box: b, news: make(chan struct{}, 1), rules: o.Rules},
+	db := &DB{Query: Query{q: read, sqlite: postgres == nil, box: b, news: make(chan struct{}, 1), rules: o.Rules, totals: newTotals()},
 		read: read, write: write, postgres: postgres, path: o.Path, version: o.Version}
 	if db.jobs, err = inserter(write.DB, db.sqlite); err != nil {
 		return nil, err
@@ -188,6 +190,11 @@ func (q Query) SQL() bun.IDB { return q.q }
 
 // SQLite says which engine it is.
 func (q Query) SQLite() bool { return q.sqlite }
+
+// long is a list of a user's rows, which may be many.
+func (q Query) long(userID int64, table, key string, rows *bun.SelectQuery) longList {
+	return longList{q.q, q.clock(), q.totals, userID, table, key, rows}
+}
 
 // Ping says whether the database answers.
 func (db *DB) Ping(ctx context.Context) error {

@@ -86,3 +86,6 @@ func Led(t *testing.T, db *DB) bool {
 
 // Swap puts a file in the place of a database.
 var Swap = swap
+
+// RememberTotals has db remember how long lists are from that many rows on, with that many young ones.
+func RememberTotals(db *DB, rows, young int64) { db.totals.minRows, db.totals.maxYoung = rows, young }

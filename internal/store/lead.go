@@ -95,7 +95,7 @@ func (q Query) Leads(ctx context.Context, userID int64, f LeadFilter, p Page) ([
 	if len(gone) > 0 {
 		s.Where("campaign_id NOT IN (?)", bun.List(gone))
 	}
-	total, more, err := pageOf(ctx, s, p, "id")
+	total, more, err := pageOf(ctx, s, p, "id", s.Count)
 	if err == nil && more {
 		err = q.q.NewSelect().Model(&list).Where("id IN (?)", s).OrderExpr("id DESC").Scan(ctx)
 	}

@@ -117,7 +117,10 @@ func (q Query) Ledger(ctx context.Context, userID int64, from, to parley.Time, p
 	total int, err error) {
 	s := q.q.NewSelect().Model(&list).Where("user_id = ?", userID)
 	between(s, from, to)
-	total, err = page(ctx, s, p, "id DESC")
+	total, more, err := p.of(ctx, s, "id DESC", q.long(userID, "ledger", "id", s).total)
+	if err == nil && more {
+		err = s.Scan(ctx)
+	}
 	return list, total, err
 }
 

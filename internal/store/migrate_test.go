@@ -18,8 +18,11 @@ const ruled = "0261"
 var small = []string{"numbers"}
 
 var (
-	// deletes a row's data from a new table; former versions need not know of it
-	trigger   = regexp.MustCompile(`(?s)CREATE TRIGGER \S+ AFTER DELETE ON .*?END;`)
+	// keeps a new table in step with an older one; former versions need not know of it
+	trigger = regexp.MustCompile(`(?s)-- \+goose StatementBegin\s+CREATE (?:TRIGGER \S+ AFTER|FUNCTION (\S+) RETURNS trigger) ` +
+		`.*?-- \+goose StatementEnd`)
+	target    = regexp.MustCompile(`(?:INSERT INTO|DELETE FROM|UPDATE) (\S+) (?:SET|SELECT|WHERE|VALUES|\()`)
+	called    = regexp.MustCompile(`^CREATE TRIGGER \S+ AFTER .* EXECUTE FUNCTION (\S+)$`)
 	comment   = regexp.MustCompile(`--[^\n]*`)
 	spaces    = regexp.MustCompile(`\s+`)
 	made      = regexp.MustCompile(`^CREATE (?:VIRTUAL )?TABLE (?:IF NOT EXISTS )?(\S+)`)
@@ -39,9 +42,22 @@ func breaks(engine, sql string) (wrong []string) {
 	}
 	var fresh, away []string
 	gone := map[string]string{} // indexes dropped under a lock, and the statement
-	for s := range strings.SplitSeq(trigger.ReplaceAllString(comment.ReplaceAllString(sql, ""), ""), ";") {
+	var functions []string      // of triggers
+	sql = trigger.ReplaceAllStringFunc(sql, func(s string) string {
+		for _, m := range target.FindAllStringSubmatch(spaces.ReplaceAllString(s, " "), -1) {
+			if !strings.Contains(sql, "TABLE "+m[1]+" (") {
+				return s
+			}
+		}
+		functions = append(functions, trigger.FindStringSubmatch(s)[1])
+		return ""
+	})
+	for s := range strings.SplitSeq(comment.ReplaceAllString(sql, ""), ";") {
 		s = strings.TrimSpace(spaces.ReplaceAllString(s, " "))
 		if s == "" || s == "SELECT 1" { // only the other engine needs it
+			continue
+		}
+		if m := called.FindStringSubmatch(s); m != nil && slices.Contains(functions, m[1]) {
 			continue
 		}
 		no := func(why string) { wrong = append(wrong, why+": "+s) }
@@ -79,7 +95,7 @@ func breaks(engine, sql string) (wrong []string) {
 		case concurrent && engine == "postgres" && (m == nil || m[1] == ""):
 			no("without a transaction only indexes are made and dropped, and columns added IF NOT EXISTS: it may be tried again")
 		case m == nil:
-			no("nodes of the former version use what is there: only columns, tables and indexes are added")
+			no("nodes of the former version use what is there: only columns, tables and indexes are added, and triggers that write to new tables")
 		case strings.Contains(m[2], "DEFAULT") && !constant.MatchString(m[2]):
 			no("a column's default is a constant: another has the whole table written anew")
 		case strings.Contains(m[2], "NOT NULL") && !strings.Contains(m[2], "DEFAULT"):
@@ -124,6 +140,11 @@ func TestMigrationsAreSurvived(t *testing.T) {
 // The rules find the mistakes that they are made for.
 func TestMigrationRules(t *testing.T) {
 	const alone = "-- +goose NO TRANSACTION\n"
+	acts := func(table string) string {
+		return "\n-- +goose StatementBegin\nCREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN\n  INSERT INTO " + table +
+			" VALUES (1);\n  RETURN NULL;\nEND $$;\n-- +goose StatementEnd\n" +
+			"CREATE TRIGGER t AFTER DELETE ON users FOR EACH ROW EXECUTE FUNCTION f();\n"
+	}
 	for sql, wrong := range map[string]bool{
 		"ALTER TABLE users ADD COLUMN a BIGINT;": false,
 		"ALTER TABLE users ADD COLUMN a BIGINT NOT NULL DEFAULT 0; -- why; and\nALTER TABLE users ADD COLUMN b TEXT;": false,
@@ -141,15 +162,19 @@ func TestMigrationRules(t *testing.T) {
 		"ALTER TABLE users RENAME COLUMN name TO n;":                                      true,
 		"ALTER TABLE users ALTER COLUMN name TYPE BIGINT;":                                true,
 		"ALTER TABLE users ADD CONSTRAINT c CHECK (balance > 0);":                         true,
-		"DROP TABLE users;":                                    true,
-		alone + "DROP TABLE prompt_versions;":                  true,
-		"UPDATE prompt_versions SET version = 1;":              true,
-		"UPDATE users SET name = '';":                          true,
-		"CREATE INDEX u ON users (name);":                      true,
-		"CREATE INDEX CONCURRENTLY u ON users (name);":         true,
-		alone + "CREATE INDEX CONCURRENTLY u ON users (name);": true,
-		"DROP INDEX users_email_key;":                          true,
-		alone + "ALTER TABLE users ADD COLUMN a BIGINT;":       true,
+		"DROP TABLE users;":                                                                        true,
+		alone + "DROP TABLE prompt_versions;":                                                      true,
+		"UPDATE prompt_versions SET version = 1;":                                                  true,
+		"UPDATE users SET name = '';":                                                              true,
+		"CREATE INDEX u ON users (name);":                                                          true,
+		"CREATE INDEX CONCURRENTLY u ON users (name);":                                             true,
+		alone + "CREATE INDEX CONCURRENTLY u ON users (name);":                                     true,
+		"DROP INDEX users_email_key;":                                                              true,
+		alone + "ALTER TABLE users ADD COLUMN a BIGINT;":                                           true,
+		"CREATE TABLE a (id BIGINT);" + acts("a"):                                                  false,
+		"CREATE TABLE a (id BIGINT);" + acts("users"):                                              true,
+		"CREATE TABLE a (id BIGINT);" + acts("a") + acts("b"):                                      true,
+		"CREATE TRIGGER t AFTER DELETE ON users EXECUTE FUNCTION f();":                             true,
 		"ALTER TABLE users ADD COLUMN a BIGINT;\n-- +goose Down\nALTER TABLE users DROP COLUMN a;": true,
 	} {
 		if got := breaks("postgres", "-- +goose Up\n"+sql); (len(got) > 0) != wrong {

@@ -40,7 +40,7 @@ func between(s *bun.SelectQuery, from, to parley.Time) {
 
 // page counts a list and reads one page of it into the query's model. Beyond the end no rows are asked for.
 func page(ctx context.Context, s *bun.SelectQuery, p Page, order string) (total int, err error) {
-	total, more, err := p.of(ctx, s, order)
+	total, more, err := p.of(ctx, s, order, s.Count)
 	if err == nil && more {
 		err = s.Scan(ctx)
 	}
@@ -49,20 +49,23 @@ func page(ctx context.Context, s *bun.SelectQuery, p Page, order string) (total 
 
 // pageOf counts a list of long rows and makes its query that of the keys of one page, newest first, unless there are
 // no more: what is skipped is skipped in the index alone, and rows are read for the page.
-func pageOf(ctx context.Context, s *bun.SelectQuery, p Page, key string) (total int, more bool, err error) {
-	total, more, err = p.of(ctx, s, key+" DESC")
+func pageOf(ctx context.Context, s *bun.SelectQuery, p Page, key string, count counter) (total int, more bool, err error) {
+	total, more, err = p.of(ctx, s, key+" DESC", count)
 	s.Column(key)
 	return total, more, err
 }
 
+// counter returns how many rows a list has.
+type counter func(context.Context) (int64, error)
+
 // of counts a list and narrows its query to the page; more says whether there is anything on it.
-func (p Page) of(ctx context.Context, s *bun.SelectQuery, order string) (total int, more bool, err error) {
+func (p Page) of(ctx context.Context, s *bun.SelectQuery, order string, count counter) (total int, more bool, err error) {
 	if p.Below > 0 {
 		key, _, _ := strings.Cut(order, " ")
 		s.Where("? < ?", bun.Ident(key), p.Below).OrderExpr(order).Limit(int64(p.Size))
 		return 0, true, nil
 	}
-	n, err := s.Count(ctx)
+	n, err := count(ctx)
 	offset := int64(p.Number-1) * int64(p.Size)
 	s.OrderExpr(order).Limit(int64(p.Size)).Offset(offset)
 	return int(n), offset < n, err

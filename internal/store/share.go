@@ -24,7 +24,7 @@ func (db *DB) Share(l Link) *DB {
 		panic("store: Share is for SQLite")
 	}
 	q := db.Query
-	q.q, q.link = db.read.WithQueryHook(l), l
+	q.q, q.link, q.totals = db.read.WithQueryHook(l), l, newTotals()
 	return &DB{Query: q, read: db.read, write: db.write, jobs: db.jobs, queue: db.queue, done: db.done, closing: db.closing, once: db.once,
 		path: db.path, version: db.version}
 }

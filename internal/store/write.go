@@ -33,7 +33,7 @@ type Tx struct {
 	weights map[int64]weighed // by account: what is added to its bytes at the end
 }
 
-func (tx *Tx) use(btx bun.Tx) { tx.sql, tx.q = btx, btx }
+func (tx *Tx) use(btx bun.Tx) { tx.sql, tx.q, tx.totals = btx, btx, nil }
 
 // AfterCommit asks for fn to be called once the transaction is committed, in the goroutine that called Write.
 func (tx *Tx) AfterCommit(fn func()) { tx.after = append(tx.after, fn) }

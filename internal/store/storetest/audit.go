@@ -26,8 +26,8 @@ var Unaudited = map[string]string{
 	"money, which has its ledger":                                           "ledger public_spend reservations",
 	"made and ended by signing in and by new passwords, which have entries": "identities",
 	"the history and index of what is audited":                              "assistant_versions chunks vectors words",
-	"what the server keeps for itself, or is told": "audit day_counts mail_counts stored_bytes idempotency_keys import_rejects imports " +
-		"models number_offers settings tool_listings vendor_clock account_voices whatsapp_templates",
+	"what the server keeps for itself, or is told": "audit day_counts idempotency_keys import_rejects imports list_changes " +
+		"mail_counts models number_offers settings stored_bytes tool_listings vendor_clock account_voices whatsapp_templates",
 }
 
 // unaudited are statements on audited tables that are nobody's decision.
