@@ -3,11 +3,13 @@ package wire_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -248,54 +250,54 @@ func TestLeave(t *testing.T) {
 }
 
 // only is a network without sockets, of one connection, so that its time can be a test's.
-type only struct{ conn, closed chan net.Conn }
-
-func (o only) Accept() (net.Conn, error) {
-	select {
-	case c := <-o.conn:
-		return c, nil
-	case <-o.closed:
-		return nil, net.ErrClosed
-	}
+type only struct {
+	near, far net.Conn
+	conn      chan net.Conn
 }
-func (o only) Close() error   { close(o.closed); return nil }
-func (o only) Addr() net.Addr { return &net.IPAddr{} }
 
-// A far end that doesn't answer has a second while somebody receives.
+func (o *only) Accept() (net.Conn, error) {
+	if c, ok := <-o.conn; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+func (o *only) Close() error   { close(o.conn); return nil }
+func (o *only) Addr() net.Addr { return &net.IPAddr{} }
+func (o *only) dial(context.Context, string, string) (net.Conn, error) {
+	o.conn <- o.far
+	return o.near, nil
+}
+
+// A far end that takes the close frame and doesn't answer it has a second, while somebody receives.
 func TestLeaveInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gone := make(chan struct{})
+		network := &only{conn: make(chan net.Conn)}
+		network.near, network.far = net.Pipe()
+		var taken int64
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			ws, err := websocket.Accept(w, r, nil)
-			if err != nil {
+			if _, err := websocket.Accept(w, r, nil); err != nil {
 				t.Error(err)
-				return
 			}
-			defer ws.CloseNow()
-			<-gone
+			taken, _ = io.Copy(io.Discard, network.far)
 		})}
-		network := only{make(chan net.Conn), make(chan net.Conn)}
-		done := make(chan struct{}, 2)
-		go func() { _ = server.Serve(network); done <- struct{}{} }()
-		dial := func(context.Context, string, string) (net.Conn, error) {
-			near, far := net.Pipe()
-			network.conn <- far
-			return near, nil
-		}
-		c, err := wire.Dial(t.Context(), "http://vendor", wire.Options{Transport: &http.Transport{DialContext: dial}})
+		var all sync.WaitGroup
+		all.Go(func() { _ = server.Serve(network) })
+		c, err := wire.Dial(t.Context(), "http://vendor", wire.Options{Transport: &http.Transport{DialContext: network.dial}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { _, _, _ = c.Receive(); done <- struct{}{} }()
+		all.Go(func() { _, _, _ = c.Receive() })
 		synctest.Wait()
 		began := time.Now()
 		c.Leave()
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("it took %v to leave", took)
 		}
-		close(gone)
 		_ = server.Close()
-		<-done
-		<-done
+		all.Wait()
+		synctest.Wait()
+		if taken == 0 {
+			t.Error("no close frame came")
+		}
 	})
 }
