@@ -117,13 +117,14 @@ func (q Query) Conversations(ctx context.Context, userID int64, f ConversationFi
 		ids.Where("assignee = ?", *f.Assignee)
 	}
 	q.having(ids, "seq", "conversation_tokens", f.Words)
-	between(ids, f.From, f.To)
 	order := "seq DESC"
 	if (f.Waiting || f.Unassigned) && p.Below == 0 {
 		order = "waits_since, seq"
 	}
-	count := q.long(userID, "conversations", "seq", ids).total
-	if f.Waiting || f.Unassigned || f.Assignee != nil || f.SenderPhone != "" || len(f.Words) > 0 { // they come and go
+	count := q.long(userID, "conversations", "seq", ids, func(s *bun.SelectQuery, unindexed string) {
+		inTime(s, unindexed+"created_at", f.From, f.To)
+	}).total
+	if f.Waiting || f.Unassigned || f.Assignee != nil || f.SenderPhone != "" || len(f.Words) > 0 { // nothing watches these
 		count = ids.Count
 	}
 	total, more, err := p.of(ctx, ids, order, count)

@@ -191,9 +191,13 @@ func (q Query) SQL() bun.IDB { return q.q }
 // SQLite says which engine it is.
 func (q Query) SQLite() bool { return q.sqlite }
 
-// long is a list of a user's rows, which may be many.
-func (q Query) long(userID int64, table, key string, rows *bun.SelectQuery) longList {
-	return longList{q.q, q.clock(), q.totals, userID, table, key, rows}
+// long narrows rows of a user's, and returns them as a list that is counted as total.go says, by its table and key. To
+// narrow asks for a prefix of columns whose index would find more than the young rows.
+func (q Query) long(userID int64, table, key string, rows *bun.SelectQuery, narrow func(s *bun.SelectQuery, unindexed string)) longList {
+	l := longList{db: q.q, clock: q.clock, totals: q.totals, userID: userID, table: table, key: key, rows: rows, fresh: rows.Clone()}
+	narrow(rows, "")
+	narrow(l.fresh, "+")
+	return l
 }
 
 // Ping says whether the database answers.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/uptrace/bun"
+
 	"parley/internal/parley"
 )
 
@@ -116,8 +118,9 @@ func (tx *Tx) TakeBack(ctx context.Context, userID int64, payment, reason string
 func (q Query) Ledger(ctx context.Context, userID int64, from, to parley.Time, p Page) (list []parley.LedgerEntry,
 	total int, err error) {
 	s := q.q.NewSelect().Model(&list).Where("user_id = ?", userID)
-	between(s, from, to)
-	total, more, err := p.of(ctx, s, "id DESC", q.long(userID, "ledger", "id", s).total)
+	total, more, err := p.of(ctx, s, "id DESC", q.long(userID, "ledger", "id", s, func(s *bun.SelectQuery, unindexed string) {
+		inTime(s, unindexed+"created_at", from, to)
+	}).total)
 	if err == nil && more {
 		err = s.Scan(ctx)
 	}

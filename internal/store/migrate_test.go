@@ -22,6 +22,7 @@ var (
 	trigger = regexp.MustCompile(`(?s)-- \+goose StatementBegin\s+CREATE (?:TRIGGER \S+ AFTER|FUNCTION (\S+) RETURNS trigger) ` +
 		`.*?-- \+goose StatementEnd`)
 	target    = regexp.MustCompile(`(?:INSERT INTO|DELETE FROM|UPDATE) (\S+) (?:SET|SELECT|WHERE|VALUES|\()`)
+	writes    = regexp.MustCompile(`INSERT INTO|DELETE FROM|UPDATE \S+ SET|ALTER|TRUNCATE|RAISE|EXECUTE `)
 	called    = regexp.MustCompile(`^CREATE TRIGGER \S+ AFTER .* EXECUTE FUNCTION (\S+)$`)
 	comment   = regexp.MustCompile(`--[^\n]*`)
 	spaces    = regexp.MustCompile(`\s+`)
@@ -44,7 +45,11 @@ func breaks(engine, sql string) (wrong []string) {
 	gone := map[string]string{} // indexes dropped under a lock, and the statement
 	var functions []string      // of triggers
 	sql = trigger.ReplaceAllStringFunc(sql, func(s string) string {
-		for _, m := range target.FindAllStringSubmatch(spaces.ReplaceAllString(s, " "), -1) {
+		found := target.FindAllStringSubmatch(spaces.ReplaceAllString(s, " "), -1)
+		if len(found) != len(writes.FindAllString(s, -1)) {
+			return s
+		}
+		for _, m := range found {
 			if !strings.Contains(sql, "TABLE "+m[1]+" (") {
 				return s
 			}

@@ -29,12 +29,15 @@ func only[T comparable](s *bun.SelectQuery, column string, value T) {
 }
 
 // between narrows a list to what was made in a span of time, to being exclusive. 0 is no bound.
-func between(s *bun.SelectQuery, from, to parley.Time) {
+func between(s *bun.SelectQuery, from, to parley.Time) { inTime(s, "created_at", from, to) }
+
+// inTime is between by another column, or expression.
+func inTime(s *bun.SelectQuery, column string, from, to parley.Time) {
 	if from != 0 {
-		s.Where("created_at >= ?", from)
+		s.Where("? >= ?", bun.Safe(column), from)
 	}
 	if to != 0 {
-		s.Where("created_at < ?", to)
+		s.Where("? < ?", bun.Safe(column), to)
 	}
 }
 

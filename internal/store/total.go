@@ -11,11 +11,12 @@ import (
 )
 
 // Each page of a list says how many rows the list has. Counting takes some 10 ms for every 100,000 of them, so what is
-// older than an hour is counted once, and the next time only what is younger. Triggers count in list_changes how often
-// old rows were deleted or changed: a number that was remembered before such a change is forgotten.
+// older than an hour is counted once, and the next time only what is younger. Triggers note in list_changes that old
+// rows were deleted or changed: a number that was remembered before such a change is forgotten.
 
 const (
-	oldAge = time.Hour // of rows that are remembered; the triggers watch those that are ten minutes younger, too
+	oldAge      = time.Hour     // of rows that are remembered; the triggers watch rows from fifty minutes on
+	rememberFor = 6 * time.Hour // how long a number is remembered
 
 	maxTotals        = 100   // lists of an account that are remembered
 	maxTotalAccounts = 1_000 // accounts with such lists
@@ -32,7 +33,7 @@ type totals struct {
 
 func newTotals() *totals { return &totals{minRows: 10_000, maxYoung: 2_000} }
 
-// oldRows is how many rows a list had with keys up to last.
+// oldRows is how many rows a list had with keys up to last. The zero value is a long list whose rows were not counted yet.
 type oldRows struct {
 	last, n int64
 	changes int64       // of list_changes, from before they were counted
@@ -62,15 +63,16 @@ func (t *totals) put(userID int64, list string, old oldRows) {
 	lists[list] = old
 }
 
-// longList is a list of an account's rows in a table whose changes list_changes counts, or that never change. Its key
+// longList is a list of an account's rows in a table whose changes list_changes notes, or that never change. Its key
 // ascends with created_at.
 type longList struct {
 	db         bun.IDB
-	clock      any // the database's, in a query
+	clock      func() any // the database's, in a query
 	totals     *totals
 	userID     int64
 	table, key string
 	rows       *bun.SelectQuery
+	fresh      *bun.SelectQuery // rows again, such that the young ones are found by their key
 }
 
 // total returns how many rows the list has.
@@ -82,27 +84,34 @@ func (l longList) total(ctx context.Context) (int64, error) {
 	old, ok := l.totals.get(l.userID, list)
 	if !ok {
 		n, err := l.rows.Count(ctx)
-		if err == nil && n >= l.totals.minRows {
-			_, err = l.remember(ctx, list, oldRows{})
+		if err == nil && n >= l.totals.minRows { // remembered if somebody asks again
+			l.totals.put(l.userID, list, oldRows{})
 		}
 		return n, err
 	}
-	young, now, err := l.young(ctx, old)
-	switch {
-	case err != nil:
-	case now.changes != old.changes || now.at < old.at:
-		if old, err = l.remember(ctx, list, oldRows{}); err == nil {
-			young, _, err = l.young(ctx, old)
+	if old.last > 0 {
+		young, now, err := l.young(ctx, old)
+		if err != nil {
+			return 0, err
 		}
-	case young > l.totals.maxYoung:
-		_, err = l.remember(ctx, list, old)
+		if now.changes == old.changes && now.at >= old.at && now.at < old.at.Add(rememberFor) {
+			if young > l.totals.maxYoung {
+				_, err = l.remember(ctx, list, old)
+			}
+			return old.n + young, err
+		}
 	}
+	old, err := l.remember(ctx, list, oldRows{})
+	if err != nil {
+		return 0, err
+	}
+	young, _, err := l.young(ctx, old)
 	return old.n + young, err
 }
 
-// young counts what is younger than old, and reads how often the old rows have changed by now.
+// young counts what is younger than old, and reads when old rows have last changed.
 func (l longList) young(ctx context.Context, old oldRows) (n int64, now oldRows, err error) {
-	err = l.db.NewRaw("SELECT (?), ?, (?)", l.changes(), l.clock, l.rows.Clone().ColumnExpr("count(*)").
+	err = l.db.NewRaw("SELECT (?), ?, (?)", l.changes(), l.clock(), l.fresh.Clone().ColumnExpr("count(*)").
 		Where("? > ?", bun.Ident(l.key), old.last)).Scan(ctx, &now.changes, &now.at, &n)
 	return n, now, err
 }
@@ -110,13 +119,15 @@ func (l longList) young(ctx context.Context, old oldRows) (n int64, now oldRows,
 // remember counts what has become old since old was counted, and remembers all of it.
 func (l longList) remember(ctx context.Context, list string, old oldRows) (oldRows, error) {
 	var now oldRows
-	newest := l.db.NewSelect().TableExpr(l.table).Column(l.key).Where("user_id = ?", l.userID).
-		Where("created_at < ? - ?", l.clock, oldAge.Microseconds()).OrderExpr("created_at DESC, ? DESC", bun.Ident(l.key)).Limit(1)
-	err := l.db.NewRaw("SELECT (?), ?, coalesce((?), 0)", l.changes(), l.clock, newest).Scan(ctx, &now.changes, &now.at, &now.last)
-	if err != nil || old.last > 0 && (now.last <= old.last || now.changes != old.changes) {
-		return old, err // nothing has become old; or the next one counts all of them
+	key, clock := bun.Ident(l.key), l.clock()
+	first := l.db.NewSelect().TableExpr(l.table).Where("user_id = ?", l.userID). // "+ 0" has it look among the young alone
+											ColumnExpr("min(? + 0) - 1", key).Where("created_at >= (SELECT ?) - ?", clock, oldAge.Microseconds())
+	all := l.db.NewSelect().TableExpr(l.table).Where("user_id = ?", l.userID).ColumnExpr("max(?)", key)
+	err := l.db.NewRaw("SELECT (?), ?, coalesce((?), (?), 0)", l.changes(), clock, first, all).Scan(ctx, &now.changes, &now.at, &now.last)
+	if err != nil || now.last <= old.last || old.last > 0 && now.changes != old.changes {
+		return old, err // nothing has become old, or old is not right any more
 	}
-	now.n, err = l.rows.Clone().Where("? > ? AND ? <= ?", bun.Ident(l.key), old.last, bun.Ident(l.key), now.last).Count(ctx)
+	now.n, err = l.rows.Clone().Where("? > ? AND ? <= ?", key, old.last, key, now.last).Count(ctx)
 	if err == nil {
 		now.n += old.n
 		l.totals.put(l.userID, list, now)
@@ -124,7 +135,7 @@ func (l longList) remember(ctx context.Context, list string, old oldRows) (oldRo
 	return now, err
 }
 
-// changes reads how often the account's old rows were deleted or changed.
+// changes reads by what the last deletion or change of the account's old rows is known.
 func (l longList) changes() *bun.RawQuery {
-	return l.db.NewRaw("SELECT coalesce(sum(changes), 0) FROM list_changes WHERE user_id = ? AND list = ?", l.userID, l.table)
+	return l.db.NewRaw("SELECT coalesce((SELECT changes FROM list_changes WHERE user_id = ? AND list = ?), 0)", l.userID, l.table)
 }
