@@ -17,7 +17,7 @@ func told(d *campaign.Roster, c call.Config) call.Config {
 
 // caller has the campaigns' leads called.
 func (h *server) caller() *campaign.Runner {
-	return &campaign.Runner{Roster: h.campaigns, Start: h.calls.Start,
+	return &campaign.Runner{Roster: h.campaigns, Start: h.calls.Start, Poll: h.node.Turn,
 		Room: func() int {
 			if h.pace.Behind() {
 				return 0

@@ -1,7 +1,6 @@
 package campaign
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,8 +32,8 @@ type Runner struct {
 	Start func(context.Context, call.Order) (*parley.Call, error) // begins a call, or refuses it (see call.Center)
 	// how many calls this process can begin now; nil for no bound
 	Room func() int
-	// how often what other processes did is looked for; 0 is a second
-	Poll time.Duration
+	// how often what other processes did is looked for; nil is once a second
+	Poll func() time.Duration
 }
 
 // Run calls the leads of running campaigns, of all users, until ctx ends. Then it claims nothing more, and what it
@@ -97,7 +96,12 @@ func (d *Runner) toLookAt() []int64 {
 	return users
 }
 
-func (d *Runner) poll() time.Duration { return cmp.Or(d.Poll, time.Second) }
+func (d *Runner) poll() time.Duration {
+	if d.Poll == nil {
+		return time.Second
+	}
+	return d.Poll()
+}
 
 func (d *Runner) room() int {
 	if d.Room == nil {

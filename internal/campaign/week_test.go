@@ -26,7 +26,7 @@ func TestWeek(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(weekStart))
 		h := open(t, storetest.SQLite(t))
-		h.Poll = time.Hour // nobody else writes: an end wakes the campaigns, and due times are known
+		h.Poll = func() time.Duration { return time.Hour } // nobody else writes: an end wakes the campaigns, and due times are known
 		w := &week{harness: h, leads: 192, of: map[int64]*parley.Campaign{}}
 		w.prepare()
 		ctx, cancel := context.WithCancel(t.Context())

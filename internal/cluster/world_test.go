@@ -245,7 +245,7 @@ func (w *world) process(l *link, db *store.DB) *process {
 		},
 		Unanswered: []call.Unanswered{roster.Unanswered}, Finished: []call.Finished{roster.Finished}, Describe: []call.Describe{roster.Describe},
 		Ended: []func(*parley.Call){func(c *parley.Call) { w.truth.over(c); roster.Wake(c.UserID) }}})
-	runner := &campaign.Runner{Roster: roster, Room: func() int { return w.room - p.calls.Stats().Live },
+	runner := &campaign.Runner{Roster: roster, Poll: p.Turn, Room: func() int { return w.room - p.calls.Stats().Live },
 		Start: func(ctx context.Context, o call.Order) (*parley.Call, error) { return w.start(ctx, p, o) }}
 	var loops sync.WaitGroup
 	loops.Go(func() {

@@ -81,6 +81,13 @@ type Handler func(ctx context.Context, userID int64, body []byte) (any, error)
 // that two do at once is done twice.
 const jobsOf = 4
 
+// See Turn.
+const (
+	minTurn = time.Second
+	maxTurn = 5 * time.Second
+	share   = 100 * time.Millisecond // of each process that looks
+)
+
 // forgotten is how long the row of a process that has fallen silent stays.
 const forgotten = time.Hour
 
@@ -195,6 +202,24 @@ func (n *Node) Holder(trunk int64) (id string, registered bool) {
 		return "", false
 	}
 	return h.Node, h.Registered
+}
+
+// Turn returns how often this process is to look at what each process that has calls looks at, so that all of them
+// together look ten times a second at most: once a second, with more than ten of them less often, but every five
+// seconds. A nil Node is alone.
+func (n *Node) Turn() time.Duration {
+	if n == nil {
+		return minTurn
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	callers := 0
+	for _, o := range n.others {
+		if o.Does(parley.RoleCalls) {
+			callers++
+		}
+	}
+	return min(max(time.Duration(callers)*share, minTurn), maxTurn)
 }
 
 // Leave says that this process takes nothing new. It is told to others at the next sign of life: they take its trunks over, and
