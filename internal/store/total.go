@@ -120,9 +120,10 @@ func (l longList) young(ctx context.Context, old oldRows) (n int64, now oldRows,
 func (l longList) remember(ctx context.Context, list string, old oldRows) (oldRows, error) {
 	var now oldRows
 	key, clock := bun.Ident(l.key), l.clock()
-	first := l.db.NewSelect().TableExpr(l.table).Where("user_id = ?", l.userID). // "+ 0" has it look among the young alone
-											ColumnExpr("min(? + 0) - 1", key).Where("created_at >= (SELECT ?) - ?", clock, oldAge.Microseconds())
-	all := l.db.NewSelect().TableExpr(l.table).Where("user_id = ?", l.userID).ColumnExpr("max(?)", key)
+	// the last key before the first young one, or of all; "+ 0" has it look among the young alone
+	first := l.db.NewSelect().TableExpr(l.table).ColumnExpr("min(? + 0) - 1", key).
+		Where("user_id = ? AND created_at >= (SELECT ?) - ?", l.userID, clock, oldAge.Microseconds())
+	all := l.db.NewSelect().TableExpr(l.table).ColumnExpr("max(?)", key).Where("user_id = ?", l.userID)
 	err := l.db.NewRaw("SELECT (?), ?, coalesce((?), (?), 0)", l.changes(), clock, first, all).Scan(ctx, &now.changes, &now.at, &now.last)
 	if err != nil || now.last <= old.last || old.last > 0 && now.changes != old.changes {
 		return old, err // nothing has become old, or old is not right any more
