@@ -21,16 +21,22 @@ import (
 	needs "parley/internal/testenv"
 )
 
-// mcpServers is where scripts/setup installs the servers of the protocol's makers, pinned.
+// mcpServers is where scripts/setup installs the servers of the protocol's makers, and the Node.js that runs them, pinned: Debian 12's
+// own is too old for them.
 func mcpServers(t *testing.T) (node, scope string) {
 	t.Helper()
-	scope, err := filepath.Abs("../.cache/mcp/node_modules/@modelcontextprotocol")
+	modules, err := filepath.Abs("../.cache/mcp/node_modules")
 	if err != nil {
 		t.Fatal(err)
 	}
+	scope = filepath.Join(modules, "@modelcontextprotocol")
 	_, err = os.Stat(filepath.Join(scope, "server-memory"))
 	needs.Nil(t, err)
-	return needs.Program(t, "node"), scope
+	found, err := filepath.Glob(filepath.Join(modules, "node-linux-*/bin/node")) // npm takes that of this machine's processor alone
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%q: %v", found, err)
+	}
+	return found[0], scope
 }
 
 // everything starts server-everything, which speaks streamable HTTP itself, and returns its URL.
