@@ -307,6 +307,14 @@ func TestLiveCallsPage(t *testing.T) {
 	p.click(row + ".by-phone summary")
 	p.fill(row+"[name=phone_number]", "204")
 	p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("document.querySelector('%s[name=phone_number_id]').selectedIndex = 1", row)))
+	p.do(chromedp.Evaluate[chromedp.Void](`{ // the answer to the form waits
+		const real = window.fetch, held = new Promise((release) => { window.release = release; });
+		window.fetch = async (...what) => {
+			const answer = await real(...what);
+			if (what[1]?.method === "POST") await held;
+			return answer;
+		};
+	}`))
 	p.click(row + ".by-phone button")
 	ctx, cancel := timeout(t, patience)
 	defer cancel()
@@ -319,7 +327,10 @@ func TestLiveCallsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.see(row, "has taken over")
+	p.see(row, "has taken over") // by the stream
+	p.do(chromedp.Evaluate[chromedp.Void]("window.release()"))
+	p.until("!document.querySelector('" + row + ".by-phone form').dataset.busy")
+	p.see(row, "has taken over") // and not what the answer said before
 	if there := delay(t, d, c, 2345); there > 300*time.Millisecond {
 		t.Errorf("who took over is heard %s late", there)
 	}

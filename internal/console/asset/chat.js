@@ -105,6 +105,10 @@
     all(".said.sending").find((one) => $(".words", one).textContent === words)?.remove();
   }
 
+  // The answer to a form may be older than what the live stream brings while it is on its way. The stream has the last word: what it
+  // brings is noted for each form that is being sent, and put again after the answer.
+  const sends = new Set();
+
   // Sending: the box empties at once, and gets its words back when they were refused.
   async function send(sender) {
     const box = sender.elements.message;
@@ -121,17 +125,23 @@
     write("");
     box?.focus();
     const shown = box && sending(sender, words);
+    const meanwhile = [];
+    sends.add(meanwhile);
     try {
       const res = await ask(sender.action, { method: "POST", body, accept: "streams" in sender.dataset ? "text/event-stream" : "text/html" }).catch((err) => {
         write(words);
         throw err;
       });
       if (streams(res)) await reply(res);
-      else putAll(parse(await res.text()));
+      else {
+        putAll(parse(await res.text()));
+        for (const html of meanwhile) put(piece(html));
+      }
       sender.closest("[popover]")?.hidePopover();
     } catch (err) {
       refuse(sender, err.message);
     } finally {
+      sends.delete(meanwhile);
       delete sender.dataset.busy;
       shown?.remove();
       adding(formed);
@@ -294,7 +304,10 @@
   }
   function happened(place, kind, data) {
     if (kind === "put" && renewing.has(place)) renewing.get(place).pieces.push(data.html);
-    else if (kind === "put") put(piece(data.html));
+    else if (kind === "put") {
+      for (const meanwhile of sends) meanwhile.push(data.html);
+      put(piece(data.html));
+    }
     if (kind === "list" && data.version !== place.dataset.list) renew(place, data.version);
     if (kind !== "refused") return;
     lives.get(place)?.();
