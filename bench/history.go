@@ -247,8 +247,9 @@ func alike(ctx context.Context, raw *sql.DB, postgres bool) error {
 		for _, table := range []string{"messages", "ledger"} {
 			statements = append(statements, fmt.Sprintf("SELECT setval(pg_get_serial_sequence('%s', 'id'), (SELECT max(id) FROM %[1]s))", table))
 		}
+		statements = append(statements, "VACUUM ANALYZE") // it gathers statistics by itself, as our SQLite does not
 	}
-	for _, statement := range append(statements, "ANALYZE") {
+	for _, statement := range statements {
 		if _, err := raw.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("%.80s: %w", statement, err)
 		}
@@ -257,6 +258,7 @@ func alike(ctx context.Context, raw *sql.DB, postgres bool) error {
 }
 
 // multiply stores a table's rows again: row n, for each n that is not there yet, like the row that has the key of, but for what is set.
+// The rows that are there get the time that they would have had, as keys ascend with time.
 func multiply(ctx context.Context, raw *sql.DB, table, key, of string, each int, set map[string]string) error {
 	rows, err := raw.QueryContext(ctx, "SELECT * FROM "+table+" WHERE 1 = 0")
 	if err != nil {
@@ -279,6 +281,11 @@ func multiply(ctx context.Context, raw *sql.DB, table, key, of string, each int,
 		} else {
 			values[i] = "t." + c
 		}
+	}
+	_, err = raw.ExecContext(ctx, fmt.Sprintf("UPDATE %[1]s SET created_at = %[3]s FROM (SELECT %[2]s AS n FROM %[1]s) AS s WHERE %[2]s = n",
+		table, key, set["created_at"]))
+	if err != nil {
+		return err
 	}
 	for from := have + 1; from <= historyCalls*each; from += historyStep {
 		_, err := raw.ExecContext(ctx, fmt.Sprintf(`WITH RECURSIVE s(n) AS (SELECT %d UNION ALL SELECT n + 1 FROM s WHERE n < %d)

@@ -340,7 +340,7 @@ func (tx *Tx) countCalls(ctx context.Context) (more bool, err error) {
 	var list []parley.Call
 	err = tx.q.NewRaw(`SELECT * FROM calls WHERE counted < 2 AND ended_at > 0 AND (counted = 0 OR report_due = 0) AND updated_at < ? LIMIT ?`+
 		tx.skipLocked(), settled(), countStep).Scan(ctx, &list)
-	// each row of list_changes is locked in the order in which whoever deletes calls locks them
+	// rows of list_changes are locked in the order of their accounts, as by a deletion of calls
 	slices.SortFunc(list, func(a, b parley.Call) int { return cmp.Compare(a.UserID, b.UserID) })
 	for i := range list {
 		c := &list[i]

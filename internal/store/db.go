@@ -191,8 +191,8 @@ func (q Query) SQL() bun.IDB { return q.q }
 // SQLite says which engine it is.
 func (q Query) SQLite() bool { return q.sqlite }
 
-// long narrows rows of a user's, and returns them as a list that is counted as total.go says, by its table and key. To
-// narrow asks for a prefix of columns whose index would find more than the young rows.
+// long narrows a user's rows, and returns them as a list that is counted as total.go says, by its table and key. narrow
+// is called twice; what it is given precedes the columns whose index would find more than the young rows.
 func (q Query) long(userID int64, table, key string, rows *bun.SelectQuery, narrow func(s *bun.SelectQuery, unindexed string)) longList {
 	l := longList{db: q.q, clock: q.clock, totals: q.totals, userID: userID, table: table, key: key, rows: rows, fresh: rows.Clone()}
 	narrow(rows, "")

@@ -105,6 +105,9 @@ func (l longList) total(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	if old.last == 0 { // nothing is old
+		return l.rows.Count(ctx)
+	}
 	young, _, err := l.young(ctx, old)
 	return old.n + young, err
 }

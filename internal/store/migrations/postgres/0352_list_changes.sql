@@ -1,7 +1,7 @@
 -- +goose Up
--- When an account's calls and conversations were last deleted, or changed fifty minutes or more after they were made in what lists ask for.
--- Lists remember how many rows older than an hour they have for as long as this stays the same (ten minutes are for transactions that are
--- slow, and clocks that are apart). It is a time in microseconds, or one more than before: it never has a former value again.
+-- When an account's calls or conversations were last deleted, or old ones changed in a column that lists are narrowed by. As long as that
+-- stays the same, lists remember how many rows older than an hour they have. Old is fifty minutes: ten are left for slow transactions and
+-- for clocks that differ. The value is a time in microseconds, or the former value and one, so that it never comes back.
 CREATE TABLE list_changes (
   user_id BIGINT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
   list TEXT NOT NULL, -- the table
