@@ -85,7 +85,7 @@ const jobsOf = 4
 const (
 	minTurn = time.Second
 	maxTurn = 5 * time.Second
-	share   = 100 * time.Millisecond // of each process that looks
+	share   = 100 * time.Millisecond // for each process that looks
 )
 
 // forgotten is how long the row of a process that has fallen silent stays.
@@ -204,9 +204,9 @@ func (n *Node) Holder(trunk int64) (id string, registered bool) {
 	return h.Node, h.Registered
 }
 
-// Turn returns how often this process is to look at what each process that has calls looks at, so that all of them
-// together look ten times a second at most: once a second, with more than ten of them less often, but every five
-// seconds. A nil Node is alone.
+// Turn returns how long this process waits between two looks at what every process with calls looks at, such as the
+// campaigns: 100 ms for each of these processes, at least one second and at most five. So up to fifty of them look ten
+// times a second together. A nil Node is alone.
 func (n *Node) Turn() time.Duration {
 	if n == nil {
 		return minTurn
