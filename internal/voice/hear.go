@@ -56,7 +56,7 @@ func (d *pipeline) hears(ear *hearing) bool {
 // maxEars is how often a lost ear is reopened.
 const maxEars = 3
 
-// follow takes what an ear understands until it closes, and opens another if it is lost.
+// follow takes what an ear understands until it closes, and opens another if it is lost, after a pause where that fails.
 func (d *pipeline) follow(ear *hearing) {
 	r := d.r
 	for t := range ear.Transcripts() {
@@ -83,9 +83,15 @@ func (d *pipeline) follow(ear *hearing) {
 		return
 	}
 	next, err := d.listen()
-	if err != nil {
-		r.fail(fmt.Errorf("open another ear: %w", err))
-		return
+	for ; err != nil; next, err = d.listen() {
+		if tries++; tries > maxEars || ai.KindOf(err) == ai.Config {
+			r.fail(fmt.Errorf("open another ear: %w", err))
+			return
+		}
+		r.note(fmt.Errorf("open another ear: %w", err))
+		if !sleep(r.ctx, pauseBefore(tries, err)) {
+			return
+		}
 	}
 	late := true
 	r.inbox.ask(func() {

@@ -132,14 +132,19 @@ func (d *realtime) lost(l *link, err error) {
 		d.bye(fmt.Errorf("after %d sessions: %w", d.tries, err))
 		return
 	}
-	pause := time.Duration(0)
-	if d.tries > 1 {
-		pause = linkPause << (d.tries - 2)
-		if e, ok := errors.AsType[*ai.Error](err); ok {
-			pause = max(pause, min(e.RetryAfter, 5*time.Second))
-		}
+	d.connect(pauseBefore(d.tries, err))
+}
+
+// pauseBefore is how long to wait before something that is lost is opened again for the nth time, after an error.
+func pauseBefore(n int, err error) time.Duration {
+	if n <= 1 {
+		return 0
 	}
-	d.connect(pause)
+	pause := linkPause << (n - 2)
+	if e, ok := errors.AsType[*ai.Error](err); ok {
+		pause = max(pause, min(e.RetryAfter, 5*time.Second))
+	}
+	return pause
 }
 
 // bye ends the call, as no session can be had any more. A reply that is owed becomes an apology, if somebody else speaks

@@ -16,7 +16,7 @@ var pipelineOnly = []string{
 	"speculation-breaks-off.dialogue", // nothing is started early
 	// the ear and the model are one; testdata/realtime covers its failures
 	"ear-drops.dialogue", "ear-drops-now-and-then.dialogue", "ear-keeps-dropping.dialogue", "ear-loses.dialogue", "ear-loses-all.dialogue",
-	"ear-loses-first.dialogue", "ear-refuses.dialogue",
+	"ear-loses-first.dialogue", "ear-refuses.dialogue", "ear-refuses-again.dialogue",
 	"noise-slow-ear.dialogue",                                   // a sound is answered without its text after a second
 	"collect-ahead.dialogue", "wait-for-customer-asks.dialogue", // the order in which the model is told
 	"menu-asks.dialogue",                                                        // a model that speaks for itself can be heard by a menu
