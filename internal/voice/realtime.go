@@ -290,7 +290,7 @@ func (d *realtime) stop(a *answer) {
 		a.think.cancel(context.Canceled)
 	}
 	for _, q := range a.asked {
-		if !q.over || !d.whole(q) {
+		if !d.whole(q) || q.making && d.Decides { // such a session waits for the results of its calls
 			d.cut(q)
 		}
 		q.over = true

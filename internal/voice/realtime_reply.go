@@ -293,10 +293,11 @@ func (a *answer) said() []*part {
 
 // whole reports whether all of a response was heard.
 func (d *realtime) whole(q *asking) bool {
-	if !q.done {
+	parts := d.partsOf(q)
+	if !q.done || len(parts) == 0 && strings.TrimSpace(q.text) != "" {
 		return false
 	}
-	for _, p := range d.partsOf(q) {
+	for _, p := range parts {
 		if d.audible(p) != p.text {
 			return false
 		}

@@ -296,8 +296,17 @@ func (p *play) setMind(a *args) {
 		p.mind.Drops = a.number()
 	case "refuses":
 		p.mind.Refuses = a.number()
+	case "loses":
+		p.mind.Loses = a.number()
 	case "pauses":
 		p.mind.Pause = a.time()
+	case "transcribes":
+		p.mind.Late = a.word() == "late"
+	case "told":
+		if n, got := a.number(), p.mind.Cuts(); n != got {
+			p.errorf("the mind was told %d times how much was heard, not %d", got, n)
+		}
+		a.is("cuts")
 	default:
 		p.fatalf("a mind doesn't %s", w)
 	}

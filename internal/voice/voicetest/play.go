@@ -40,7 +40,8 @@ import (
 //	ear delay T, ear partials off, ear loses|refuses|drops N
 //	ear turns T T                           it finds turns: after so much silence one may be over, and after so much it is
 //	detector says P to "…" [after T]        how likely a turn with this text is over; it fails with other texts
-//	mind connects after T, mind lives T, mind drops|refuses N, mind pauses T       of a model that hears for itself
+//	mind connects after T, mind lives T, mind drops|loses|refuses N, mind pauses T, mind transcribes late    of a model that hears for itself
+//	mind told N cuts                        how often it was told how much of something was heard
 //	transfer works|fails [after T], hand ID initial "…", hand ID fails
 //
 //	customer says "…" for T [in CODE] [doubted P] [like humming|words|ending|more] [N dB fainter]   in: the ear tells the language; doubted:

@@ -23,7 +23,9 @@ type Mind struct {
 	Connecting time.Duration // before a session is there
 	Refuses    int           // so many times, Connect fails
 	Life       time.Duration // of a session; it says so two seconds before its end
-	Drops      int           // so many sessions end in the middle of a response, after half a sentence
+	Drops      int           // so many sessions end in the middle of a sentence, the second one where it writes
+	Loses      int           // so many sessions end between the calls of a response and its end
+	Late       bool          // a sentence's text is told after its sound
 	Pause      time.Duration // between sentences
 
 	mu       sync.Mutex
@@ -62,15 +64,27 @@ func (m *Mind) Last() *MindSession {
 	return m.Sessions[len(m.Sessions)-1]
 }
 
-// drop reports whether this response breaks off with its session.
-func (m *Mind) drop() bool {
+// happens reports whether something happens that is to happen so many times, and counts it.
+func (m *Mind) happens(times *int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.Drops == 0 {
+	if *times == 0 {
 		return false
 	}
-	m.Drops--
+	*times--
 	return true
+}
+
+// Cuts is how often the sessions were told how much of something was heard.
+func (m *Mind) Cuts() (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.Sessions {
+		s.mu.Lock()
+		n += s.cuts
+		s.mu.Unlock()
+	}
+	return n
 }
 
 // MindSession is a session of a Mind.
@@ -86,7 +100,8 @@ type MindSession struct {
 
 	mu    sync.Mutex
 	items []*thing
-	ended int           // utterances
+	ended int // utterances
+	cuts  int
 	after chan struct{} // closed when the response under way is over
 	over  bool
 }
@@ -215,7 +230,8 @@ func (s *MindSession) Respond(n int, instruction string, words bool) {
 	})
 }
 
-func (s *MindSession) respond(ctx context.Context, t *thing, instruction string, words bool) {
+// request is what the brain is asked for a response.
+func (s *MindSession) request(t *thing, instruction string, words bool) ai.Request {
 	req := ai.Request{System: s.setup.System, Tools: s.setup.Tools, NoCalls: words}
 	s.mu.Lock()
 	for _, i := range s.items {
@@ -233,13 +249,23 @@ func (s *MindSession) respond(ctx context.Context, t *thing, instruction string,
 	if instruction != "" {
 		req.Messages = append(req.Messages, ai.Message{Role: ai.User, Text: instruction})
 	}
-	split := lang.Splitter{Language: s.setup.Language}
-	drop := s.m.drop()
+	return req
+}
+
+func (s *MindSession) respond(ctx context.Context, t *thing, instruction string, words bool) {
+	req := s.request(t, instruction, words)
+	split, second := lang.Splitter{Language: s.setup.Language}, false // second: it has begun with the second sentence
+	drop := s.m.happens(&s.m.Drops)
 	say := func(sentence string) error {
 		if sentence == "" {
 			return nil
 		}
-		s.tell(ai.RealtimeEvent{Kind: ai.RealtimeText, N: t.n, Text: sentence})
+		text := ai.RealtimeEvent{Kind: ai.RealtimeText, N: t.n, Text: sentence}
+		if s.m.Late {
+			defer s.tell(text)
+		} else {
+			s.tell(text)
+		}
 		return s.speak(ctx, t, sentence, drop)
 	}
 	var reply ai.Reply
@@ -253,13 +279,14 @@ func (s *MindSession) respond(ctx context.Context, t *thing, instruction string,
 				return nil
 			}
 			if s.setup.Writes {
-				if drop {
-					s.cancel(errDropped)
-				}
 				s.mu.Lock()
 				t.message.Text += d.Text
 				s.mu.Unlock()
 				s.tell(ai.RealtimeEvent{Kind: ai.RealtimeText, N: t.n, Text: d.Text})
+				if drop && second {
+					s.cancel(errDropped)
+				}
+				second = len(split.Push(d.Text)) > 0 || second
 				return nil
 			}
 			for _, sentence := range split.Push(d.Text) {
@@ -283,6 +310,9 @@ func (s *MindSession) respond(ctx context.Context, t *thing, instruction string,
 	} else if err == nil {
 		for _, c := range reply.Calls {
 			s.tell(ai.RealtimeEvent{Kind: ai.RealtimeCall, N: t.n, Call: &c})
+		}
+		if len(reply.Calls) > 0 && s.m.happens(&s.m.Loses) {
+			s.cancel(errDropped)
 		}
 	}
 	s.mu.Lock()
@@ -359,6 +389,7 @@ func (s *MindSession) Say(n int, text string) {
 func (s *MindSession) Cut(n int, heard time.Duration, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.cuts++
 	for _, t := range s.items {
 		if t.n != n || n == 0 {
 			continue
