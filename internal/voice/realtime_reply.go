@@ -335,7 +335,7 @@ func (d *realtime) cut(q *asking) {
 }
 
 // resume asks a new session for what the previous one owed. What that one already said of a response is heard, and the
-// new one continues from there.
+// new one continues from there; its calls were not made, and are forgotten.
 func (d *realtime) resume() {
 	l := d.link
 	for _, n := range slices.Sorted(maps.Keys(d.asked)) {
@@ -344,19 +344,33 @@ func (d *realtime) resume() {
 			delete(d.asked, n)
 			continue
 		}
-		said := q.text
-		if q.part != nil {
-			said = d.r.out.broke(q.part)
-		}
-		q.text, q.split = said, lang.Splitter{Language: d.Language}
-		if strings.TrimSpace(said) == "" {
+		heard := d.broke(q)
+		if q.calls = nil; heard == "" {
 			l.Respond(q.n, q.instruction, q.words)
 			continue
 		}
 		delete(d.asked, n)
 		q.done = true
 		d.finish(q)
-		d.ask(q.a, strings.TrimSpace(q.instruction+"\n[The line broke off in the middle of your answer. The customer has heard: “"+
-			said+"”. Go on exactly after that, and repeat nothing.]"), q.words)
+		d.ask(q.a, strings.TrimSpace(q.instruction+"\n[The line broke off in the middle of your answer. The customer has heard"+
+			heard+". Go on exactly after that, and repeat nothing.]"), q.words)
 	}
+}
+
+// broke leaves of a response what the customer hears of it, as no more will come, and says what that is: its words, or how long its sound
+// is where its words are not known; "" where there is nothing.
+func (d *realtime) broke(q *asking) string {
+	q.text = strings.TrimSuffix(q.text, q.split.Flush()) // a sentence that has no end was not spoken
+	var sound time.Duration
+	if q.part != nil {
+		q.text, sound = d.r.out.broke(q.part)
+	}
+	q.split = lang.Splitter{Language: d.Language}
+	switch said := strings.TrimSpace(q.text); {
+	case said != "":
+		return ": “" + said + "”"
+	case sound > 0:
+		return fmt.Sprintf(" its first %.1f seconds", sound.Seconds())
+	}
+	return ""
 }

@@ -35,13 +35,13 @@ func (o *playout) position(p *part) time.Duration {
 	return time.Duration(p.played) * time.Second / time.Duration(o.rate)
 }
 
-// broke cuts a part's text to what its audio is likely to hold, as no more will come.
-func (o *playout) broke(p *part) string {
+// broke cuts a part's text to what its audio is likely to hold, as no more will come, and returns it with the length of that audio.
+func (o *playout) broke(p *part) (string, time.Duration) {
 	o.mu.Lock()
 	size := p.size
 	o.mu.Unlock()
 	p.text = lang.Cut(p.text, soundingTime(p.text, size, o.rate))
-	return p.text
+	return p.text, time.Duration(size) * time.Second / time.Duration(o.rate)
 }
 
 // each yields the kept audio in order, without consuming it.
