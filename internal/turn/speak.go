@@ -79,7 +79,7 @@ func (m *Machine) ofReply(e Event) {
 	case Leave:
 		r.leave = e.Reason
 	case Firm:
-		r.firm = e.Final
+		r.firm = e.Final || r.hand != nil // nothing undoes a handover
 		if r.firm {
 			m.resume(r)
 		}

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,5 +184,37 @@ func TestStillOnItEnds(t *testing.T) {
 	}
 	if moments, still := w.says(Moment), w.says(StillOn); moments != 1 || still != 2 {
 		w.failf("in two minutes it said %d times that it takes a moment, and %d times that it is still on it", moments, still)
+	}
+}
+
+// A handover that is prepared happens, whatever the customer says as it completes: that waits for who takes over.
+func TestHandOverIsNotCutOff(t *testing.T) {
+	m := manners(0)
+	w := newWorld(t, m)
+	w.pass(2 * time.Second)
+	w.thinks()
+	w.send(Event{Kind: Sentence, Reply: w.live, Text: "I am putting you through."})
+	w.step()
+	handing := w.live
+	w.send(Event{Kind: Firm, Reply: handing, Final: true})
+	next := m
+	next.Initial = "Hello, this is the shop."
+	w.send(Event{Kind: Handed, Reply: handing, Manner: &next})
+	for range 50 {
+		w.at += 20 * time.Millisecond
+		w.send(Event{Kind: Voice, Speech: true, Voiced: true, Sure: true, Silences: true})
+	}
+	w.send(Event{Kind: Text, N: w.ear[len(w.ear)-1], Text: "please hold on there"})
+	w.send(Event{Kind: Firm, Reply: handing})
+	w.think = false
+	w.send(Event{Kind: Thought, Reply: handing})
+	var ended []ActionKind
+	for _, o := range w.log {
+		if o.acts && (o.action.Kind == Cut || o.action.Kind == Finish) && o.action.Reply == handing || o.action.Kind == Enter {
+			ended = append(ended, o.action.Kind)
+		}
+	}
+	if !slices.Equal(ended, []ActionKind{Finish, Enter}) {
+		w.failf("the reply ended with %v, not with its finish and the other's entrance", ended)
 	}
 }
