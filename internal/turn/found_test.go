@@ -36,6 +36,9 @@ func (w *world) ears(script string) {
 			w.send(Event{Kind: Text, N: n(), Text: text})
 		case "final":
 			w.send(Event{Kind: Text, N: n(), Text: text, Final: true})
+		case "fails": // the model
+			w.think = false
+			w.send(Event{Kind: Thought, Reply: w.live, Failed: true})
 		case "judged":
 			p, text, _ := strings.Cut(text, " ")
 			over, err := strconv.ParseFloat(p, 64)
@@ -185,5 +188,16 @@ func TestJudged(t *testing.T) {
 			w.rest()
 			w.account()
 		})
+	}
+}
+
+// A model that fails at replies which were begun early, and which nobody has heard, has not failed in a row for the customer.
+func TestEarlyFailures(t *testing.T) {
+	m := manners(0)
+	m.Initial, m.Speculate = "", true
+	w := newWorld(t, m)
+	w.ears("v30; .5; eager a table; fails; resumed; v20; .5; eager with a view; fails; resumed; v20; .5; eager for two; fails; ended")
+	if w.says(Failure) == 0 || w.m.reply == nil || w.m.reply.leave != "" || w.m.failures != 1 {
+		w.failf("%d failures count, %+v", w.m.failures, w.m.reply)
 	}
 }

@@ -114,6 +114,7 @@ type reply struct {
 
 	// The model.
 	thinking bool
+	failed   bool
 	tools    int           // running
 	progress time.Duration // when it last did something
 

@@ -107,6 +107,7 @@ func (m *Machine) thought(r *reply, failed bool) {
 		return
 	}
 	m.failures++
+	r.failed = true
 	m.act(Action{Kind: GiveUp, Reply: r.id})
 	if r.purpose == Chosen {
 		return // the menu is waited for
@@ -177,6 +178,8 @@ func (m *Machine) stop(join bool) {
 	m.reply = nil
 	if !join {
 		m.awaits(r.asks)
+	} else if r.failed { // nobody has noticed
+		m.failures--
 	}
 	m.act(Action{Kind: Cut, Reply: r.id, Join: join, Over: m.over})
 	if r.preface && r.phase != audible {
