@@ -20,7 +20,8 @@ type Speaking struct {
 // Realtime combines a list of realtime models into one, for one conversation. A model that can't be opened is followed
 // by the next at once. So is one that fails at a response, is late with it, or breaks off before it has done anything:
 // its session then ends as lost, and whoever holds the conversation opens another, which is the next one's. A model
-// that broke off later is opened once more before that. The model that goes on stays the call's.
+// that broke off later is opened once more before that. The model that goes on stays the call's. One that decides by
+// itself when it speaks is never late: its session says when it has stalled.
 type Realtime struct {
 	Links  []Link[Speaking] // at least two
 	Budget time.Duration    // to the first of a response, and to the opening; 0 is ModelBudget
@@ -45,8 +46,9 @@ func (m *Realtime) Connect(ctx context.Context, s ai.RealtimeSetup) (ai.Realtime
 		if err == nil {
 			q.acts(ctx, link.Name)
 			t := &turns{RealtimeSession: c, m: m, link: link, pass: pass, budget: budgetOr(m.Budget, ModelBudget),
-				out: make(chan ai.RealtimeEvent, 16), done: make(chan struct{}), asked: map[int]bool{},
+				patient: m.Decides(), out: make(chan ai.RealtimeEvent, 16), done: make(chan struct{}), asked: map[int]bool{},
 				timer: time.NewTimer(time.Hour)}
+			t.timer.Stop()
 			go t.run()
 			return t, nil
 		}
@@ -162,13 +164,14 @@ func (m *Realtime) well() {
 // turns is a session whose responses are watched.
 type turns struct {
 	ai.RealtimeSession
-	m      *Realtime
-	link   *Link[Speaking]
-	pass   *pass
-	budget time.Duration
-	out    chan ai.RealtimeEvent
-	done   chan struct{} // closed when nobody wants to know more
-	close  sync.Once
+	m       *Realtime
+	link    *Link[Speaking]
+	pass    *pass
+	budget  time.Duration
+	patient bool // no response is late
+	out     chan ai.RealtimeEvent
+	done    chan struct{} // closed when nobody wants to know more
+	close   sync.Once
 
 	mu    sync.Mutex
 	asked map[int]bool // responses that are waited for
@@ -194,7 +197,14 @@ func (t *turns) await(n int) {
 	defer t.mu.Unlock()
 	t.asked[n] = true
 	if len(t.asked) == 1 {
-		t.timer.Reset(t.budget)
+		t.wait(t.budget)
+	}
+}
+
+// wait gives what is asked for so much time from now on. The lock is held.
+func (t *turns) wait(d time.Duration) {
+	if !t.patient {
+		t.timer.Reset(d)
 	}
 }
 
@@ -215,7 +225,7 @@ func (t *turns) settled(n int) bool {
 	if len(t.asked) == 0 {
 		t.timer.Stop()
 	} else {
-		t.timer.Reset(t.budget)
+		t.wait(t.budget)
 	}
 	return true
 }
@@ -225,7 +235,7 @@ func (t *turns) acts(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.acted = true; t.asked[n] {
-		t.timer.Reset(2 * t.budget)
+		t.wait(2 * t.budget)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 // hearer is a realtime model whose sessions follow its script, one entry each; the last entry is for all further ones.
 type hearer struct {
 	name   string
+	free   bool // it decides by itself when it speaks
 	script []session
 	opened int
 	voices []string
@@ -50,6 +51,8 @@ func (h *hearer) Connect(ctx context.Context, s ai.RealtimeSetup) (ai.RealtimeSe
 	go c.run()
 	return c, nil
 }
+
+func (h *hearer) Decides() bool { return h.free }
 
 type heard struct {
 	ai.RealtimeSession
@@ -254,4 +257,23 @@ func TestRealtimeCut(t *testing.T) {
 			t.Errorf("%d were opened of the next, %d are left", b.opened, a.live)
 		}
 	})
+}
+
+// A model that decides by itself when it speaks may take its time; once its session says that it has stalled, the next goes on.
+func TestRealtimeDecides(t *testing.T) {
+	for name, c := range map[string]struct {
+		a    session
+		want []string
+	}{
+		"it hesitates": {session{after: 3 * time.Second, says: 2}, []string{"a", "a", "done", "6s"}},
+		"it stalls": {session{after: 12 * time.Second, fails: fault(ai.Stalled)},
+			[]string{"lost stalled", "a>b stalled", "b", "done", "12.1s"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &hearer{name: "b", free: true, script: []session{{after: 100 * time.Millisecond, says: 1}}}
+			if got := conversation(t, 1, &hearer{name: "a", free: true, script: []session{c.a}}, b); !slices.Equal(got, c.want) {
+				t.Errorf("%s:\n  %q, want\n  %q", name, got, c.want)
+			}
+		})
+	}
 }
