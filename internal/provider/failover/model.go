@@ -45,7 +45,7 @@ type reply struct {
 
 	news  chan news
 	ends  chan *attempt
-	under []*attempt // requests that have not ended
+	under []*attempt // requests that have not ended, and may still win, or have
 	wg    sync.WaitGroup
 	timer *time.Timer
 
@@ -80,7 +80,7 @@ func (r *reply) run() error {
 	for {
 		select {
 		case n := <-r.news:
-			if r.winner == nil {
+			if r.winner == nil && slices.Contains(r.under, n.of) {
 				r.wins(n.of)
 			}
 			if n.of != r.winner {
@@ -151,6 +151,7 @@ func (r *reply) wins(a *attempt) {
 			o.cancel(errOver)
 		}
 	}
+	r.under = []*attempt{a}
 	r.acts(r.ctx, a.link.Name)
 }
 
@@ -184,28 +185,24 @@ func (r *reply) give(d ai.Delta) error {
 
 // ended takes the end of a request; the reply is over when over is true.
 func (r *reply) ended(a *attempt) (over bool, err error) {
+	lost := !slices.Contains(r.under, a) // a race: all that counts is what it used
 	r.under = slices.DeleteFunc(r.under, func(o *attempt) bool { return o == a })
 	r.usage.Add(a.reply.Usage)
 	if r.ctx.Err() != nil {
 		r.leave(a)
 		return true, context.Cause(r.ctx)
 	}
+	if lost {
+		return false, nil
+	}
 	if a.err == nil {
 		a.pass.well()
 		if r.winner == nil { // it had nothing to say
 			r.wins(a)
 		}
-		if r.winner == a {
-			return true, r.close(a.reply.Finish)
-		}
-		return false, nil
+		return true, r.close(a.reply.Finish)
 	}
 	a.pass.failed(a.err)
-	switch r.winner {
-	case nil, a:
-	default:
-		return false, nil // it lost the race
-	}
 	r.failed = cmp.Or(r.failed, a.err)
 	r.why = ai.KindOf(a.err)
 	if !further(a.err) {

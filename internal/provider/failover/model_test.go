@@ -344,3 +344,38 @@ func TestModelBudgetOfALink(t *testing.T) {
 		}
 	})
 }
+
+// Who has lost a race doesn't end the reply, and asks nobody else, when the winner has broken off before the loser's end is known.
+func TestLoserEndsLate(t *testing.T) {
+	for name, end := range map[string]error{"well": nil, "told to stop": errOver} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			slow := &mind{script: []thought{{after: time.Hour}}}
+			m := models(&mind{}, &mind{}, slow, slow)
+			r := &reply{queue: line(ai.TheModel, m.Links, ""), budget: time.Hour, yield: func(ai.Delta) error { return nil }, ctx: ctx,
+				news: make(chan news), ends: make(chan *attempt, 9), timer: time.NewTimer(time.Hour)}
+			race := func() *attempt {
+				link, pass := r.pop()
+				a := &attempt{link: link, pass: pass, cancel: func(error) {}}
+				r.under = append(r.under, a)
+				return a
+			}
+			late, first := race(), race()
+			r.wins(first)
+			first.err = fault(ai.Interrupted)
+			if over, err := r.ended(first); over || err != nil {
+				t.Errorf("%s: the winner's end is the reply's: %v, %v", name, over, err)
+			}
+			late.err, late.reply.Usage.Out = end, 7
+			if over, err := r.ended(late); over || err != nil || r.winner != nil || r.usage.Out != 7 {
+				t.Errorf("%s: the loser's end is the reply's: %v, %v; usage %+v", name, over, err, r.usage)
+			}
+			synctest.Wait()
+			if len(slow.asked) != 1 {
+				t.Errorf("%s: %d others were asked", name, len(slow.asked))
+			}
+			cancel()
+			r.wait()
+		})
+	}
+}
