@@ -271,3 +271,18 @@ func TestPanics(t *testing.T) {
 		})
 	}
 }
+
+// A response that is cut before it was asked for, as the connection moves, holds the next one back no longer than that takes.
+func TestCutBeforeAsked(t *testing.T) {
+	calling(t, &google{}, func(g *google) {
+		g.Box.Hold()
+		g.Respond(1, "", false)
+		g.Cut(1, 0, "")
+		g.Respond(2, "", false)
+		g.Box.Resume(g.conn)
+		synctest.Wait()
+		if g.Box.Unsent() {
+			t.Error("the second response was not asked for")
+		}
+	})
+}

@@ -121,10 +121,13 @@ func encode(message any) []byte {
 	return raw
 }
 
-// Release lets out what was held back by a reply.
+// Release lets out what was held back by a reply, or would be once it is asked for.
 func (o *Outbox) Release() {
 	o.mu.Lock()
 	o.shut = false
+	for i := range o.queue {
+		o.queue[i].shuts = false
+	}
 	o.mu.Unlock()
 	o.Ring()
 }

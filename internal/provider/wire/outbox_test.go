@@ -64,3 +64,18 @@ func TestOutboxOrder(t *testing.T) {
 	o.Release()
 	pop("6")
 }
+
+// A message that is released before it has left holds nothing back.
+func TestOutboxReleasedEarly(t *testing.T) {
+	var o Outbox
+	o.Hold()
+	o.Ask(1)
+	o.Release()
+	o.Resume(nil)
+	o.Send(2)
+	for _, want := range []string{"1", "2"} {
+		if next, _, ok := o.pop(); !ok || string(next.data) != want {
+			t.Errorf("%q was sent (%v), not %s", next.data, ok, want)
+		}
+	}
+}
