@@ -18,40 +18,38 @@ func (l *leg) dialByInfo(keys string) bool {
 	idle := st.telling == ""
 	st.telling += keys
 	if idle {
-		l.begin(l.tellKeys)
+		l.begin(func() { l.tellKeys(keys) })
 	}
 	return true
 }
 
-// tellKeys sends what is to be sent by INFO. What the far end doesn't take goes as tones.
-func (l *leg) tellKeys() {
-	st := &l.state
-	for {
-		st.Lock()
-		left := st.telling
-		if st.ended {
-			left, st.telling = "", ""
-		}
-		st.Unlock()
-		if left == "" {
-			return
-		}
+// tellKeys sends keys by INFO until none are left.
+func (l *leg) tellKeys(left string) {
+	for left != "" {
 		req := l.request(sipgo.INFO)
 		req.AppendHeader(sipgo.NewHeader("Content-Type", "application/dtmf-relay"))
 		req.SetBody(fmt.Appendf(nil, "Signal=%c\r\nDuration=160\r\n", left[0]))
 		res, err := l.ask(l.server.ctx, req)
-		st.Lock()
-		if err == nil && res.IsSuccess() {
-			st.telling = st.telling[1:]
-			st.Unlock()
-			continue
-		}
-		left, st.telling = st.telling, ""
-		st.byInfo = false
-		st.Unlock()
-		if m := l.sound.Load(); m != nil {
-			m.Dial(left)
-		}
-		return
+		left = l.sent(err == nil && res.IsSuccess())
 	}
+}
+
+// sent notes whether the far end has taken a key by INFO, and returns those that are left to be sent; the next keys that are dialled after
+// the last have a sender of their own. What the far end doesn't take goes as tones.
+func (l *leg) sent(taken bool) (left string) {
+	st := &l.state
+	st.Lock()
+	defer st.Unlock()
+	switch {
+	case st.ended:
+		st.telling = ""
+	case taken:
+		st.telling = st.telling[1:]
+	default:
+		if m := l.sound.Load(); m != nil {
+			m.Dial(st.telling)
+		}
+		st.telling, st.byInfo = "", false
+	}
+	return st.telling
 }

@@ -63,3 +63,19 @@ func TestDialByInfo(t *testing.T) {
 	tone('2')
 	in.hangUp(t)
 }
+
+// The keys that the far end has taken are sent once, and whoever has sent the last is done, also where more are dialled then.
+func TestKeysSent(t *testing.T) {
+	l := &leg{}
+	l.state.telling = "57"
+	for _, want := range []string{"7", ""} {
+		if left := l.sent(true); left != want || l.state.telling != want {
+			t.Errorf("%q is left, and %q is to be sent, not %q", left, l.state.telling, want)
+		}
+	}
+	l.state.telling = "6" // has a sender of its own
+	l.state.ended = true
+	if left := l.sent(true); left != "" || l.state.telling != "" {
+		t.Errorf("%q is sent after the end", left)
+	}
+}
