@@ -415,3 +415,22 @@ func TestUnaligned(t *testing.T) {
 		t.Errorf("%d samples of %d, %v", n, one+two, err)
 	}
 }
+
+// A text that stops in the middle by its alignment is waited for: its rest is not thrown away.
+func TestGap(t *testing.T) {
+	t.Parallel()
+	s := elevenlabstest.New(t)
+	s.Speaker.On("Hi Bo.", aitest.Saying{Pace: 1200 * time.Millisecond})
+	feed := make(chan string, 1)
+	feed <- "Hi Bo."
+	samples := 0
+	err := voiceOf(t, s).Speak(t.Context(), as, feed, func(p ai.Sound) error {
+		if samples += len(p.PCM); p.Last {
+			close(feed)
+		}
+		return nil
+	})
+	if want := len(sound(t, s, "Hi Bo.", as.Rate)); err != nil || samples != want {
+		t.Errorf("%d samples of %d, %v", samples, want, err)
+	}
+}

@@ -211,6 +211,14 @@ func (s *speaking) take(e Event) error {
 	return s.tell(ai.Sound{PCM: pcm, Words: words, Last: last})
 }
 
+// quiet is how long nothing may come of texts[cur] until it counts as said.
+func (s *speaking) quiet() time.Duration {
+	if s.cur < s.sent && s.passed > 0 && sayable(s.texts[s.cur][s.passed:]) { // by the marks it is not
+		return gapTime
+	}
+	return quietTime
+}
+
 // suppose takes a text as said that was heard, and of which nothing more comes.
 func (s *speaking) suppose() error {
 	if s.v.manners.Dones || !s.heard || s.cur == s.sent || s.finished && s.cur == s.sent-1 {

@@ -97,8 +97,12 @@ func (v *Voice) Reads() bool { return ai.Reads(v.tongue) }
 // keepTime is how often a context is kept alive that waits for texts.
 const keepTime = 15 * time.Second
 
-// quietTime is after how long without a word from the vendor a text counts as said whose end it does not tell.
-const quietTime = time.Second
+// quietTime is after how long without a word from the vendor a text counts as said whose end it does not tell, gapTime where it has told
+// the times of only some of the text.
+const (
+	quietTime = time.Second
+	gapTime   = 3 * time.Second
+)
 
 // Speak implements ai.Synthesizer.
 func (v *Voice) Speak(ctx context.Context, as ai.Speech, texts <-chan string, yield func(ai.Sound) error) error {
@@ -152,7 +156,7 @@ func (v *Voice) Speak(ctx context.Context, as ai.Speech, texts <-chan string, yi
 			}
 			pace.Wait()
 			patience.Reset(v.stall)
-			quiet.Reset(quietTime)
+			quiet.Reset(s.quiet())
 		case <-keep.C:
 			if s.c != nil {
 				err = s.c.line.send(v.tongue.Keep(s.c.id))
