@@ -133,6 +133,17 @@ func TestFirstChatInConsole(t *testing.T) {
 	p.see("#thread", "Of course.")
 	p.accessible("chat on a phone")
 	p.shot("chat-phone", false)
+	p.until("!document.querySelector('#talk .composer').dataset.busy")
+	if !eval[bool](p, "document.querySelector('#talk').matches(':popover-open')") {
+		t.Error("the test chat closes after a message")
+	}
+
+	// What was typed while a message was refused stands behind it.
+	p.do(chromedp.Evaluate[chromedp.Void](`window.fetch = ((real) => (at, how) => String(at).endsWith("/say") ?
+		new Promise((_, refuse) => { window.cut = () => refuse(new TypeError("cut")) }) : real(at, how))(window.fetch), undefined`))
+	p.do(chromedp.KeyEvent("One"), chromedp.KeyEvent("\r"), chromedp.KeyEvent("Two"), chromedp.Evaluate[chromedp.Void]("window.cut()"))
+	p.see("#talk [data-refused]", "can't be reached")
+	p.until("document.querySelector('#talk textarea').value === 'One\\nTwo'")
 }
 
 // follow reads the public events of a conversation, as the widget does.

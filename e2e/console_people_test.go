@@ -34,6 +34,9 @@ func TestConsolePeople(t *testing.T) {
 	q.look("overview-agent")
 	q.click("nav a[href='/conversations']")
 	q.see("h1", "onversation")
+	s.converse(t)
+	q.see("#results .unread", "Visitor") // lists are live for members too
+	q.until("document.title.startsWith('(1) ')")
 	q.open(s.URL + "/assistants")
 	q.click(".list a[href^='/assistants/']")
 	q.see("#read-only", "not change it")

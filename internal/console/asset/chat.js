@@ -129,7 +129,7 @@
     sends.add(meanwhile);
     try {
       const res = await ask(sender.action, { method: "POST", body, accept: "streams" in sender.dataset ? "text/event-stream" : "text/html" }).catch((err) => {
-        write(words);
+        write(box?.value ? words + "\n" + box.value : words); // before what was typed meanwhile
         throw err;
       });
       if (streams(res)) await reply(res);
@@ -137,7 +137,7 @@
         putAll(parse(await res.text()));
         for (const html of meanwhile) put(piece(html));
       }
-      sender.closest("[popover]")?.hidePopover();
+      sender.closest(".ask[popover]")?.hidePopover();
     } catch (err) {
       refuse(sender, err.message);
     } finally {
@@ -362,7 +362,8 @@
     for (const el of all("[data-keep]", place)) if (kept.has(el.id)) el.replaceWith(kept.get(el.id));
     if (active !== document.activeElement && place.contains(active)) active.focus();
     place.dataset.list = came.dataset.list;
-    $(".who .num").textContent = $(".who .num", doc).textContent; // what it has cost
+    const cost = $(".who .num"), fresh = $(".who .num", doc); // members are shown none
+    if (cost && fresh) cost.textContent = fresh.textContent;
     all("[data-count]", place).forEach((row) => {
       const was = counts.get(row.id);
       row.classList.toggle("unread", was === undefined ? first : Number(row.dataset.count) > was);
