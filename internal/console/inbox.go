@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"net/url"
 	"strconv"
 	"strings"
@@ -102,11 +103,11 @@ func (q inboxQuery) in(part string) string {
 	return address("/conversations", v, 0)
 }
 
-// again is the address of this page, of this part of the inbox whatever waits by then.
-func (q inboxQuery) again() string {
+// shown is the address of a page of this part of the inbox, whatever waits by then.
+func (q inboxQuery) shown(page int) string {
 	v := q.narrowed()
 	v.Set("show", cmp.Or(q.Show, allShown))
-	return address("/conversations", v, q.Page)
+	return address("/conversations", v, page)
 }
 
 // inbox is a page of conversations.
@@ -170,7 +171,7 @@ func (c *Console) inboxPage(r *request) (*answer, error) {
 		return see("/conversations"), nil
 	}
 	if len(in.list) == 0 && in.total > 0 { // beyond the end, as after the last one of a page was deleted
-		return see(in.at("/conversations", (in.total+pageSize-1)/pageSize)), nil
+		return see(in.shown((in.total + pageSize - 1) / pageSize)), nil
 	}
 	ids := make([]string, len(in.list))
 	for i := range in.list {
@@ -434,7 +435,9 @@ func (t *talk) took(m parley.Message) string {
 
 func messageID(m parley.Message) string { return "m-" + strconv.FormatInt(m.ID, 10) }
 
-func messageVersion(m parley.Message) string { return "failed-" + strconv.FormatBool(m.Failed) }
+func messageVersion(m parley.Message) string {
+	return fmt.Sprintf("%t.%t.%t.%x", m.Failed, m.Edited, m.Deleted, crc32.ChecksumIEEE([]byte(m.Content)))
+}
 
 func (t *talk) typingVersion() string { return strconv.FormatBool(t.typing()) }
 

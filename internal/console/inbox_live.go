@@ -27,6 +27,7 @@ type stream struct {
 	c    *Console
 	r    *request
 	soon bool // something is under way that is worth looking at again soon
+	news bool // the hub reported something since the last look
 }
 
 func newStream(c *Console, r *request) *stream {
@@ -173,6 +174,7 @@ func (c *Console) wait(s *stream, e *ears, hear func(s *stream, e event.Event) b
 	}
 	tick := time.NewTimer(pause)
 	defer tick.Stop()
+	s.news = false
 	for {
 		select {
 		case <-s.r.Context().Done():
@@ -180,6 +182,7 @@ func (c *Console) wait(s *stream, e *ears, hear func(s *stream, e event.Event) b
 		case <-c.stopping:
 			return false
 		case <-e.wake:
+			s.news = true
 			return true
 		case <-tick.C:
 			return true
@@ -248,7 +251,7 @@ func (c *Console) conversationLive(r *request) (*answer, error) {
 	topics, sent := []string{conv.ID, chat.WritingTopic(conv.ID)}, map[string]string{}
 	var was *talk
 	return c.live(r, func(s *stream) ([]string, error) {
-		if was != nil && !was.typing() { // then all that changes shows in the conversation's own row
+		if was != nil && !was.typing() && !s.news { // then all that changes shows in the conversation's own row
 			now, err := c.DB.Conversation(r.Context(), r.UserID(), conv.ID)
 			if err != nil {
 				return topics, err

@@ -51,7 +51,7 @@ func TestInbox(t *testing.T) {
 	for _, query := range []string{"type=fax", "page=0", "page=x", "date_from=2026-13-01", "assistant_id=x"} {
 		v.get("/conversations?" + query).moved("/conversations")
 	}
-	v.get("/conversations?page=7").moved("/conversations")
+	v.get("/conversations?page=7").moved("/conversations?show=all")
 	foreign, _, err := h.DB.AssistantPage(t.Context(), other.ID, store.AssistantFilter{}, store.Page{Number: 1, Size: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -73,6 +73,43 @@ func TestInbox(t *testing.T) {
 			t.Error("the oldest is not last")
 		}
 	})
+
+	// From the second page of all, one comes back to all: also while somebody waits, where the inbox begins with those.
+	if err := h.Chat.TakeOver(t.Context(), u.ID, widget.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.say(t, widget, "Is there a person?")
+	all := v.get("/conversations?show=all&page=2").doc()
+	if got := all.Find("[rel=prev]").AttrOr("href", ""); got != "/conversations?show=all" {
+		t.Errorf("the first page is %s", got)
+	}
+	v.get("/conversations?show=all&page=9").moved("/conversations?page=2&show=all")
+}
+
+// What a customer changes and deletes through a channel is shown where the conversation is open.
+func TestRevisedMessagesLive(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	conv := h.talk(t, h.assistant(t, u, "Front desk"), parley.WhatsAppConversation)
+	if err := h.Chat.TakeOver(t.Context(), u.ID, conv.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Chat.Receive(t.Context(), conv, "whatsapp", "one", "Good morning"); err != nil {
+		t.Fatal(err)
+	}
+	_, next := h.signedIn(t, u).stream("GET", "/conversations/"+conv.ID+"/live", nil)
+	until(t, next, "put", "Good morning")
+	until(t, next, "put", `id="facts"`) // the last piece of the page as it stands
+	for _, text := range []string{"Good evening", "Good night"} {
+		if _, err := h.Chat.Revise(t.Context(), conv, "one", text); err != nil {
+			t.Fatal(err)
+		}
+		until(t, next, "put", text)
+	}
+	if err := h.Chat.Retract(t.Context(), conv, "one"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, next, "put", "The customer deleted this message.")
 }
 
 func TestConversationByHand(t *testing.T) {
