@@ -139,5 +139,5 @@ func (c *Console) callChoose(r *request) (*answer, error) {
 	if len(able) == 1 {
 		return see(address(assistantPath(able[0].ID, "/call"), to, 1)), nil
 	}
-	return show("Make a call", callChoosePage(able)), nil
+	return show("Make a call", callChoosePage(able, to)), nil
 }

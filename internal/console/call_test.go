@@ -405,6 +405,11 @@ func TestMakeCall(t *testing.T) {
 	change(map[string]any{"phone_number_id": numeral(id(h.buy(t, u).ID))})
 	h.caller(t, u, "Second <b>")
 	v.get("/calls/new").says("Second <b>")
+	v.get("/calls/new?to=%2B14155550123").doc().Find(".list .stretch").Each(func(_ int, s *goquery.Selection) {
+		if href := s.AttrOr("href", ""); !strings.HasSuffix(href, "/call?to=%2B14155550123") {
+			t.Errorf("the number is lost on the way to %s", href)
+		}
+	})
 
 	form := v.get(path + "?to=%2B14155550123").form(path)
 	if form.Get("phone_number") != "+14155550123" || form.Get("variables.0.key") != "who" ||
