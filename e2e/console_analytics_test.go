@@ -41,6 +41,15 @@ func TestConsoleAnalytics(t *testing.T) {
 	p.click(".ranges a[href='/analytics?range=today']")
 	p.see(".figures-table", "<img src=x onerror=alert(1)>")
 	p.look("analytics")
+	// A date is typed digit by digit, though each changes what is shown, and the keyboard stays where it is.
+	day := time.Now().UTC().AddDate(0, 0, -1)
+	p.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('#results').dataset.old = 'yes', undefined"),
+		chromedp.Focus(chromedp.CSS("input[name=date_from]"), chromedp.NodeVisible),
+		chromedp.KeyEvent(day.Format("0102")+"2")) // so far it is in the year 2
+	p.until("!document.querySelector('#results').dataset.old")
+	p.do(chromedp.KeyEvent(day.Format("2006")[1:]))
+	p.see(".span-of", day.Format("January 2, 2006")+" to ")
+	p.until("document.activeElement.name === 'date_from' && !document.querySelector('.ranges [aria-current]')")
 	p.open(s.URL + "/analytics?range=90d")
 	p.look("analytics-90")
 	p.click(".shares a[href*='ended_reason=busy']")
