@@ -110,6 +110,12 @@ func TestWidgetOnAForeignWebsite(t *testing.T) {
 	site := website(t, s, `data-variables='{"customer_name":"Ana"}'`)
 	p := browse(t)
 	p.scheme("light")
+	p.before(`window.pressed = 0; for (const kind of ["keydown", "keypress", "keyup"]) document.addEventListener(kind, () => window.pressed++);
+		const real = window.fetch; window.fetch = async (at, how) => {
+			const res = await real(at, how);
+			if (!window.breaks || !String(at).endsWith("/messages")) return res;
+			return new Response(new ReadableStream({ start(c) { window.breakOff = () => c.error(new TypeError("cut")); } }), { headers: res.headers });
+		};`)
 	p.open(site)
 
 	// Closed, the widget is a button; the page's styles don't reach it.
@@ -208,6 +214,24 @@ func TestWidgetOnAForeignWebsite(t *testing.T) {
 	p.tap("header button")
 	p.told(".log .assistant", "Acme")
 	p.until(inside("[role=log]") + ".children.length === 0")
+
+	// A reply's stream that breaks off loses nothing when the other stream has brought the message: it isn't to be sent again.
+	gate = make(chan struct{})
+	model.Script(aitest.Behaviour{Text: "One loaf is left.", Gate: gate})
+	p.tap(".writer textarea")
+	p.do(chromedp.Evaluate[chromedp.Void]("window.breaks = true, window.pressed = 0, undefined"))
+	p.say("Is there bread?")
+	p.until("(b => b && b.order !== Infinity)(" + inside("[role=log] .user") + ") && window.breakOff")
+	p.do(chromedp.Evaluate[chromedp.Void]("window.breakOff()"))
+	p.until("!" + inside(".writer .main") + ".disabled")
+	if eval[bool](p, "Boolean("+inside(".log .wrong")+")") {
+		t.Error("a message that the server has is to be sent again")
+	}
+	close(gate)
+	p.told("[role=log] .assistant", "One loaf is left.")
+	if n := eval[int](p, "window.pressed"); n != 0 { // the page may have shortcuts
+		t.Errorf("the page has seen %d keys that were pressed in the widget", n)
+	}
 }
 
 func TestWidgetQuestionsThemesAndLanguages(t *testing.T) {

@@ -345,7 +345,7 @@
       await reply(await post("/conversations/" + conversation + "/messages", { message: words }, "text/event-stream"));
     } catch (err) {
       if (err.status === 404 && conversation) gone = true; // it was deleted: another begins
-      else failed(b, words, err);
+      else if (err.status || b.order === Infinity) failed(b, words, err); // else the server has it, and the reply comes by the stream
     } finally {
       busy = false;
       ui.send.disabled = false;
@@ -654,6 +654,7 @@
     ui.open.append(icon("close"), ui.badge);
     ui.root = el("div", { class: "root " + w.theme + (ui.chats ? "" : " voice"), lang: settings.language, dir: settings.direction }, ui.panel, ui.open);
     const known = ["bottom-right", "bottom-left", "top-right", "top-left"];
+    for (const kind of ["keydown", "keypress", "keyup"]) ui.root.addEventListener(kind, (e) => e.stopPropagation()); // the page has shortcuts
     ui.root.classList.add(...(known.includes(w.position) ? w.position : known[0]).split("-"));
     if (!["light", "dark", "auto"].includes(w.theme)) ui.root.classList.add("light");
 
