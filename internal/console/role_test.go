@@ -180,6 +180,9 @@ func TestPagesWithinRoles(t *testing.T) {
 			(doc.Find("#read-only").Length() == 0) != changes {
 			t.Errorf("%s sees the editor, and may write there: %v", role, !changes)
 		}
+		if tests := doc.Find("#talk, [popovertarget=talk], [data-call]").Length() > 0; tests != changes {
+			t.Errorf("%s is shown the test chat: %v", role, tests)
+		}
 		if status := v.post(editor, url.Values{"name": {"Taken"}}).status; (status == 403) == changes {
 			t.Errorf("%s changes an assistant: %d", role, status)
 		}
