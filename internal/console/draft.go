@@ -18,6 +18,7 @@ type publishing struct {
 	*edited
 	changes []fieldChange
 	refused string
+	note    string          // for the list of versions, as it was written
 	tests   int             // of the assistant
 	run     *parley.TestRun // the newest against the draft as it is saved now; nil where there is none
 	left    int             // tests that were not in it
@@ -60,10 +61,9 @@ func (c *Console) publishPage(r *request) (*answer, error) {
 }
 
 func (c *Console) publish(r *request) (*answer, error) {
-	id := r.id("id")
-	_, err := c.Assistants.Publish(r.Context(), r.UserID(), id, assistant.Publishing{
-		Note: strings.TrimSpace(r.PostFormValue("note")), Overwrite: r.PostFormValue("overwrite") == "1",
-		SkipTests: r.PostFormValue("skip_tests") == "1"})
+	id, note := r.id("id"), strings.TrimSpace(r.PostFormValue("note"))
+	_, err := c.Assistants.Publish(r.Context(), r.UserID(), id, assistant.Publishing{Note: note,
+		Overwrite: r.PostFormValue("overwrite") == "1", SkipTests: r.PostFormValue("skip_tests") == "1"})
 	if err == nil {
 		return see(assistantPath(id, ""), "published"), nil
 	}
@@ -75,7 +75,7 @@ func (c *Console) publish(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.refused = e.Message
+	p.refused, p.note = e.Message, note
 	return &answer{status: http.StatusConflict, title: "Publish " + p.live.Name, body: publishPage(p)}, nil
 }
 

@@ -309,7 +309,11 @@ func TestEditorSeesThatItWasOvertaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.get(path + "/publish").says("Publish on top of these changes")
-	v.post(path+"/publish", nil).is(http.StatusConflict).says("The live assistant was changed")
+	refused := v.post(path+"/publish", url.Values{"note": {"For <b>Easter</b>"}}).is(http.StatusConflict)
+	refused.says("The live assistant was changed")
+	if note := strings.TrimSpace(refused.form(path + "/publish").Get("note")); note != "For <b>Easter</b>" {
+		t.Errorf("the note that was written is now %q", note)
+	}
 	v.post(path+"/publish", url.Values{"overwrite": {"1"}}).moved(path + "?done=published")
 	if got, err := h.Assistants.Get(t.Context(), u.ID, a.ID); err != nil || got.Name != "By hand" {
 		t.Error(got.Name, err)

@@ -260,6 +260,12 @@ func (c *Console) runStart(r *request) (*answer, error) {
 	if e.Kind != parley.Conflict && e.Kind != parley.Invalid {
 		return nil, err
 	}
+	if r.PostForm.Has("system_prompt") { // from the page of changes, which keeps them
+		f := c.tryForm(r, a, r.PostFormValue("call_id"), o.ConversationID)
+		f.InitialMessage, f.SystemPrompt = newlines(r.PostFormValue("initial_message")), newlines(r.PostFormValue("system_prompt"))
+		f.model, f.refused = r.PostFormValue("llm_model_id"), e.Message
+		return &answer{status: http.StatusConflict, title: "Try changes", body: tryEditor(f)}, nil
+	}
 	v, err := c.exams(r)
 	if err != nil {
 		return nil, err
@@ -289,6 +295,8 @@ type tryForm struct {
 	call         string
 	conversation string
 	models       []option
+	model        string // the one that is chosen
+	refused      string // why no run was begun
 }
 
 func (c *Console) tryPage(r *request) (*answer, error) {
@@ -296,20 +304,20 @@ func (c *Console) tryPage(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &tryForm{Assistant: a, call: r.URL.Query().Get("call"), conversation: r.URL.Query().Get("conversation")}
+	q := r.URL.Query()
+	return show("Try changes", tryEditor(c.tryForm(r, a, q.Get("call"), q.Get("conversation")))), nil
+}
+
+// tryForm is the page for the assistant as it is saved; call and conversation say what is replayed, "" for the tests.
+func (c *Console) tryForm(r *request, a *parley.Assistant, call, conversation string) *tryForm {
+	f := &tryForm{Assistant: a, call: call, conversation: conversation}
 	if a.LLMModelID != nil {
+		f.model = strconv.FormatInt(*a.LLMModelID, 10)
 		for _, m := range c.Catalog.For(r.UserID()).ModelsOf(parley.LLM) {
 			f.models = append(f.models, option{value: strconv.FormatInt(m.ID, 10), label: m.Name})
 		}
 	}
-	return show("Try changes", tryEditor(f)), nil
-}
-
-func (f *tryForm) model() string {
-	if f.LLMModelID == nil {
-		return ""
-	}
-	return strconv.FormatInt(*f.LLMModelID, 10)
+	return f
 }
 
 // runView is the page of a run.
