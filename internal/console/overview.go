@@ -61,8 +61,8 @@ func (c *Console) overview(r *request, days int) (*overview, error) {
 		return nil, err
 	}
 	o := &overview{balance: u.Balance, voice: c.Answer != nil}
-	today := time.Now().In(u.Zone())
-	if o.days, err = parley.DaysBetween(today.AddDate(0, 0, 1-days), today, u.Zone()); err != nil {
+	today := time.Now().In(r.zone())
+	if o.days, err = parley.DaysBetween(today.AddDate(0, 0, 1-days), today, r.zone()); err != nil {
 		return nil, err
 	}
 	if o.got, err = c.DB.Analytics(r.Context(), r.UserID(), store.ActivityFilter{Days: o.days.Begins, To: o.days.To}); err != nil {

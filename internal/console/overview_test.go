@@ -145,3 +145,28 @@ func TestVisitorsBudgetOnTheOverview(t *testing.T) {
 		}
 	}
 }
+
+// The days of the overview are the reader's, as those of the analytics are, and not those of the account.
+func TestOverviewIsInTheReadersZone(t *testing.T) {
+	h := open(t)
+	u := h.user(t)
+	u.Timezone = "Etc/GMT+12" // never on the same day as the member
+	h.write(t, func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, u) })
+	h.called(t, u, h.caller(t, u, "Front desk"), over(parley.CustomerHangup))
+	v := h.in(t, h.member(t, u, parley.RoleEditor))
+	form := v.get("/account").form("/account")
+	form.Set("timezone", "Etc/GMT-14")
+	v.post("/account", form).moved("/account?done=saved")
+	today := func() string { return time.Now().In(time.FixedZone("", 14*60*60)).Format("Jan 2") }
+	for {
+		day := today()
+		got := v.get("/").doc().Find(".chart").First().Find("title").Last().Text()
+		if day != today() {
+			continue // midnight
+		}
+		if !strings.HasPrefix(got, day+":") {
+			t.Errorf("the last day is %q, and today is %s", got, day)
+		}
+		return
+	}
+}
