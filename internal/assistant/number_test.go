@@ -36,7 +36,10 @@ func TestAnswerNumber(t *testing.T) {
 				t.Errorf("%d answers it, %v, want %d", got, err, want)
 			}
 		}
-		give := func(id *int64) error { return d.AnswerNumber(t.Context(), u.ID, n.ID, id) }
+		answer := func(number int64, id *int64) error {
+			return db.Write(t.Context(), d.AnswerNumber(u.ID, number, id))
+		}
+		give := func(id *int64) error { return answer(n.ID, id) }
 		for _, id := range []int64{day, night, night} {
 			if err := give(&id); err != nil {
 				t.Fatal(err)
@@ -55,7 +58,7 @@ func TestAnswerNumber(t *testing.T) {
 		if err := give(&night); err != nil {
 			t.Fatal(err)
 		}
-		if err := d.AnswerNumber(t.Context(), u.ID, unknown, &day); err == nil {
+		if err := answer(unknown, &day); err == nil {
 			t.Error("nobody's number is answered")
 		}
 		is(night)

@@ -188,27 +188,20 @@ func (c *Console) numberSave(r *request) (*answer, error) {
 		wrong = append(wrong, form.Bind(tree, route, true)...)
 		wrong = append(wrong, openEnded(tree)...)
 	}
-	if len(wrong) == 0 && route != nil {
-		var ok bool
-		err := c.Numbers.SetRoute(r.Context(), r.UserID(), n.ID, route)
-		if wrong, ok = fieldErrors(err); err != nil && !ok {
-			return nil, err
-		}
-	}
 	if len(wrong) == 0 {
-		err := c.changeNumber(r, n, tree, in)
+		answering := c.Assistants.AnswerNumber(r.UserID(), n.ID, in.AssistantID)
+		if _, sent := tree["assistant_id"]; !sent {
+			answering = nil
+		}
+		err := c.Numbers.Change(r.Context(), r.UserID(), n.ID, in.Nickname, route, answering)
 		failed, ok := fieldErrors(err)
 		switch {
 		case err == nil:
 			return see(numberPath(n.ID, ""), "saved"), nil
-		case !ok:
+		case !ok || len(failed) == 0:
 			return nil, err
 		}
-		for _, f := range failed { // the assistant's errors: what its page calls the number is here the assistant
-			for _, text := range f.Messages {
-				wrong.AddText("assistant_id", text)
-			}
-		}
+		wrong = failed
 	}
 	f, err := c.numberForm(r, n, fieldsOf[numberPageInput](tree, wrong))
 	if err != nil {
@@ -226,17 +219,6 @@ func openEnded(tree map[string]any) (wrong parley.Fields) {
 		}
 	}
 	return wrong
-}
-
-// changeNumber stores what the form of a number names.
-func (c *Console) changeNumber(r *request, n *parley.Number, tree map[string]any, in numberInput) error {
-	if _, sent := tree["assistant_id"]; sent {
-		if err := c.Assistants.AnswerNumber(r.Context(), r.UserID(), n.ID, in.AssistantID); err != nil {
-			return err
-		}
-	}
-	_, err := c.Numbers.Rename(r.Context(), r.UserID(), n.ID, in.Nickname)
-	return err
 }
 
 func (c *Console) numberDelete(r *request) (*answer, error) {

@@ -356,6 +356,23 @@ func TestNumberRoute(t *testing.T) {
 		r.VoicemailGreeting != "Leave {{assistant_name}} a message." {
 		t.Errorf("stored: %+v", r)
 	}
+
+	// What is refused is not stored in part: neither the hours nor the name.
+	form.Set("hours.0.to", "18:45")
+	form.Set("nickname", "Shop")
+	form.Set("assistant_id", "424242")
+	if r := v.post(at, form).is(http.StatusUnprocessableEntity); r.doc().Find("#e-assistant_id").Text() == "" {
+		t.Error("no error beside the assistant")
+	}
+	form.Set("assistant_id", id(night.ID))
+	form.Set("otherwise_assistant_id", "424242")
+	if r := v.post(at, form).is(http.StatusUnprocessableEntity); r.doc().Find("#e-otherwise_assistant_id").Text() == "" {
+		t.Error("no error beside the other assistant")
+	}
+	form = v.get(page).form(at)
+	if form.Get("hours.0.to") != "17:30" || form.Get("nickname") != "" || form.Get("assistant_id") != "" {
+		t.Errorf("stored in part: %v", form)
+	}
 	h.signedIn(t, h.user(t)).post(at, form).is(http.StatusNotFound)
 }
 

@@ -260,13 +260,19 @@ func (d *Pool) endOrder(ctx context.Context, userID, id int64) error {
 // Rename gives a number a nickname, or (nil) none.
 func (d *Pool) Rename(ctx context.Context, userID, id int64, nickname *string) (n *parley.Number, err error) {
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		if n, err = tx.NumberForUpdate(ctx, userID, id); err != nil {
-			return err
-		}
-		n.Nickname = nickname
-		return tx.SaveNumber(ctx, userID, n)
+		n, err = rename(ctx, tx, userID, id, nickname)
+		return err
 	})
 	return n, err
+}
+
+func rename(ctx context.Context, tx *store.Tx, userID, id int64, nickname *string) (*parley.Number, error) {
+	n, err := tx.NumberForUpdate(ctx, userID, id)
+	if err != nil {
+		return nil, err
+	}
+	n.Nickname = nickname
+	return n, tx.SaveNumber(ctx, userID, n)
 }
 
 // Give gives a number up: a rented one when its paid month ends, others at once.
