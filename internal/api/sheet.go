@@ -55,7 +55,7 @@ func (a *API) exportDocuments(ctx context.Context, r *request, in *documentsOf) 
 	})
 }
 
-// sheet sends a list, with times in the account's time zone.
+// sheet sends a list, with times in the caller's time zone.
 func (a *API) sheet(r *request, write func(zone *time.Location, out sheet.File) error) (none, error) {
 	err := web.SendCSV(r.W, r.Request, func(begin func(string) io.Writer) error { return write(r.Who.Zone(), sheet.File{Begin: begin}) })
 	if err == nil {
