@@ -47,7 +47,7 @@ func TestConsoleExams(t *testing.T) {
 	p.see("#results", "1 worse than before")
 	p.see("#results .list", "Passed before, Failed now")
 	p.click("#results .list a")
-	p.see(".list", "Not so")
+	p.see(".list .tag.bad", "Failed")
 	p.look("exam-result")
 
 	chat := s.converse(t)

@@ -367,7 +367,7 @@ func TestCallLive(t *testing.T) {
 	c.ReportDue = parley.Now()
 	h.write(t, func(ctx context.Context, tx *store.Tx) error { return tx.EndCall(ctx, c) })
 	h.Hub.Tell(call.Topic(c.ID), event.Event{Kind: call.End})
-	until(t, next, "put", "It is being read now.")
+	until(t, next, "put", "The call is being evaluated.")
 	if e := until(t, next, "list", ""); e.data["version"] != "false.false.false.false" {
 		t.Errorf("the page's version is %v", e.data)
 	}

@@ -71,9 +71,9 @@ func legText(l parley.CallLeg) string {
 	case parley.LegDialing:
 		text = "is called"
 	case parley.LegRinging:
-		text = "it rings"
+		text = "ringing"
 	case parley.LegBriefing:
-		text = "is told about the customer"
+		text = "being briefed"
 	case parley.LegJoined:
 		text = legModes[l.Mode]
 	case parley.LegEnded:

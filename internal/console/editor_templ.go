@@ -2066,7 +2066,7 @@ func (e *editor) knowledge() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = e.Select("knowledgebase_mode", "Use", "Searching keeps the prompt short. Everything in the prompt is for pipeline mode only.", enum("function_call=Search when needed", "prompt=Include everything in the prompt")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = e.Select("knowledgebase_mode", "Use", "Searching keeps the prompt short. Adding passages works in pipeline mode only.", enum("function_call=Search when needed", "prompt=Add matching passages to the prompt")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2748,7 +2748,7 @@ func (e *editor) afterwards() templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = e.field("post_call_json_schema", "JSON Schema of the values to extract", "In place of the list, for lists, nested objects, whole numbers and fixed values: draft 2020-12, type object, at most 32 KB, references to #/$defs alone. Each property is a value. Emptied, it leaves the list.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var108), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = e.field("post_call_json_schema", "JSON Schema of the values to extract", "In place of the list, for lists, nested objects, whole numbers and fixed values: draft 2020-12, type object, at most 32 KB, only references to #/$defs. Each property is a value. Clear it to use the list again.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var108), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

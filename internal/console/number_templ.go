@@ -828,11 +828,11 @@ func routeSection(f *routeForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = f.Select("suspect_callers", "Who is suspect", "By the verification of the number that they show (STIR/SHAKEN).", enum("none=Nobody is suspect", "failed=Those whose verification failed", "unverified=All who were not verified")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = f.Select("suspect_callers", "Suspicious callers", "Based on verification of the caller's number (STIR/SHAKEN).", enum("none=None", "failed=Those whose verification failed", "unverified=All who were not verified")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = f.Select("suspect_step", "Suspect callers", "", enum("refuse=Are turned away", "otherwise=Are treated as outside the hours")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = f.Select("suspect_step", "What happens to them", "", enum("refuse=They are turned away", "otherwise=They are treated as outside the hours")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

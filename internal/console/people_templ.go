@@ -325,7 +325,7 @@ func peoplePage(p *people) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "</ul><section class=\"section\" aria-labelledby=\"invite-t\"><header><h2 id=\"invite-t\">Invite somebody</h2><p>Viewers read calls, conversations and figures, but no secrets. Agents also talk with customers, in the inbox and in live calls. Editors also change assistants, campaigns and numbers. People, money, keys and the account stay yours.</p></header>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "</ul><section class=\"section\" aria-labelledby=\"invite-t\"><header><h2 id=\"invite-t\">Invite somebody</h2><p>Viewers read calls, conversations and figures, but no secrets. Agents also talk with customers, in the inbox and in live calls. Editors also change assistants, campaigns and numbers. Only owners and administrators manage people and keys. Payments are for owners and Billing, and only owners manage other owners.</p></header>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -561,7 +561,7 @@ func (t *toolForm) oauthCard() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = t.Text("oauth_client_id", "OAuth client id", "Where the server wants tokens of OAuth 2.1 (client credentials). Left empty: none are sent.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = t.Text("oauth_client_id", "OAuth client id", "For servers that require OAuth 2.1 (client credentials). Leave it empty to send no token.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -673,20 +673,20 @@ func (t *toolForm) serverTools() templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if t.listing.ListedAt != 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "<p class=\"soft\">As the server told them on <time>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "<p class=\"soft\">Listed by the server on <time>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var22 string
 				templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(t.listing.ListedAt.String())
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `tool.templ`, Line: 162, Col: 82}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `tool.templ`, Line: 162, Col: 79}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var22))
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "</time>. Checked: the model gets only these. None checked: it gets all.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "</time>. Check the tools that the model may use. If none is checked, it may use all of them.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -900,7 +900,7 @@ func (t *toolForm) endpointCards() templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = t.field("json_schema", "JSON Schema of the parameters", "In place of the list, for nested objects, lists, whole numbers and fixed values: draft 2020-12, type object, at most 32 KB, references to #/$defs alone. Arguments are checked against it before the request is made. Emptied, it leaves the list.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var28), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = t.field("json_schema", "JSON Schema of the parameters", "In place of the list, for nested objects, lists, whole numbers and fixed values: draft 2020-12, type object, at most 32 KB, only references to #/$defs. Arguments are checked against it before the request is made. Clear it to use the list again.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var28), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -662,7 +662,7 @@ func trunkEditor(t *trunkForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 54, "><summary>How the provider wants to be talked to</summary>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 54, "><summary>Provider-specific settings</summary>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -873,11 +873,11 @@ func (t *trunkForm) manners() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = t.Select("identity_header", "Caller id", "Which header tells it.", enum("pai=P-Asserted-Identity", "ppi=P-Preferred-Identity", "rpid=Remote-Party-ID", "none=None but From")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = t.Select("identity_header", "Caller id", "The header that carries it.", enum("pai=P-Asserted-Identity", "ppi=P-Preferred-Identity", "rpid=Remote-Party-ID", "none=From header only")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = t.Select("privacy", "A hidden number", "How calls hide it that do.", enum("anonymous=From names nobody", "id=From stays, and the provider hides it")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = t.Select("privacy", "A hidden number", "How calls with a hidden number are sent.", enum("anonymous=From names nobody", "id=From stays, and the provider hides it")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

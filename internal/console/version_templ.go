@@ -345,7 +345,7 @@ func versionShow(v *versionView) templ.Component {
 			}
 		}
 		if !v.version.Whole {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<p class=\"soft\">Of this version the prompt and the first words are kept only. Restoring it changes nothing else.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<p class=\"soft\">Only the prompt and the greeting of this version were kept. Restoring it changes nothing else.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

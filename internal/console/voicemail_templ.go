@@ -58,7 +58,7 @@ func voicemailPage(v *voicemailView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = head(voicemailTitle, "A message in your own voice. When a call reaches a voicemail, it is played in place of the voicemail message. It is no part of a draft: it takes effect at the next call.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = head(voicemailTitle, "A message in your own voice. When a call reaches a voicemail, it is played in place of the voicemail message. It isn't part of the draft and applies from the next call.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

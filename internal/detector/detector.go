@@ -52,7 +52,7 @@ func Open(address, key string) (*Detector, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, errors.New("PARLEY_TURN_DETECTOR_URL is no URL such as http://127.0.0.1:9000/turn")
+		return nil, errors.New("PARLEY_TURN_DETECTOR_URL is not a URL such as http://127.0.0.1:9000/turn")
 	}
 	return &Detector{url: address, key: key, within: within, http: &http.Client{
 		Transport: &http.Transport{

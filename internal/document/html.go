@@ -26,7 +26,7 @@ func readHTML(b []byte, contentType string, base *url.URL) (*Page, error) {
 	}
 	doc, err := goquery.NewDocumentFromReader(strings.NewReader(source))
 	if err != nil {
-		return nil, Fail("The page is no HTML that can be read.")
+		return nil, Fail("The page can't be read as HTML.")
 	}
 	p := &Page{}
 	if warning != "" {

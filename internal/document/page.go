@@ -27,7 +27,7 @@ func (f *WebPage) read() (*Page, error) {
 	if kind, params, _ := mime.ParseMediaType(f.ContentType); kind == "text/plain" {
 		s, warning, err := decodeText(f.Body, params["charset"])
 		if err != nil {
-			return nil, Fail("it is no text whose characters can be read")
+			return nil, Fail("its text can't be decoded")
 		}
 		p := &Page{}
 		if warning != "" {

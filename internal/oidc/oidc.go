@@ -38,7 +38,7 @@ func Open(db *store.DB, guard *egress.Guard, issuer, id, secret string, domains 
 	}
 	u, err := url.Parse(issuer)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, fmt.Errorf("PARLEY_OIDC_ISSUER: %q is no URL such as https://accounts.example.com", issuer)
+		return nil, fmt.Errorf("PARLEY_OIDC_ISSUER: %q is not a URL such as https://accounts.example.com", issuer)
 	}
 	if id == "" {
 		return nil, errors.New("PARLEY_OIDC_ISSUER needs PARLEY_OIDC_CLIENT_ID, under which the issuer knows this server")

@@ -234,7 +234,7 @@ func (r *NumberRoute) Tidy() (wrong Fields) {
 		}
 		n, ok := NormalizePhone(prefix)
 		if !ok {
-			wrong.AddText("blocked_callers", b+" is no phone number in international format, such as +4930901820.")
+			wrong.AddText("blocked_callers", b+" is not a phone number in international format, such as +4930901820.")
 			continue
 		}
 		r.BlockedCallers[i] = n

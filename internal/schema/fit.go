@@ -41,16 +41,16 @@ func compileAt(root map[string]any, place string) (*jsonschema.Schema, error) {
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.AssertFormat()
 	if err := c.AddResource(name, own); err != nil {
-		return nil, fmt.Errorf("is no JSON Schema: %.300s", err)
+		return nil, fmt.Errorf("is not a valid JSON Schema: %.300s", err)
 	}
 	s, err := c.Compile(name + place)
 	if bad, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
 		if v, ok := errors.AsType[*jsonschema.ValidationError](bad.Err); ok {
-			return nil, fmt.Errorf("is no JSON Schema: %s", faults(v, ""))
+			return nil, fmt.Errorf("is not a valid JSON Schema: %s", faults(v, ""))
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("is no JSON Schema: %.300s", err)
+		return nil, fmt.Errorf("is not a valid JSON Schema: %.300s", err)
 	}
 	return s, nil
 }
