@@ -26,6 +26,7 @@ var codeRate = auth.Rate{PerSecond: 10.0 / 3600, Burst: 10}
 // AskCallerID sends a code to a number that a user wants to show on outgoing calls. It costs what a text message
 // there costs.
 func (d *Pool) AskCallerID(ctx context.Context, userID int64, phone string) (*parley.CallerID, error) {
+	ctx = context.WithoutCancel(ctx) // the code is sent and paid, even if its user leaves
 	number, ok := parley.NormalizePhone(phone)
 	if !ok {
 		var f parley.Fields
@@ -66,13 +67,13 @@ func (d *Pool) AskCallerID(ctx context.Context, userID int64, phone string) (*pa
 				"If you did not ask for it, ignore it.", c.Code)})
 	}
 	if err == nil {
-		return c, d.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
+		return c, d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 			_, err := tx.Settle(ctx, userID, &parley.LedgerEntry{Kind: parley.SMSCharge, Amount: -price,
 				Reference: codeReference(c.ID), Description: "Code to " + number})
 			return err
 		})
 	}
-	drop := d.DB.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
+	drop := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := tx.CorrectSpend(ctx, userID, c.CreatedAt, -price); err != nil {
 			return err
 		}

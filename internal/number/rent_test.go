@@ -1,6 +1,7 @@
 package number_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"parley/internal/carrier"
+	"parley/internal/carrier/carriertest"
 	"parley/internal/form"
 	"parley/internal/number"
 	"parley/internal/parley"
@@ -284,3 +286,31 @@ func TestCallerID(t *testing.T) {
 		h.money(5*parley.USD - 2*cent) // two codes went out
 	})
 }
+// leaving is a carrier whose client disconnects while a message is handed over.
+type leaving struct {
+	*carriertest.Fake
+	leave func()
+}
+
+func (c leaving) Send(ctx context.Context, m carrier.SMS) (string, error) {
+	sid, err := c.Fake.Send(ctx, m)
+	c.leave()
+	return sid, cmp.Or(err, ctx.Err())
+}
+
+// A code that was sent to somebody who has disconnected holds, and is paid.
+func TestCallerIDClientLeaves(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		ctx, leave := context.WithCancel(t.Context())
+		h.pool.Carrier = leaving{h.carrier, leave}
+		c, err := h.pool.AskCallerID(ctx, h.user.ID, person)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.pool.VerifyCallerID(t.Context(), h.user.ID, c.ID, h.carrier.Sent()[0].Body[:6]); err != nil {
+			t.Error(err)
+		}
+		h.money(5*parley.USD - cent)
+	})
+}
+
