@@ -329,6 +329,9 @@ func (d *Pool) collect(ctx context.Context, userID, id int64, now parley.Time) e
 			}
 			if err != nil {
 				return err
+		if n.PaidUntil <= now && now.Sub(n.PaidUntil) >= grace {
+			n.ReleasedAt = now // a payment comes too late from here on: the carrier may not have it any more
+		}
 			}
 			n.PaidUntil = n.NextRent(n.PaidUntil)
 		}
@@ -339,7 +342,7 @@ func (d *Pool) collect(ctx context.Context, userID, id int64, now parley.Time) e
 		return nil
 	case err != nil:
 		return err
-	case n.PaidUntil > now || n.ReleasedAt == 0 && now.Sub(n.PaidUntil) < grace:
+	case n.PaidUntil > now || n.ReleasedAt == 0:
 		return nil
 	}
 	if err := d.Carrier.Release(ctx, n.PhoneNumber); err != nil {

@@ -234,6 +234,34 @@ func TestGiveUp(t *testing.T) {
 			t.Errorf("it was not given back: %v", err)
 		}
 		h.money(4 * parley.USD)
+// A number that was given back for its unpaid rent is not charged again, even if the server dies before it knows, and
+// money comes then.
+func TestUnpaidIsGivenBack(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		ctx := t.Context()
+		n := h.buy(number1)
+		post := func(amount parley.Money) {
+			h.write(func(ctx context.Context, tx *store.Tx) error {
+				_, err := tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: amount,
+					Reference: amount.String(), Description: "x"})
+				return err
+			})
+		}
+		post(-4 * parley.USD)
+		h.carrier.After = on("release", nil, true)
+		h.dies(func() { h.pool.CollectRent(ctx, n.PaidUntil.Add(number.Grace)) })
+		h.carrier.After = nil
+		post(4 * parley.USD)
+		if err := h.pool.CollectRent(ctx, n.PaidUntil.Add(number.Grace+time.Hour)); err != nil || len(h.numbers()) != 0 {
+			t.Errorf("%d numbers are left: %v", len(h.numbers()), err)
+		}
+		if got := h.charges(parley.RentCharge); got != 1 {
+			t.Errorf("%d months were charged", got)
+		}
+		h.money(4 * parley.USD)
+	})
+}
+
 	})
 }
 
