@@ -11,3 +11,6 @@ func (d *Pool) Sweep(ctx context.Context, before parley.Time) error { return d.s
 
 // Grace is how long unpaid numbers are kept.
 const Grace = grace
+
+// Settles is how long after its cancellation an order is looked for at the carrier.
+const Settles = settles

@@ -76,7 +76,7 @@ func (h *harness) search() {
 
 // sweep finishes everything that is stuck.
 func (h *harness) sweep() error {
-	return h.pool.Sweep(h.Context(), parley.Now().Add(time.Minute))
+	return h.pool.Sweep(h.Context(), parley.Now().Add(number.Settles+time.Minute))
 }
 
 // dies runs a function during which the server dies.

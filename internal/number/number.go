@@ -51,28 +51,20 @@ const (
 	// how long money stays set aside for what an order will end; far longer than any stands
 	hold    = 60 * 24 * time.Hour
 	strands = 20 * time.Second // what was begun so long ago and has not ended, nobody works on any more
+	settles = 5 * time.Minute  // a carrier that gave no answer to an order has completed it by then, or never will
 )
 
 // The jobs of this room.
 type (
-	orderArgs struct { // a purchase that failed is to be undone
-		UserID int64 `json:"user_id"`
-		ID     int64 `json:"id"`
-	}
 	rentArgs  struct{}
 	sweepArgs struct{}
 )
 
-func (orderArgs) Kind() string { return "number_order" }
 func (rentArgs) Kind() string  { return "number_rent" }
 func (sweepArgs) Kind() string { return "line_sweep" } // its former name: nodes of a former version work it too
 
 // AddWorkers registers the workers of this room's jobs.
 func (d *Pool) AddWorkers(w *river.Workers) {
-	river.AddWorker(w, channel.Work(func(ctx context.Context,
-		a orderArgs) error {
-		return d.endOrder(ctx, a.UserID, a.ID)
-	}))
 	river.AddWorker(w, channel.Work(func(ctx context.Context,
 		_ rentArgs) error {
 		return d.CollectRent(ctx, parley.Now())
@@ -88,9 +80,10 @@ func Periodic() []*river.PeriodicJob {
 	return []*river.PeriodicJob{channel.Every(time.Hour, rentArgs{}), channel.Every(strands/2, sweepArgs{})}
 }
 
-// sweep ends the orders that a dead server left standing.
+// sweep ends the orders that a dead server left standing, and those whose outcome was not known. What the carrier sold
+// of these it may have sold after our request had timed out, so it is asked a while later.
 func (d *Pool) sweep(ctx context.Context, before parley.Time) error {
-	orders, err := d.DB.StrandedOrders(ctx, before, 100)
+	orders, err := d.DB.StrandedOrders(ctx, before, before.Add(-settles), 100)
 	if err != nil {
 		return err
 	}

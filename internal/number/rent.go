@@ -188,10 +188,7 @@ func (d *Pool) finishOrder(ctx context.Context, o *parley.NumberOrder) (*parley.
 			_, err := tx.EndOrder(ctx, o.UserID, o.ID, false)
 			return err
 		}
-		if open, err := tx.CancelOrder(ctx, o.UserID, o.ID); err != nil || !open {
-			return err
-		}
-		return tx.Enqueue(ctx, orderArgs{o.UserID, o.ID}, nil)
+		return tx.CancelOrder(ctx, o.UserID, o.ID)
 	})
 	if again != nil { // the sweep will, and buys what it can: the carrier's refusal is not the last word
 		return nil, fmt.Errorf("end the order of %s: %w", o.PhoneNumber, errors.Join(again, errors.New(err.Error())))
@@ -329,11 +326,11 @@ func (d *Pool) collect(ctx context.Context, userID, id int64, now parley.Time) e
 			}
 			if err != nil {
 				return err
-		if n.PaidUntil <= now && now.Sub(n.PaidUntil) >= grace {
-			n.ReleasedAt = now // a payment comes too late from here on: the carrier may not have it any more
-		}
 			}
 			n.PaidUntil = n.NextRent(n.PaidUntil)
+		}
+		if n.PaidUntil <= now && now.Sub(n.PaidUntil) >= grace {
+			n.ReleasedAt = now // a payment comes too late from here on: the carrier may not have it any more
 		}
 		return tx.SaveNumber(ctx, userID, n)
 	})

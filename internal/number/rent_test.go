@@ -113,6 +113,29 @@ func TestBuyFailures(t *testing.T) {
 	}
 }
 
+// A carrier may complete a purchase that we have given up. The number is not left to nobody.
+func TestBuyLate(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		h.search()
+		h.carrier.Before = on("buy", errors.New("the line went dead"), false)
+		if _, err := h.pool.Buy(t.Context(), h.user.ID, number1); err == nil {
+			t.Error("no error")
+		}
+		h.carrier.Before = nil
+		if err := h.pool.Sweep(t.Context(), parley.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.carrier.Buy(t.Context(), number1); err != nil { // our request gets there at last
+			t.Fatal(err)
+		}
+		if err := h.sweep(); err != nil || h.carrier.Rented(number1) || len(h.numbers()) != 0 {
+			t.Errorf("rented: %v, owned: %d, %v", h.carrier.Rented(number1), len(h.numbers()), err)
+		}
+		h.money(5 * parley.USD)
+		h.buy(number1)
+	})
+}
+
 func TestBuyRace(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.search()
@@ -211,29 +234,6 @@ func TestRent(t *testing.T) {
 	})
 }
 
-func TestGiveUp(t *testing.T) {
-	each(t, func(t *testing.T, h *harness) {
-		ctx := t.Context()
-		n := h.buy(number1)
-		if err := h.pool.Give(ctx, storetest.User(t, h.db, 0).ID, n.ID); !store.IsNotFound(err) {
-			t.Errorf("a stranger gave it up: %v", err)
-		}
-		if err := h.pool.Give(ctx, h.user.ID, n.ID); err != nil {
-			t.Fatal(err)
-		}
-		h.is(h.pool.Give(ctx, h.user.ID, n.ID), parley.Refused)
-		if err := h.pool.CollectRent(ctx, n.PaidUntil-1); err != nil || len(h.numbers()) != 1 ||
-			!h.numbers()[0].Subscribed(parley.Now()) {
-			t.Errorf("it is not kept for the time that is paid: %v", err)
-		}
-		h.carrier.Before = on("release", nil, true)
-		h.dies(func() { h.pool.CollectRent(ctx, n.PaidUntil) })
-		h.carrier.Before = nil
-		if err := h.pool.CollectRent(ctx, n.PaidUntil); err != nil || len(h.numbers()) != 0 ||
-			h.carrier.Rented(number1) {
-			t.Errorf("it was not given back: %v", err)
-		}
-		h.money(4 * parley.USD)
 // A number that was given back for its unpaid rent is not charged again, even if the server dies before it knows, and
 // money comes then.
 func TestUnpaidIsGivenBack(t *testing.T) {
@@ -262,6 +262,57 @@ func TestUnpaidIsGivenBack(t *testing.T) {
 	})
 }
 
+func TestGiveUp(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		ctx := t.Context()
+		n := h.buy(number1)
+		if err := h.pool.Give(ctx, storetest.User(t, h.db, 0).ID, n.ID); !store.IsNotFound(err) {
+			t.Errorf("a stranger gave it up: %v", err)
+		}
+		if err := h.pool.Give(ctx, h.user.ID, n.ID); err != nil {
+			t.Fatal(err)
+		}
+		h.is(h.pool.Give(ctx, h.user.ID, n.ID), parley.Refused)
+		if err := h.pool.CollectRent(ctx, n.PaidUntil-1); err != nil || len(h.numbers()) != 1 ||
+			!h.numbers()[0].Subscribed(parley.Now()) {
+			t.Errorf("it is not kept for the time that is paid: %v", err)
+		}
+		h.carrier.Before = on("release", nil, true)
+		h.dies(func() { h.pool.CollectRent(ctx, n.PaidUntil) })
+		h.carrier.Before = nil
+		if err := h.pool.CollectRent(ctx, n.PaidUntil); err != nil || len(h.numbers()) != 0 ||
+			h.carrier.Rented(number1) {
+			t.Errorf("it was not given back: %v", err)
+		}
+		h.money(4 * parley.USD)
+	})
+}
+
+// leaving is a carrier whose client disconnects while a message is handed over.
+type leaving struct {
+	*carriertest.Fake
+	leave func()
+}
+
+func (c leaving) Send(ctx context.Context, m carrier.SMS) (string, error) {
+	sid, err := c.Fake.Send(ctx, m)
+	c.leave()
+	return sid, cmp.Or(err, ctx.Err())
+}
+
+// A code that was sent to somebody who has disconnected holds, and is paid.
+func TestCallerIDClientLeaves(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		ctx, leave := context.WithCancel(t.Context())
+		h.pool.Carrier = leaving{h.carrier, leave}
+		c, err := h.pool.AskCallerID(ctx, h.user.ID, person)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.pool.VerifyCallerID(t.Context(), h.user.ID, c.ID, h.carrier.Sent()[0].Body[:6]); err != nil {
+			t.Error(err)
+		}
+		h.money(5*parley.USD - cent)
 	})
 }
 
@@ -314,31 +365,3 @@ func TestCallerID(t *testing.T) {
 		h.money(5*parley.USD - 2*cent) // two codes went out
 	})
 }
-// leaving is a carrier whose client disconnects while a message is handed over.
-type leaving struct {
-	*carriertest.Fake
-	leave func()
-}
-
-func (c leaving) Send(ctx context.Context, m carrier.SMS) (string, error) {
-	sid, err := c.Fake.Send(ctx, m)
-	c.leave()
-	return sid, cmp.Or(err, ctx.Err())
-}
-
-// A code that was sent to somebody who has disconnected holds, and is paid.
-func TestCallerIDClientLeaves(t *testing.T) {
-	each(t, func(t *testing.T, h *harness) {
-		ctx, leave := context.WithCancel(t.Context())
-		h.pool.Carrier = leaving{h.carrier, leave}
-		c, err := h.pool.AskCallerID(ctx, h.user.ID, person)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := h.pool.VerifyCallerID(t.Context(), h.user.ID, c.ID, h.carrier.Sent()[0].Body[:6]); err != nil {
-			t.Error(err)
-		}
-		h.money(5*parley.USD - cent)
-	})
-}
-

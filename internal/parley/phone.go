@@ -149,6 +149,7 @@ type NumberOrder struct {
 	SMSCapable  bool `bun:"sms_capable"`
 	Rent        Money
 	Cancelled   bool // the buyer was told that it failed: what the carrier may have sold goes back
+	CancelledAt Time
 	CreatedAt   Time
 }
 

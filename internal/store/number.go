@@ -211,20 +211,22 @@ func (q Query) Order(ctx context.Context, userID, id int64) (*parley.NumberOrder
 	return first[parley.NumberOrder](ctx, q, func(s *bun.SelectQuery) { s.Where("id = ? AND user_id = ?", id, userID) })
 }
 
-// CancelOrder notes that the buyer was told of a failure; false when the purchase has ended.
-func (tx *Tx) CancelOrder(ctx context.Context, userID, id int64) (bool, error) {
-	there, err := some(tx.q.NewRaw("UPDATE number_orders SET cancelled = TRUE WHERE id = ? AND user_id = ?", id,
-		userID).Exec(ctx))
+// CancelOrder notes that the buyer was told of a failure, unless the purchase has ended.
+func (tx *Tx) CancelOrder(ctx context.Context, userID, id int64) error {
+	there, err := some(tx.q.NewRaw("UPDATE number_orders SET cancelled = TRUE, cancelled_at = ? WHERE id = ? AND user_id = ?",
+		parley.Now(), id, userID).Exec(ctx))
 	if !there {
-		return false, err
+		return err
 	}
-	return true, tx.note(userID, parley.AuditDeleted, parley.AuditOrder, id, nil, err)
+	return tx.note(userID, parley.AuditDeleted, parley.AuditOrder, id, nil, err)
 }
 
-// StrandedOrders are purchases that somebody began before a time and has not ended.
-func (q Query) StrandedOrders(ctx context.Context, before parley.Time, limit int) (orders []parley.NumberOrder,
+// StrandedOrders are purchases that somebody began before a time and has not ended, and those that were cancelled
+// before another.
+func (q Query) StrandedOrders(ctx context.Context, began, cancelled parley.Time, limit int) (orders []parley.NumberOrder,
 	err error) {
-	err = q.q.NewSelect().Model(&orders).Where("created_at < ?", before).Order("id").Limit(int64(limit)).Scan(ctx)
+	err = q.q.NewSelect().Model(&orders).Where("NOT cancelled AND created_at < ? OR cancelled AND cancelled_at < ?", began,
+		cancelled).Order("id").Limit(int64(limit)).Scan(ctx)
 	return orders, err
 }
 
