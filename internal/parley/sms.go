@@ -11,7 +11,7 @@ const (
 	SMSSent        SMSStatus = "sent"        // the carrier has taken it
 	SMSDelivered   SMSStatus = "delivered"   // the recipient's phone has it
 	SMSUndelivered SMSStatus = "undelivered" // the carrier could not deliver it; its price stays charged
-	SMSFailed      SMSStatus = "failed"      // the carrier did not take it; nothing is charged
+	SMSFailed      SMSStatus = "failed"      // the carrier did not take it, as far as we know; nothing is charged
 )
 
 // Before says whether a message in state s may still come to state next. Carriers tell states twice and out of order:

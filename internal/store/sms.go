@@ -88,17 +88,11 @@ func (tx *Tx) UnclaimSMS(ctx context.Context, id int64) error {
 	return err
 }
 
-// MoveSMS brings a message on to a state that it may come to, with what the carrier said: false when it is there or
-// beyond already. A sid that another message has is refused by the rule sms_sid.
-func (tx *Tx) MoveSMS(ctx context.Context, m *parley.SMS, to parley.SMSStatus, sid, reason string) (bool, error) {
-	var from []parley.SMSStatus
-	for _, s := range []parley.SMSStatus{parley.SMSQueued, parley.SMSSent} {
-		if s.Before(to) {
-			from = append(from, s)
-		}
-	}
-	if len(from) == 0 {
-		return false, nil
+// MoveSMS brings a message that is locked on to a state that it may come to, with what the carrier said. A sid that
+// another message has is refused by the rule sms_sid.
+func (tx *Tx) MoveSMS(ctx context.Context, m *parley.SMS, to parley.SMSStatus, sid, reason string) error {
+	if m.Status == parley.SMSFailed { // it was sent after all
+		m.Error = nil
 	}
 	if sid != "" {
 		m.SID = sid
@@ -106,14 +100,10 @@ func (tx *Tx) MoveSMS(ctx context.Context, m *parley.SMS, to parley.SMSStatus, s
 	if reason != "" {
 		m.Error = &reason
 	}
-	now := parley.DateTime(parley.Now())
-	moved, err := some(tx.q.NewUpdate().Model(m).Column("sid", "error").Set("status = ?",
-		to).Set("lease_until = 0").Set("updated_at = ?", now).
-		Where("id = ? AND status IN (?)", m.ID, bun.List(from)).Exec(ctx))
-	if moved {
-		m.Status, m.UpdatedAt, m.LeaseUntil = to, now, 0
-	}
-	return moved, err
+	m.Status, m.UpdatedAt, m.LeaseUntil = to, parley.DateTime(parley.Now()), 0
+	_, err := tx.q.NewUpdate().Model(m).Column("sid", "error", "status", "total_cost", "lease_until", "updated_at").
+		Where("id = ?", m.ID).Exec(ctx)
+	return err
 }
 
 // NewSIDs are those of some carrier's names that no message has.

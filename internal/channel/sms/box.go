@@ -107,11 +107,15 @@ func at(s parley.SMSStatus) channel.State {
 	return channel.Taken
 }
 
+// Comes lets the carrier's word stand over ours: what we took for failed, and it has taken, was sent.
 func (box) Comes(m *parley.SMS, r channel.Report) (channel.State, bool) {
 	if r.Name != "" && m.SID != "" && r.Name != m.SID { // of another message: ours was never called so
 		return 0, false
 	}
 	status := parley.SMSStatus(r.Status)
+	if m.Status == parley.SMSFailed && m.SID == "" && r.Name != "" {
+		return at(status), at(status) == channel.Taken
+	}
 	return at(status), m.Status.Before(status)
 }
 
@@ -121,13 +125,22 @@ func (box) Bill(m *parley.SMS) channel.Bill {
 }
 
 func (box) Save(ctx context.Context, tx *store.Tx, m *parley.SMS, r channel.Report, moved bool) error {
-	failed := r.Status == channel.Refused
-	if !failed && !moved {
+	failed, late := r.Status == channel.Refused, m.Status == parley.SMSFailed
+	switch {
+	case failed || moved:
+	case late: // its reservation was given up, and the carrier took it after all
+		m.TotalCost = 0
+	default:
 		return store.Insufficient
 	}
-	if changed, err := tx.MoveSMS(ctx, m, parley.SMSStatus(r.Status), r.Name, r.Reason); err != nil || !changed ||
-		!failed {
+	if err := tx.MoveSMS(ctx, m, parley.SMSStatus(r.Status), r.Name, r.Reason); err != nil {
 		return err
 	}
-	return tx.CorrectSpend(ctx, m.UserID, parley.Time(m.CreatedAt), -m.TotalCost)
+	switch {
+	case failed:
+		return tx.CorrectSpend(ctx, m.UserID, parley.Time(m.CreatedAt), -m.TotalCost)
+	case late:
+		return tx.CorrectSpend(ctx, m.UserID, parley.Time(m.CreatedAt), m.TotalCost)
+	}
+	return nil
 }

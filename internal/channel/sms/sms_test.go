@@ -1,6 +1,7 @@
 package sms_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"parley/internal/carrier"
 	"parley/internal/channel/sms"
 	"parley/internal/parley"
+	"parley/internal/store"
 )
 
 const cent = parley.USD / 100 // the price of a segment in these tests
@@ -206,6 +208,62 @@ func TestReports(t *testing.T) {
 					t.Errorf("it is %q, want %q", got, c.want)
 				}
 				h.money(4*parley.USD - map[bool]parley.Money{true: cent}[c.paid])
+			})
+		})
+	}
+}
+
+// A message that was given up because the carrier did not answer was sent if the carrier says so later, and is paid then
+// if there is money for it.
+func TestReportOfGivenUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		spent, cost parley.Money // by somebody else meanwhile; by the message
+	}{
+		"paid":            {0, cent},
+		"no money by now": {4*parley.USD - cent, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, h *harness) {
+				n := h.buy(number1)
+				if _, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "x"); err != nil {
+					t.Fatal(err)
+				}
+				unknown := errors.New("the line went dead")
+				h.carrier.After, h.carrier.Before = on("send", unknown, false), on("find", unknown, false)
+				m, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "x")
+				if f, ok := errors.AsType[*sms.Failure](err); !ok || !f.Unanswered || m.Status != parley.SMSFailed {
+					t.Fatalf("answered %+v: %v", m, err)
+				}
+				h.write(func(ctx context.Context, tx *store.Tx) error {
+					_, err := tx.Post(ctx, h.user.ID, &parley.LedgerEntry{Kind: parley.Credit, Amount: -c.spent,
+						Reference: "spent", Description: "x"})
+					return err
+				})
+				balance := 4*parley.USD - cent - c.spent
+				for _, r := range []struct {
+					carrier.Report
+					want parley.SMSStatus
+					cost parley.Money
+				}{
+					{carrier.Report{SID: "SM2", Status: parley.SMSFailed}, parley.SMSFailed, 0},
+					{carrier.Report{SID: "SM2", Status: parley.SMSDelivered}, parley.SMSDelivered, c.cost},
+					{carrier.Report{SID: "SM2", Status: parley.SMSSent}, parley.SMSDelivered, c.cost},
+					{carrier.Report{SID: "SM3", Status: parley.SMSUndelivered}, parley.SMSDelivered, c.cost},
+				} {
+					r.Reference = fmt.Sprintf("sms:%d", m.ID)
+					if err := h.texts.Report(t.Context(), r.Report); err != nil {
+						t.Error(err)
+					}
+					got := h.messages()[0]
+					if got.Status != r.want || r.want == parley.SMSDelivered && (got.SID != "SM2" || got.Error != nil ||
+						got.TotalCost != c.cost) {
+						t.Errorf("told %+v, it is %+v", r.Report, got)
+					}
+					h.money(balance - r.cost)
+					if spent, err := h.db.Spend(t.Context(), h.user.ID, parley.Now()); err != nil || spent != cent+r.cost {
+						t.Errorf("%v count as spent today: %v", spent, err)
+					}
+				}
 			})
 		})
 	}
