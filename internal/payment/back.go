@@ -12,7 +12,8 @@ import (
 )
 
 // What is refunded or disputed at Stripe takes the credit back that the payment gave. An event says what has happened; how things
-// stand, Stripe is asked, because events come twice, late, and in any order. A key that may not ask has the event itself believed.
+// stand, Stripe is asked, because events come twice, late, and in any order. It is asked again behind each change, because another event
+// may have been worked off since the answer. A key that may not ask has the event itself believed.
 
 // charge is what a payment took from a card, as far as it is read here.
 type charge struct {
@@ -30,29 +31,41 @@ type dispute struct {
 	Status string `json:"status"` // warning_…: a question, which takes no money; needs_response, under_review, won, lost
 }
 
-// refunded takes back what was refunded of a payment.
-func (t *Till) refunded(ctx context.Context, c *charge) error {
+// refunded takes back what was refunded of a payment. failed says that a refund may have failed: then there may be less of
+// them than we have taken back.
+func (t *Till) refunded(ctx context.Context, c *charge, failed bool) error {
 	if c.Charge != "" {
 		c = &charge{ID: c.Charge, Intent: c.Intent}
 	}
-	known, err := t.stands(ctx, "/v1/charges/"+url.PathEscape(c.ID), c)
-	if err != nil || c.Intent == "" {
-		return err
+	for last := (charge{}); ; failed = true { // from the second time on, Stripe has said one thing and then another
+		known, err := t.stands(ctx, "/v1/charges/"+url.PathEscape(c.ID), c)
+		if err != nil || c.Intent == "" || *c == last {
+			return err
+		}
+		if err := t.takeBack(ctx, c.Intent, "refund", c.Refunded, !known || !failed, "Payment refunded"); err != nil || !known {
+			return err
+		}
+		last = *c
 	}
-	return t.takeBack(ctx, c.Intent, "refund", c.Refunded, !known, "Payment refunded")
 }
 
 // disputed takes back what is disputed of a payment, and gives it again when the dispute is won.
 func (t *Till) disputed(ctx context.Context, d *dispute) error {
-	if _, err := t.stands(ctx, "/v1/disputes/"+url.PathEscape(d.ID), d); err != nil || d.Intent == "" {
-		return err
+	for last := (dispute{}); ; {
+		known, err := t.stands(ctx, "/v1/disputes/"+url.PathEscape(d.ID), d)
+		if err != nil || d.Intent == "" || *d == last {
+			return err
+		}
+		cents, what := int64(0), "Dispute of a payment won"
+		switch d.Status {
+		case "needs_response", "under_review", "lost":
+			cents, what = d.Amount, "Payment disputed"
+		}
+		if err := t.takeBack(ctx, d.Intent, d.ID, cents, false, what); err != nil || !known {
+			return err
+		}
+		last = *d
 	}
-	cents, what := int64(0), "Dispute of a payment won"
-	switch d.Status {
-	case "needs_response", "under_review", "lost":
-		cents, what = d.Amount, "Payment disputed"
-	}
-	return t.takeBack(ctx, d.Intent, d.ID, cents, false, what)
 }
 
 // stands asks Stripe how something stands now, and puts it into what the event has said; known is false where the key may not ask.

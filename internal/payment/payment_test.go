@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -302,6 +303,50 @@ func TestTakenBack(t *testing.T) {
 				c.do(stripe, paid.ID)
 				has(t, db, u, c.want, c.entries)
 				has(t, db, other, 7*usd, 1)
+			})
+		})
+	}
+}
+
+// An event for which Stripe was asked before another one, and which is worked off after it, changes nothing of what the
+// other has found.
+func TestTakenBackTogether(t *testing.T) {
+	const usd = parley.USD
+	for name, c := range map[string]struct {
+		first, then func(s *stripetest.Server, id string)
+		path        string
+		want        parley.Money
+		entries     int
+	}{
+		"two refunds": {func(s *stripetest.Server, id string) { s.Refund(id, 500) },
+			func(s *stripetest.Server, id string) { s.Refund(id, 500) }, "/v1/charges/", 10 * usd, 2},
+		"a refund that fails": {func(s *stripetest.Server, id string) { s.Refund(id, 500) },
+			func(s *stripetest.Server, id string) { s.FailRefund(id, 500) }, "/v1/charges/", 20 * usd, 3},
+		"one fails, another is made": {func(s *stripetest.Server, id string) { s.FailRefund(id, 0) },
+			func(s *stripetest.Server, id string) { s.Refund(id, 500) }, "/v1/charges/", 15 * usd, 4},
+		"a dispute is won": {func(s *stripetest.Server, id string) { s.Dispute(id, 2000, "needs_response", "created") },
+			func(s *stripetest.Server, id string) { s.Dispute(id, 2000, "won", "closed") }, "/v1/disputes/", 20 * usd, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			storetest.Each(t, func(t *testing.T, db *store.DB) {
+				k, stripe, _ := till(t, db, true)
+				u := storetest.User(t, db, 0)
+				paid := begin(t, k, u, "20")
+				stripe.Pay(paid.ID)
+				asked, done, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+				var held atomic.Bool
+				stripe.Held = func(path string) {
+					if strings.HasPrefix(path, c.path) && !held.Swap(true) {
+						close(asked)
+						<-done
+					}
+				}
+				go func() { defer close(over); c.first(stripe, paid.ID) }()
+				<-asked
+				c.then(stripe, paid.ID)
+				close(done)
+				<-over
+				has(t, db, u, c.want, c.entries)
 			})
 		})
 	}

@@ -74,7 +74,7 @@ func (t *Till) take(ctx context.Context, body []byte) error {
 	case "charge.refunded", "charge.refund.updated":
 		c := new(charge)
 		if err = json.Unmarshal(e.Data.Object, c); err == nil {
-			err = t.refunded(ctx, c)
+			err = t.refunded(ctx, c, e.Type == "charge.refund.updated")
 		}
 	case "charge.dispute.created", "charge.dispute.funds_withdrawn", "charge.dispute.closed", "charge.dispute.funds_reinstated":
 		d := new(dispute)

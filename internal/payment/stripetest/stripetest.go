@@ -70,6 +70,8 @@ type Server struct {
 	Gone bool // answers nothing but 503
 	// the key may do nothing but what Checkout takes
 	Restricted bool
+	// Held, where it is set, is called with each request's path once its answer stands, before that leaves
+	Held func(path string)
 
 	t        testing.TB
 	mu       sync.Mutex
@@ -130,6 +132,15 @@ func (s *Server) Refund(id string, cents int64) int {
 	copied := *c
 	s.mu.Unlock()
 	return s.Event("charge.refunded", copied)
+}
+
+// FailRefund has a refund of so many cents fail at the payer's bank, and tells of it.
+func (s *Server) FailRefund(id string, cents int64) int {
+	s.mu.Lock()
+	s.charges["ch_"+id].Refunded -= cents
+	s.mu.Unlock()
+	return s.Event("charge.refund.updated", map[string]any{"id": "re_" + id, "object": "refund", "charge": "ch_" + id,
+		"payment_intent": "pi_" + id, "amount": cents, "status": "failed"})
 }
 
 // Dispute has the payer of a session complain about so many cents, or changes how that stands, and tells of it by an event of its kind
@@ -226,6 +237,9 @@ func refuse(w http.ResponseWriter, status int, kind, message string) {
 }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.Held != nil {
+		defer s.Held(r.URL.Path) // what was written is small enough to wait for the end
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
