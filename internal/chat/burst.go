@@ -24,55 +24,54 @@ func (c *Chat) next(ctx context.Context, id string) (*parley.Message, error) {
 			return nil, err
 		}
 		burst := list[:1]
-		if c.Quiet > 0 {
+		if c.Quiet > 0 && list[0].Channel != "" {
 			burst = list[:length(list)]
 		}
 		first, last := &burst[0], &burst[len(burst)-1]
 		if c.Quiet == 0 || first.Channel == "" || first.Attempts > 0 {
-			return first, nil
-		}
-		due := min(parley.Time(last.CreatedAt).Add(c.Quiet), parley.Time(first.CreatedAt).Add(longestBurst*c.Quiet))
-		if pause := due.Sub(parley.Now()); pause > 0 {
-			select {
-			case <-time.After(min(pause, c.Quiet)): // a clock that was set back must not stop anybody
-				continue
-			case <-ctx.Done():
-				return nil, context.Cause(ctx)
-			}
-		}
-		if len(burst) == 1 {
 			return last, nil
 		}
-		return last, c.join(ctx, id, burst[:len(burst)-1])
+		due := min(parley.Time(last.CreatedAt).Add(c.Quiet), parley.Time(first.CreatedAt).Add(longestBurst*c.Quiet))
+		pause := due.Sub(parley.Now())
+		if pause <= 0 {
+			return last, nil
+		}
+		select {
+		case <-time.After(min(pause, c.Quiet)): // a clock that was set back must not stop anybody
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
 }
 
-// length is how many of the messages belong to the first one's burst.
+// length is how many of the messages belong to the first one's burst: all those whose reply is being tried, or is not yet.
 func length(list []parley.Message) int {
 	n := 1
-	for n < len(list) && list[n].Channel == list[0].Channel && list[n].Attempts == 0 {
+	for n < len(list) && list[n].Channel == list[0].Channel && (list[n].Attempts > 0) == (list[0].Attempts > 0) {
 		n++
 	}
 	return n
 }
 
-// join has messages wait no longer, and cost nothing: they are answered with the one behind them.
-func (c *Chat) join(ctx context.Context, id string, list []parley.Message) error {
-	return c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		conv, err := tx.ConversationForUpdate(ctx, id)
-		if err != nil {
+// join has the messages that wait before another wait no longer, and cost nothing: they are of its burst, and what has
+// become of it has become of them.
+func (c *Chat) join(ctx context.Context, tx *store.Tx, conv *parley.Conversation, last *parley.Message, answered bool) error {
+	list, err := tx.PendingMessages(ctx, conv.ID)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if list[i].ID > last.ID {
+			break
+		}
+		if _, err := tx.SettleMessage(ctx, &list[i], 0, nil, answered); err != nil {
 			return err
 		}
-		for i := range list {
-			if _, err := tx.SettleMessage(ctx, &list[i], 0, nil, true); err != nil {
-				return err
-			}
-			if err := tx.Release(ctx, conv.UserID, reference(list[i].ID)); err != nil {
-				return err
-			}
+		if err := tx.Release(ctx, conv.UserID, reference(list[i].ID)); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // deleted stands in the place of a message that its customer deleted.
@@ -89,7 +88,7 @@ func (c *Chat) Revise(ctx context.Context, conv *parley.Conversation, externalID
 }
 
 // Retract takes a customer's message back, by the channel's id of it: its text is gone, and it gets no reply if it has
-// none yet.
+// none yet. The others of its burst do.
 func (c *Chat) Retract(ctx context.Context, conv *parley.Conversation, externalID string) error {
 	_, err := c.change(ctx, conv, externalID, func(ctx context.Context, tx *store.Tx, m *parley.Message) error {
 		m.Content, m.Deleted = deleted, true

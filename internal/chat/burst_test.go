@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/internal/ai/aitest"
 	"parley/internal/chat"
 	"parley/internal/event"
 	"parley/internal/parley"
@@ -110,6 +111,90 @@ func TestBurst(t *testing.T) {
 			if h.answered(conv); h.balance() != before-2*cent || h.server.Count() != asked+2 {
 				t.Errorf("%s: the next message cost %v", channel, before-h.balance())
 			}
+		}
+	})
+}
+
+// If the last message of a burst is taken back while its reply is made, the others are answered, for the price of one.
+func TestRetractOfBurst(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		c := h.patient()
+		conv := h.start(c, parley.WhatsAppConversation)
+		before := h.balance()
+		gate := make(chan struct{})
+		h.server.Script(aitest.Behaviour{Text: "To whoever asked for both.", Gate: gate})
+		h.held(conv, func() {
+			h.receive(c, conv, parley.ChannelWhatsApp, "1", "A cake please")
+			h.receive(c, conv, parley.ChannelWhatsApp, "2", "My card is 4711")
+		})
+		h.until("the model", func() bool { return h.server.Count() == 1 })
+		if err := c.Retract(t.Context(), conv, "2"); err != nil {
+			t.Fatal(err)
+		}
+		close(gate)
+		list := h.answered(conv)
+		reply, err := h.db.Reply(t.Context(), conv.ID, list[0].ID)
+		price := h.prices.Messages[string(parley.WhatsAppConversation)]
+		if err != nil || reply == nil || !strings.Contains(reply.Content, "A cake please") || len(list) != 3 || h.balance() != before-price || h.free() != h.balance() {
+			t.Errorf("%+v, cost %v, %v of %v are free: %v", list, before-h.balance(), h.free(), h.balance(), err)
+		}
+	})
+}
+
+// A burst whose node dies while its reply is made stays one: another node answers it, for the price of one.
+func TestBurstTriedAgain(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		dying := h.patient()
+		conv := h.start(dying, parley.WhatsAppConversation)
+		before := h.balance()
+		gate := make(chan struct{})
+		defer close(gate)
+		h.server.Script(aitest.Behaviour{Text: "Never heard.", Gate: gate})
+		h.held(conv, func() {
+			h.receive(dying, conv, parley.ChannelWhatsApp, "1", "A cake please")
+			h.receive(dying, conv, parley.ChannelWhatsApp, "2", "For Sunday")
+		})
+		h.until("the model", func() bool { return h.server.Count() == 1 })
+		gone, cut := context.WithCancel(context.Background())
+		cut()
+		dying.Stop(gone)
+		h.receive(h.patient(), conv, parley.ChannelWhatsApp, "3", "Are you there?")
+		list := h.answered(conv)
+		var turns []string
+		for _, m := range list {
+			if m.Turn > 0 {
+				turns = append(turns, m.Content)
+			}
+		}
+		price := h.prices.Messages[string(parley.WhatsAppConversation)]
+		if len(turns) != 2 || !strings.Contains(turns[0], "For Sunday") || !strings.Contains(turns[1], "Are you there?") ||
+			h.balance() != before-2*price || h.free() != h.balance() {
+			t.Errorf("%q, cost %v, %v of %v are free", turns, before-h.balance(), h.free(), h.balance())
+		}
+	})
+}
+
+// If a burst gets no reply, nothing of it waits or stays set aside, and its first message waits for a person.
+func TestBurstTakenOver(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		c := h.patient()
+		conv := h.start(c, parley.WhatsAppConversation)
+		before := h.balance()
+		gate := make(chan struct{})
+		defer close(gate)
+		h.server.Script(aitest.Behaviour{Text: "Never heard.", Gate: gate})
+		h.held(conv, func() {
+			h.receive(c, conv, parley.ChannelWhatsApp, "1", "A cake please")
+			h.receive(c, conv, parley.ChannelWhatsApp, "2", "For Sunday")
+		})
+		h.until("the model", func() bool { return h.server.Count() == 1 })
+		if err := c.TakeOver(t.Context(), h.user.ID, conv.ID, nil); err != nil {
+			t.Fatal(err)
+		}
+		list := h.answered(conv)
+		now, err := h.db.PublicConversation(t.Context(), conv.ID)
+		if err != nil || list[len(list)-1].Content != "For Sunday" || now.WaitsSince == 0 || h.balance() != before || h.free() != before {
+			t.Errorf("%+v, waits since %v, %v of %v are free: %v", list, now.WaitsSince, h.free(), h.balance(), err)
 		}
 	})
 }

@@ -54,7 +54,7 @@ func (c *Chat) answer(ctx context.Context, m *parley.Message) error {
 	waits := true
 	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		// Counted before anything else happens: what ends the process counts too.
-		if m.Attempts, err = tx.TryMessage(ctx, m.ID); err != nil || m.Attempts == 0 {
+		if m.Attempts, err = tx.TryMessage(ctx, m); err != nil || m.Attempts == 0 {
 			waits = err != nil
 			return err
 		}
@@ -324,10 +324,13 @@ func (c *Chat) store(ctx context.Context, conv *parley.Conversation, a *parley.A
 	return nil
 }
 
-// charge takes the price of a message and ends its waiting; false when it did not wait.
+// charge takes the price of a message and ends its waiting, and that of its burst; false when it did not wait.
 func (c *Chat) charge(ctx context.Context, tx *store.Tx, conv *parley.Conversation, m *parley.Message, o outcome) (bool, error) {
 	waited, err := tx.SettleMessage(ctx, m, o.price, o.failure, o.failure == nil)
 	if err != nil || !waited {
+		return false, err
+	}
+	if err := c.join(ctx, tx, conv, m, o.failure == nil); err != nil {
 		return false, err
 	}
 	tx.CountMessage(conv, o.price, o.failure != nil)
@@ -379,6 +382,9 @@ func (c *Chat) settle(ctx context.Context, conv *parley.Conversation, m *parley.
 		}
 		if waited {
 			tx.CountMessage(conv, 0, reason != nil)
+			if err := c.join(ctx, tx, conv, m, false); err != nil {
+				return err
+			}
 		}
 		return tx.Release(ctx, conv.UserID, reference(m.ID))
 	})

@@ -220,14 +220,17 @@ func (tx *Tx) SettleMessage(ctx context.Context, m *parley.Message, cost parley.
 	return true, err
 }
 
-// TryMessage counts an attempt to answer a pending message; 0 when it waits no longer.
-func (tx *Tx) TryMessage(ctx context.Context, id int64) (attempts int, err error) {
+// TryMessage counts an attempt to answer a pending message, together with those that wait before it; 0 when it waits no
+// longer.
+func (tx *Tx) TryMessage(ctx context.Context, m *parley.Message) (attempts int, err error) {
 	var list []int
 	err = tx.q.NewRaw("UPDATE messages SET attempts = attempts + 1 WHERE id = ? AND pending RETURNING attempts",
-		id).Scan(ctx, &list)
-	if len(list) == 0 {
+		m.ID).Scan(ctx, &list)
+	if err != nil || len(list) == 0 {
 		return 0, err
 	}
+	_, err = tx.q.NewRaw("UPDATE messages SET attempts = ? WHERE conversation_id = ? AND id < ? AND pending", list[0], m.ConversationID,
+		m.ID).Exec(ctx)
 	return list[0], err
 }
 
