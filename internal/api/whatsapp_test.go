@@ -668,6 +668,46 @@ func TestWhatsAppLostAnswer(t *testing.T) {
 	})
 }
 
+// If a conversation goes while nobody knows whether its message was sent, the message costs nothing, whatever is told of it
+// later, and nothing stays set aside.
+func TestWhatsAppDeletedUnderWay(t *testing.T) {
+	for name, remove := range map[string]func(x *texting, conversation string){
+		"deleted": func(x *texting, conversation string) { x.delete("/user/conversations/"+conversation, status(200)) },
+		"erased": func(x *texting, _ string) {
+			x.write(func(ctx context.Context, tx *store.Tx) error {
+				_, _, err := tx.EraseCustomer(ctx, x.user.ID, customer)
+				return err
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachTexting(t, func(t *testing.T, x *texting) {
+				x.graph.Script(graphtest.Behaviour{Lose: true})
+				x.post("/user/whatsapp/send", map[string]any{"sender_id": x.sender, "template_id": x.template("hello"),
+					"recipient_phone": customer}, status(502))
+				lost := x.sent(1)[0]
+				_, conv := x.history()
+				free := func() parley.Money {
+					t.Helper()
+					free, err := x.db.Free(t.Context(), x.user.ID)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return free
+				}
+				if got := free(); got >= 5*parley.USD {
+					t.Errorf("%v are free while the message is under way", got)
+				}
+				remove(x, conv["id"].(string))
+				x.tell(graphtest.Status("111", lost.ID, "delivered", lost.Opaque))
+				if got := free(); got != 5*parley.USD || x.balance() != "5" {
+					t.Errorf("%v of %s are free", got, x.balance())
+				}
+			})
+		})
+	}
+}
+
 // Replies that the platform can't take for a moment go out later, in order, and once.
 func TestWhatsAppReplyIsRetried(t *testing.T) {
 	eachTexting(t, func(t *testing.T, x *texting) {

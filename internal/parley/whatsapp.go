@@ -1,6 +1,7 @@
 package parley
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -92,6 +93,9 @@ type WhatsAppMessage struct {
 	CreatedAt      Time
 	UpdatedAt      Time
 }
+
+// Reference is what the ledger calls the message.
+func (m *WhatsAppMessage) Reference() string { return "whatsapp:" + strconv.FormatInt(m.ID, 10) }
 
 // The statuses of WhatsApp messages.
 const (

@@ -461,6 +461,12 @@ func (tx *Tx) AddVariables(ctx context.Context, c *parley.Conversation, vars map
 
 // DeleteConversation removes a conversation with its messages. Its cost stays in the ledger.
 func (tx *Tx) DeleteConversation(ctx context.Context, userID int64, id string) error {
+	if _, err := tx.ConversationForUpdate(ctx, id); err != nil {
+		return err
+	}
+	if err := tx.freeUnsent(ctx, []string{id}); err != nil {
+		return err
+	}
 	res, err := tx.q.NewDelete().Model((*parley.Conversation)(nil)).Where("id = ? AND user_id = ?", id,
 		userID).Exec(ctx)
 	return tx.note(userID, parley.AuditDeleted, parley.AuditConversation, id, nil, one(res, err, conversationNotFound))
@@ -526,8 +532,28 @@ func (tx *Tx) removeConversations(ctx context.Context, which func(*bun.SelectQue
 	if err != nil || said == Step {
 		return 0, true, err
 	}
+	if err := tx.freeUnsent(ctx, ids); err != nil {
+		return 0, false, err
+	}
 	removed, err = count(tx.q.NewRaw("DELETE FROM conversations WHERE id IN (?)", bun.List(ids)).Exec(ctx))
 	return removed, len(ids) == Step/10, err
+}
+
+// freeUnsent gives back what is set aside for WhatsApp messages that go, with their conversations, before it is known that
+// they were sent. What is told of them later finds nothing, and charges nothing.
+func (tx *Tx) freeUnsent(ctx context.Context, conversations []string) error {
+	var list []parley.WhatsAppMessage
+	err := tx.q.NewSelect().Model(&list).Where("conversation_id IN (?) AND NOT inbound AND status IN ('queued', 'sending')",
+		bun.List(conversations)).Scan(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if err := tx.Release(ctx, list[i].UserID, list[i].Reference()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // LastMessage is the id of a conversation's newest message, 0 when it has none.

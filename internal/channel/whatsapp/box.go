@@ -45,9 +45,6 @@ func (w *Channel) end(ctx context.Context, id int64, why string) error {
 	return err
 }
 
-// reference is what the ledger calls a message.
-func reference(id int64) string { return "whatsapp:" + strconv.FormatInt(id, 10) }
-
 // opaque is the name that a message's statuses bring back.
 func opaque(id int64) string { return "parley:" + strconv.FormatInt(id, 10) }
 
@@ -144,7 +141,7 @@ func (box) Comes(m *parley.WhatsAppMessage, r channel.Report) (channel.State, bo
 
 func (box) Bill(m *parley.WhatsAppMessage) channel.Bill {
 	what := "WhatsApp message to " + m.Phone
-	return channel.Bill{UserID: m.UserID, Kind: parley.WhatsAppCharge, Reference: reference(m.ID), Cost: m.Cost,
+	return channel.Bill{UserID: m.UserID, Kind: parley.WhatsAppCharge, Reference: m.Reference(), Cost: m.Cost,
 		For: what, Back: what + " was not delivered"}
 }
 
