@@ -352,6 +352,70 @@ func TestAnnounceNodeLost(t *testing.T) {
 	})
 }
 
+// While the database is away, a colleague answers, or hangs up again: their leg ends and is charged by what has happened, not
+// by what its row says, once the call has ended.
+func TestAnnounceOutage(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers bool // the database is away while they answer, and not while they hang up
+		reason  parley.EndedReason
+		minutes int64
+	}{
+		"the answer":  {true, parley.CustomerHangup, 6},
+		"the hang-up": {false, parley.Rejected, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := storetest.Options(t, "sqlite")
+				h := furnish(t, storetest.Open(t, o), "http://127.0.0.1:9")
+				h.change(h.a, `{"max_duration":3600}`)
+				away := &outage{}
+				o.Watch = away
+				db := storetest.Open(t, o)
+				d := newDesk(h)
+				n := h.node(d.config, func(config *call.Config) {
+					dial := config.Dial
+					config.DB, config.Beat, config.Lost = db, 5*time.Second, 15*time.Second
+					config.Dial = func(ctx context.Context, r call.Route, ringing func()) (audio.Leg, error) {
+						leg, err := dial(ctx, r, ringing)
+						away.Store(c.answers && leg == audio.Leg(d.who))
+						return leg, err
+					}
+				})
+				id := n.start().ID
+				far := h.answered()
+				s := far.session(h)
+				go func() {
+					<-d.briefing
+					if time.Sleep(20 * time.Second); c.answers {
+						return
+					}
+					away.Store(true)
+					d.who.presses('2')
+				}()
+				if c.answers {
+					go d.who.presses('1')
+				}
+				_, err := transfer(t.Context(), s, toDesk)
+				if away.Store(false); (err == nil) != c.answers {
+					t.Fatal(err)
+				}
+				time.Sleep(5*time.Minute + 30*time.Second)
+				far.hangUp(parley.CustomerHangup)
+				row := h.status(id, parley.CallCompleted)
+				legs, err := h.db.CallLegs(t.Context(), h.user.ID, id)
+				h.must(err)
+				if leg := legs[0]; leg.EndedReason != c.reason || leg.AnsweredAt == 0 || leg.Cost != parley.Money(c.minutes)*leg.Rate ||
+					row.LegCost != leg.Cost {
+					t.Errorf("%+v, %s of the call", leg, row.LegCost)
+				}
+				if _, reserved, entries := h.money(); reserved != 0 || len(entries) != 3 {
+					t.Errorf("%s set aside: %+v", reserved, entries)
+				}
+			})
+		})
+	}
+}
+
 // 120 transfers with random ends at random moments: each leg ends, is charged at most once, and leaves nothing
 // reserved.
 func TestAnnounceSeeds(t *testing.T) {

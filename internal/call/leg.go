@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 
 	"parley/internal/event"
@@ -132,7 +133,15 @@ func (l *live) keepLeg(leg *parley.CallLeg) {
 	if err != nil { // it is stored with its end
 		slog.ErrorContext(l.ctx, "store how far a leg is", "call", l.id, "leg", leg.ID, "error", err)
 	}
+	l.rememberLeg(leg)
 	l.tellLeg(leg)
+}
+
+// rememberLeg keeps a leg as it stands, whether or not it could be stored.
+func (l *live) rememberLeg(leg *parley.CallLeg) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.legs[leg.ID] = *leg
 }
 
 func (l *live) tellLeg(leg *parley.CallLeg) {
@@ -149,7 +158,9 @@ func (l *live) endLeg(leg *parley.CallLeg, reason parley.EndedReason) {
 	})
 	if err != nil {
 		slog.ErrorContext(l.ctx, "end a leg", "call", l.id, "leg", leg.ID, "error", err)
+		leg.End(reason, parley.Now()) // if the transaction could not even begin
 	}
+	l.rememberLeg(leg)
 	l.tellLeg(leg)
 }
 
@@ -176,17 +187,30 @@ func (d *Center) closeLeg(ctx context.Context, tx *store.Tx, leg *parley.CallLeg
 	return tx.CorrectSpend(ctx, leg.UserID, parley.Time(leg.CreatedAt), leg.Cost-leg.Reserved)
 }
 
-// closeLegs ends the legs of a call that ends, and adds up what all of them cost.
+// closeLegs ends the legs of a call that ends, and adds up what all of them cost. What its process knows of a leg stands over
+// the row, which may be behind.
 func (d *Center) closeLegs(ctx context.Context, tx *store.Tx, c *parley.Call) error {
 	legs, err := tx.CallLegs(ctx, c.UserID, c.ID)
 	if err != nil {
 		return err
 	}
+	var known map[int64]parley.CallLeg
+	if l := d.here(c.ID); l != nil {
+		l.mu.Lock()
+		known = maps.Clone(l.legs)
+		l.mu.Unlock()
+	}
 	c.LegCost = 0
-	for i := range legs {
-		leg := &legs[i]
+	for _, leg := range legs {
 		if leg.EndedAt == 0 {
-			if err := d.closeLeg(ctx, tx, leg, c.AssistantName, c.EndedReason, parley.Time(c.EndedAt)); err != nil {
+			if mine, ok := known[leg.ID]; ok {
+				leg = mine
+			}
+			reason, at := c.EndedReason, c.EndedAt
+			if leg.EndedAt != 0 {
+				reason, at = leg.EndedReason, min(leg.EndedAt, at)
+			}
+			if err := d.closeLeg(ctx, tx, &leg, c.AssistantName, reason, parley.Time(at)); err != nil {
 				return err
 			}
 		}

@@ -43,6 +43,7 @@ type live struct {
 	sip     signalled   // nil: nothing is known
 	sound   measured    // likewise; of an answered call
 	others  others
+	legs    map[int64]parley.CallLeg // by id, as they stand: what could not be stored is stored with the call's end
 }
 
 // traced begins the trace of a call. Its span is ended by end, or by whoever learns that there will be no call.
@@ -60,7 +61,8 @@ func (d *Center) begin(ctx context.Context, c *parley.Call, a *parley.Assistant)
 		shorter.MaxDuration = c.MaxDuration
 		a = &shorter
 	}
-	l := &live{Center: d, a: a, id: c.ID, news: make(chan struct{}, 1), call: *c, others: others{at: map[int64]*other{}}}
+	l := &live{Center: d, a: a, id: c.ID, news: make(chan struct{}, 1), call: *c, others: others{at: map[int64]*other{}},
+		legs: map[int64]parley.CallLeg{}}
 	ctx = ai.ForParty(ctx, assistant.Party(a, occasion(c)))
 	l.ctx, l.cancel = context.WithCancelCause(ai.Tallied(ctx, &ai.Tally{Switched: l.switched}))
 	trace.SpanFromContext(ctx).SetAttributes(attribute.Int64("parley.call.id", c.ID),
