@@ -167,7 +167,8 @@ func TestAnnounceAccepted(t *testing.T) {
 		<-d.who.ended
 		far.hangUp(parley.Transferred)
 		c := h.reported(id)
-		if leg = legs()[0]; leg.Status != parley.LegEnded || leg.EndedReason != parley.Transferred || leg.Cost != leg.Rate {
+		if leg = legs()[0]; leg.Status != parley.LegEnded || leg.EndedReason != parley.Transferred || leg.Cost != leg.Rate ||
+			len(leg.Turns) != 1 {
 			t.Errorf("ended: %+v", leg)
 		}
 		told, _ := h.events()[0]["legs"].([]any)

@@ -135,7 +135,8 @@ func TestRetractOfBurst(t *testing.T) {
 		list := h.answered(conv)
 		reply, err := h.db.Reply(t.Context(), conv.ID, list[0].ID)
 		price := h.prices.Messages[string(parley.WhatsAppConversation)]
-		if err != nil || reply == nil || !strings.Contains(reply.Content, "A cake please") || len(list) != 3 || h.balance() != before-price || h.free() != h.balance() {
+		if err != nil || reply == nil || !strings.Contains(reply.Content, "A cake please") || len(list) != 3 ||
+			h.balance() != before-price || h.free() != h.balance() {
 			t.Errorf("%+v, cost %v, %v of %v are free: %v", list, before-h.balance(), h.free(), h.balance(), err)
 		}
 	})

@@ -549,7 +549,9 @@ func (tx *Tx) freeUnsent(ctx context.Context, conversations []string) error {
 		return err
 	}
 	for i := range list {
-		if err := tx.Release(ctx, list[i].UserID, list[i].Reference()); err != nil {
+		_, err := tx.q.NewRaw("DELETE FROM reservations WHERE user_id = ? AND reference = ?", list[i].UserID,
+			list[i].Reference()).Exec(ctx) // which no public page's day counts
+		if err != nil {
 			return err
 		}
 	}
