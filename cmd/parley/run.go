@@ -12,6 +12,7 @@ import (
 
 	"github.com/riverqueue/river"
 
+	"parley/internal/campaign"
 	"parley/internal/cert"
 	"parley/internal/crash"
 	"parley/internal/knowledge"
@@ -132,7 +133,7 @@ func (h *server) work(ctx, soft context.Context) error {
 	h.mail.AddWorkers(jobs, h.db)
 	h.payments.AddWorkers(jobs)
 	todo := store.Jobs{Node: h.node.ID, Workers: jobs, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 20},
-		knowledge.Queue: {MaxWorkers: knowledge.Readers}},
+		knowledge.Queue: {MaxWorkers: knowledge.Readers}, campaign.Queue: {MaxWorkers: campaign.Importers}},
 		Periodic: slices.Concat(number.Periodic(), h.channels.Periodic(), h.payments.Periodic(), h.campaigns.Periodic()),
 		Started:  func() { h.ready.Store(true) }}
 	for {

@@ -21,6 +21,7 @@ import (
 	"parley/internal/audio"
 	"parley/internal/blob"
 	phone "parley/internal/call"
+	"parley/internal/campaign"
 	"parley/internal/event"
 	"parley/internal/parley"
 	"parley/internal/provider"
@@ -744,7 +745,7 @@ func TestCampaignReview(t *testing.T) {
 		at := fmt.Sprintf("/user/campaigns/%d", c)
 		p.post(at+"/try", map[string]any{"phone_number": "+12025550105"}, status(400))
 		p.post(at+"/try", map[string]any{"phone_number": "me"}).fails("phone_number")
-		storetest.Jobs(t, p.db, p.api.Campaigns.AddWorkers)
+		storetest.Jobs(t, p.db, p.api.Campaigns.AddWorkers, campaign.Queue)
 		list := "Mobile,name\n+12025550101,Ana\n12,Bo\n"
 		p.post("/user/leads/import", nil, multi("campaign_id", fmt.Sprint(c), "columns", "[]", "file", strings.NewReader(list))).fails("columns")
 		got := p.post("/user/leads/import", nil,

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/internal/campaign"
 	"parley/internal/store/storetest"
 )
 
@@ -150,7 +151,7 @@ func TestLeadList(t *testing.T) {
 
 func TestLeadImport(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		storetest.Jobs(t, h.db, h.api.Campaigns.AddWorkers)
+		storetest.Jobs(t, h.db, h.api.Campaigns.AddWorkers, campaign.Queue)
 		c := fmt.Sprint(h.campaign(nil))
 		h.post("/user/blacklist", map[string]any{"phone_number": "+14155550105"}, status(201))
 		list := "\ufeffphone_number;Name;note\r\n+14155550101;Ána;=1+1\r\n4155550102;Bo;\r\n+14155550103;\"never closed;x\r\n" +
@@ -219,7 +220,7 @@ func TestLeadImport(t *testing.T) {
 // 100,000 rows can come in one upload; rows beyond that are reported; a body that is too large is refused.
 func TestLeadImportLimits(t *testing.T) {
 	h := lite(t, nil)
-	storetest.Jobs(t, h.db, h.api.Campaigns.AddWorkers)
+	storetest.Jobs(t, h.db, h.api.Campaigns.AddWorkers, campaign.Queue)
 	c := fmt.Sprint(h.campaign(nil))
 	var list strings.Builder
 	list.WriteString("phone_number,name\n")

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/campaign"
 	"parley/internal/parley"
 	"parley/internal/store/storetest"
 )
@@ -45,7 +46,7 @@ func TestCountry(t *testing.T) {
 func TestNationalNumbers(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.put("/user/me", map[string]any{"country": "DE"}, status(200))
-		storetest.Jobs(t, h.db, h.api.Campaigns.AddWorkers)
+		storetest.Jobs(t, h.db, h.api.Campaigns.AddWorkers, campaign.Queue)
 		c := h.campaign(nil)
 		const written, read = "\u200e(0171) 123'45\u00a067\u200b", "+491711234567"
 		made := h.post("/user/lead", map[string]any{"campaign_id": c, "phone_number": written,

@@ -22,6 +22,7 @@ import (
 	"parley/internal/ai/aitest"
 	"parley/internal/api"
 	"parley/internal/blob"
+	"parley/internal/campaign"
 	"parley/internal/document"
 	"parley/internal/egress"
 	"parley/internal/parley"
@@ -200,7 +201,7 @@ func TestRoughTools(t *testing.T) {
 // What a list in Windows-1252 with a title, or a spreadsheet, says of a person is in the prompt of a conversation with that person.
 func TestRoughListPrompt(t *testing.T) {
 	h, model := rough(t)
-	storetest.Jobs(t, h.db, h.api.Campaigns.AddWorkers)
+	storetest.Jobs(t, h.db, h.api.Campaigns.AddWorkers, campaign.Queue)
 	f := excelize.NewFile()
 	defer f.Close()
 	for i, row := range [][]any{{"Leads of March"}, {}, {"phone_number", "who"}, {"+14155550102", "Zoë Łuczak"}} {
@@ -232,7 +233,7 @@ func TestRoughListPrompt(t *testing.T) {
 // A list that brings nothing is no success, and says why.
 func TestRoughList(t *testing.T) {
 	h := lite(t, nil)
-	storetest.Jobs(t, h.db, h.api.Campaigns.AddWorkers)
+	storetest.Jobs(t, h.db, h.api.Campaigns.AddWorkers, campaign.Queue)
 	c := fmt.Sprint(h.campaign(nil))
 	got := h.post("/user/leads/import", nil, multi("campaign_id", c, "file", strings.NewReader("phone_number,name\nnobody,Ana\nnothing,Bo\n")),
 		status(200)).json()

@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +11,12 @@ import (
 )
 
 // Columns are the names of a list's columns, as the file has them, without those that have none.
-func Columns(file io.ReadSeeker, size int64) ([]string, error) {
+func Columns(ctx context.Context, file io.ReadSeeker, size int64) ([]string, error) {
+	done, err := toRead(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	s, err := readHeader(file, size, nil)
 	if errors.As(err, new(badSheet)) || errors.As(err, new(*badRow)) { // the import says it
 		return nil, nil

@@ -3,6 +3,7 @@ package campaign
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -439,10 +440,16 @@ func mapped(columns map[string]string) bool {
 	return false
 }
 
-// next is the next row: its cells by the header, at least one of which is not empty. The error is io.EOF at the end,
-// a badRow where it can't be read and the reading goes on; the cells are then as far as they are known.
-func (s *table) next() ([]string, error) {
-	for {
+// mostEmpty is how many empty rows are passed over at a time.
+const mostEmpty = 10_000
+
+// next is the next row: its cells by the header, at least one of which is not empty; nil after mostEmpty empty rows. The error is
+// io.EOF at the end, a badRow where it can't be read and the reading goes on; the cells are then as far as they are known.
+func (s *table) next(ctx context.Context) ([]string, error) {
+	for range mostEmpty {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		cells, err := s.read()
 		if err == io.EOF {
 			return nil, err
@@ -455,6 +462,7 @@ func (s *table) next() ([]string, error) {
 		}
 		return cells, s.check(cells)
 	}
+	return nil, nil
 }
 
 // read is the next row, also an empty one.

@@ -2,6 +2,7 @@ package campaign
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ func readAll(r io.ReadSeeker) (header []string, rows map[int][]string, bad map[i
 	defer s.Close()
 	rows, bad = map[int][]string{}, map[int]string{}
 	for {
-		cells, err := s.next()
+		cells, err := s.next(context.Background())
 		var b *badRow
 		switch {
 		case err == io.EOF:
@@ -39,7 +40,7 @@ func readAll(r io.ReadSeeker) (header []string, rows map[int][]string, bad map[i
 			bad[b.row] = b.text
 		case err != nil:
 			return nil, nil, nil, err
-		default:
+		case cells != nil:
 			rows[s.row] = cells
 		}
 	}

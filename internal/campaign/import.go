@@ -92,6 +92,11 @@ func (d *Roster) ImportLeads(ctx context.Context, userID int64, in Import) (*Imp
 		return nil, err
 	}
 	im := &importer{Roster: d, Import: in, userID: userID, report: &ImportReport{Errors: []ImportError{}}, seen: map[string]bool{}}
+	done, err := toRead(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	if err := im.open(in.File, in.Size); err != nil {
 		return nil, err
 	}
@@ -99,6 +104,7 @@ func (d *Roster) ImportLeads(ctx context.Context, userID int64, in Import) (*Imp
 		return im.try(ctx)
 	}
 	im.sheet.Close()
+	done()
 	row, err := d.queueImport(ctx, userID, in)
 	if err != nil {
 		return nil, err
@@ -126,14 +132,18 @@ type importer struct {
 // open reads the list's header.
 func (im *importer) open(file io.ReadSeeker, size int64) (err error) {
 	im.sheet, err = openSheet(file, size, im.Columns)
-	bad, isBad := errors.AsType[badSheet](err)
-	row, isRow := errors.AsType[*badRow](err)
-	switch {
-	case isBad:
-		return fileError(string(bad))
-	case isRow:
+	if row, isRow := errors.AsType[*badRow](err); isRow {
 		return fileError("must have a header: " + row.text)
-	case err != nil:
+	}
+	return unread(err)
+}
+
+// unread is why a list can't be read on, nil for nil.
+func unread(err error) error {
+	if bad, ok := errors.AsType[badSheet](err); ok {
+		return fileError(string(bad))
+	}
+	if err != nil {
 		return fmt.Errorf("read the list: %w", err)
 	}
 	return nil
@@ -144,7 +154,7 @@ func (im *importer) try(ctx context.Context) (*ImportReport, error) {
 	defer im.sheet.Close()
 	im.report.Names = im.sheet.names
 	for end := false; !end; {
-		b, err := im.read()
+		b, err := im.read(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -183,18 +193,20 @@ func (b *batch) skip(row int, field, text string, cells []string) {
 	b.left = append(b.left, skipped{ImportError{row, field, text}, cells})
 }
 
-// read reads the list's next rows.
-func (im *importer) read() (*batch, error) {
+// read reads the list's next rows. They are none where many rows of the list are empty.
+func (im *importer) read(ctx context.Context) (*batch, error) {
 	b := &batch{}
 	for len(b.leads) < batchRows && len(b.left) < batchRows && !b.end {
-		cells, err := im.sheet.next()
+		cells, err := im.sheet.next(ctx)
 		bad, isBad := errors.AsType[*badRow](err)
 		switch {
 		case err == io.EOF:
 			b.end = true
 			continue
 		case err != nil && !isBad:
-			return nil, fmt.Errorf("read the list: %w", err)
+			return nil, unread(err)
+		case err == nil && cells == nil:
+			return b, nil
 		}
 		im.rows++
 		switch {

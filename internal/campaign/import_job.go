@@ -22,6 +22,13 @@ import (
 // Each batch is one transaction, which stores its leads and how far the import is. So a batch is added once, whichever
 // process goes on with the list.
 
+// Queue is where lists are imported, so that they keep no other job waiting; how many at a time is its MaxWorkers, which is to be
+// Importers.
+const (
+	Queue     = "imports"
+	Importers = 3
+)
+
 const (
 	importLease = 15 * time.Second       // a batch takes far less
 	importTries = 10                     // of processes, without one batch between them
@@ -91,7 +98,7 @@ func (d *Roster) queueImport(ctx context.Context, userID int64, in Import) (*par
 			if err := tx.RunImport(ctx, userID, row); err != nil {
 				return err
 			}
-			return tx.Enqueue(ctx, importArgs{row.ID}, nil)
+			return tx.EnqueueIn(ctx, Queue, importArgs{row.ID})
 		})
 	}
 	if err != nil {
@@ -142,6 +149,9 @@ func ReportOf(row *parley.LeadImport) *ImportReport {
 	return r
 }
 
+// errTries is that importTries processes have worked on an import, and none of them came to say why it does not go on.
+var errTries = errors.New("it has been tried too often without one more row")
+
 // finishImport works on an import until its end, unless another process does.
 func (d *Roster) finishImport(ctx context.Context, id int64) error {
 	var row *parley.LeadImport
@@ -153,7 +163,9 @@ func (d *Roster) finishImport(ctx context.Context, id int64) error {
 	if err != nil || row == nil {
 		return err
 	}
-	err = d.runImport(ctx, row)
+	if err = errTries; row.Tries <= importTries {
+		err = d.runImport(ctx, row)
+	}
 	invalid, isInvalid := errors.AsType[*parley.Error](err)
 	switch {
 	case err == nil:
@@ -239,13 +251,17 @@ func (d *Roster) runImport(ctx context.Context, row *parley.LeadImport) error {
 	if err != nil {
 		return err
 	}
-	for im.size = len(text); im.rows < row.Rows; im.rows++ { // those that are in already
-		if _, err := im.sheet.next(); err != nil && !errors.As(err, new(*badRow)) {
-			return fmt.Errorf("read the list: %w", err)
+	for im.size = len(text); im.rows < row.Rows; { // those that are in already
+		cells, err := im.sheet.next(ctx)
+		if err != nil && !errors.As(err, new(*badRow)) {
+			return unread(err)
+		}
+		if cells != nil || err != nil {
+			im.rows++
 		}
 	}
 	for row.EndedAt == 0 {
-		b, err := im.read()
+		b, err := im.read(ctx)
 		if err == nil {
 			err = im.store(ctx, row, b)
 		}
@@ -313,7 +329,7 @@ func (d *Roster) sweepImports(ctx context.Context) error {
 	for i := range list {
 		if list[i].State == parley.ImportRunning {
 			failed = append(failed,
-				d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.Enqueue(ctx, importArgs{list[i].ID}, nil) }))
+				d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.EnqueueIn(ctx, Queue, importArgs{list[i].ID}) }))
 		} else {
 			failed = append(failed, d.removeList(ctx, &list[i]))
 		}

@@ -34,7 +34,7 @@ func listOf(n int) string {
 func TestImportIsTold(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.Hub = event.NewHub()
-		storetest.Jobs(t, h.DB, h.AddWorkers)
+		storetest.Jobs(t, h.DB, h.AddWorkers, Queue)
 		c := h.campaign(nil)
 		told, stop, _ := h.Hub.Listen(Topic(c.ID), 5)
 		defer stop()
@@ -189,7 +189,7 @@ func TestStrandedImport(t *testing.T) {
 		if err := h.sweepImports(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		storetest.Jobs(t, h.DB, h.AddWorkers)
+		storetest.Jobs(t, h.DB, h.AddWorkers, Queue)
 		if report, err := h.awaitImport(t.Context(), h.user.ID, row.ID, false); err != nil || report.Imported != 10 {
 			t.Errorf("%+v %v", report, err)
 		}
@@ -221,7 +221,7 @@ func TestFewImports(t *testing.T) {
 // A dry run adds nothing, and says what an import would add.
 func TestDryImport(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		storetest.Jobs(t, h.DB, h.AddWorkers)
+		storetest.Jobs(t, h.DB, h.AddWorkers, Queue)
 		c := h.campaign(nil)
 		h.leads(c, 0, 2)
 		list := fmt.Sprintf("phone_number,name\n%s,a\n%s,b\n%s,c\nx,d\n%s,e\n", phone(1), phone(2), phone(3), phone(2))
@@ -251,7 +251,7 @@ func TestDryImport(t *testing.T) {
 // A list of rows that are all bad is answered with the first of them, and how many more there are.
 func TestImportErrorsAreBounded(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		storetest.Jobs(t, h.DB, h.AddWorkers)
+		storetest.Jobs(t, h.DB, h.AddWorkers, Queue)
 		c := h.campaign(nil)
 		report, err := h.ImportLeads(t.Context(), h.user.ID,
 			Import{CampaignID: c.ID, File: strings.NewReader("phone_number\n" + strings.Repeat("nobody\n", MostRows))})

@@ -132,7 +132,7 @@ func TestRejected(t *testing.T) {
 		caller := h.person(func(a *parley.Assistant) {
 			a.SystemPrompt, a.Variables = "{{name}} {{company}} {{current_time}}", map[string]string{"company": "=Acme"}
 		})
-		storetest.Jobs(t, h.DB, h.AddWorkers)
+		storetest.Jobs(t, h.DB, h.AddWorkers, Queue)
 		c := h.campaign(map[string]any{"assistant_id": num(caller.ID)})
 		in := func(list string) *ImportReport {
 			t.Helper()
@@ -178,10 +178,10 @@ func TestRejected(t *testing.T) {
 // Columns of a list are taken for what the sender says they are; without a word, for what they are called.
 func TestColumns(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		storetest.Jobs(t, h.DB, h.AddWorkers)
+		storetest.Jobs(t, h.DB, h.AddWorkers, Queue)
 		c := h.campaign(nil)
 		const list = "Mobile,First Name,note,Phone\n+12125550100,Ana,hm,ext 7\n12,Bo,,\n"
-		names, err := Columns(strings.NewReader(list), 0)
+		names, err := Columns(t.Context(), strings.NewReader(list), 0)
 		if err != nil || fmt.Sprint(names) != "[Mobile First Name note Phone]" {
 			t.Errorf("the columns are %q: %v", names, err)
 		}

@@ -1,34 +1,47 @@
 package campaign
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/xuri/excelize/v2"
 )
 
-// A spreadsheet is a packed file: what it unpacks to is bounded, and large sheets are unpacked into files. Few are read at
-// once.
+// A spreadsheet is a packed file: what it unpacks to is bounded, and large sheets are unpacked into files. A cell far to the
+// right has its row filled up with empty ones, so rows with such cells are bounded as well.
 const (
-	mostUnpacked  = 128 << 20 // bytes, of all its parts
-	mostInMemory  = 8 << 20   // bytes of a part: of a larger one a file is made
-	mostWorkbooks = 2
+	mostUnpacked = 128 << 20 // bytes, of all its parts
+	mostInMemory = 8 << 20   // bytes of a part: of a larger one a file is made
+	mostWide     = 1000      // rows that are wider than mostColumns
+	mostReading  = 4         // lists that are read at once for requests; those of jobs are bounded by Importers
 )
 
-var reading = make(chan struct{}, mostWorkbooks)
+var reading = make(chan struct{}, mostReading)
+
+// toRead waits until one more list may be read for a request. done must be called after the reading, and may be called again.
+func toRead(ctx context.Context) (done func(), err error) {
+	select {
+	case reading <- struct{}{}:
+		return sync.OnceFunc(func() { <-reading }), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
 
 // workbook is the first sheet of a spreadsheet that is not hidden, row by row.
 type workbook struct {
 	file         *excelize.File
 	shown, plain *excelize.Rows // the cells as the spreadsheet shows them, and as it keeps them
+	rows, wide   int            // read, and how many of them were wider than mostColumns
 }
 
 const notWorkbook = badSheet("is an archive or a damaged spreadsheet: open it in your spreadsheet program and save it as XLSX or CSV.")
 
 // openWorkbook opens a spreadsheet. It must be closed.
 func openWorkbook(file io.ReadSeeker) (w *workbook, err error) {
-	reading <- struct{}{}
 	defer func() {
 		if recover() != nil { // a file that nobody has foreseen
 			err = notWorkbook
@@ -72,7 +85,6 @@ func (w *workbook) Close() {
 	if w.file != nil {
 		w.file.Close()
 	}
-	<-reading
 }
 
 // next is the next row, io.EOF after the last one. Numbers that the spreadsheet shows shortened are as it keeps them.
@@ -88,8 +100,17 @@ func (w *workbook) next() (cells []string, err error) {
 		}
 		return nil, io.EOF
 	}
+	if w.rows++; w.rows > excelize.TotalRows {
+		return nil, badSheet(fmt.Sprintf("has more than %d rows: save the list alone as XLSX, or as CSV.", excelize.TotalRows))
+	}
 	if cells, err = w.shown.Columns(); err != nil {
 		return nil, notWorkbook
+	}
+	if len(cells) > mostColumns {
+		if w.wide++; w.wide > mostWide {
+			return nil, badSheet(fmt.Sprintf("has more than %d rows with cells beyond column %d: delete the columns that are no part of the list.",
+				mostWide, mostColumns))
+		}
 	}
 	plain, err := w.plain.Columns(excelize.Options{RawCellValue: true})
 	if err != nil {

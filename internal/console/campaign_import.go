@@ -44,7 +44,7 @@ func (c *Console) takeList(r *request, dry bool) (*answer, error) {
 		defer file.Close()
 		size, err := file.Seek(0, io.SeekEnd)
 		if err == nil {
-			names, err = campaign.Columns(file, size)
+			names, err = campaign.Columns(r.Context(), file, size)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the list: %w", err)

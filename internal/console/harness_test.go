@@ -20,6 +20,7 @@ import (
 	"parley/internal/auth"
 	"parley/internal/billing"
 	"parley/internal/blob"
+	"parley/internal/campaign"
 	"parley/internal/catalog"
 	"parley/internal/egress"
 	"parley/internal/endpoint"
@@ -94,7 +95,7 @@ func openUnder(t *testing.T, rules store.Rules, change ...func(*Config)) *harnes
 		if c.Campaigns.Blobs, err = blob.OpenDir(t.TempDir()); err != nil {
 			t.Fatal(err)
 		}
-		storetest.Jobs(t, db, c.Campaigns.AddWorkers)
+		storetest.Jobs(t, db, c.Campaigns.AddWorkers, campaign.Queue)
 	}
 	c.Setup = &setup.Setup{Keys: c.Keys, Assistants: c.Assistants}
 	h := &harness{Console: New(c), model: model}

@@ -28,6 +28,11 @@ func (tx *Tx) Enqueue(ctx context.Context, args river.JobArgs, opts *river.Inser
 	return nil
 }
 
+// EnqueueIn inserts a job into a queue of its own with this transaction.
+func (tx *Tx) EnqueueIn(ctx context.Context, queue string, args river.JobArgs) error {
+	return tx.Enqueue(ctx, args, &river.InsertOpts{Queue: queue})
+}
+
 // inserter makes the client that only inserts jobs.
 func inserter(pool *sql.DB, sqlite bool) (*river.Client[*sql.Tx], error) {
 	c := &river.Config{Logger: slog.Default()}
