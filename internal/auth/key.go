@@ -11,16 +11,19 @@ import (
 // KeyInput is what an API key is made of.
 type KeyInput struct {
 	Name     string      `json:"name" required:"true" maxLength:"255" doc:"A label."`
-	Scope    parley.Role `json:"scope" enum:"owner,administrator,editor,agent,viewer,billing,auditor" doc:"The role that the key is limited to. By default it may do what its holder may."`
+	Scope    parley.Role `json:"scope" enum:"owner,administrator,editor,agent,viewer,billing,auditor" doc:"The role that the key is limited to. By default it may do what its holder and its maker may."`
 	MemberID int64       `json:"member_id" doc:"The member whose key it is: it ends with their membership, and may do no more than they may. By default it is the account owner's."`
 }
 
 // MakeKey has somebody make an API key in their account, which may do no more than they may. Its token is kept nowhere.
 func (d *Authority) MakeKey(ctx context.Context, by *Who, in *KeyInput) (k *parley.Key, token string, err error) {
-	userID, scope, holder := by.User.ID, in.Scope, parley.RoleOwner
+	userID, scope := by.User.ID, in.Scope
+	if may := by.Role(); may != parley.RoleOwner { // whatever its holder becomes later
+		scope = parley.Least(may, cmp.Or(scope, may))
+	}
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		if in.MemberID != 0 {
-			m, err := tx.MemberForUpdate(ctx, userID, in.MemberID)
+			_, err := tx.MemberForUpdate(ctx, userID, in.MemberID)
 			if store.IsNotFound(err) {
 				var wrong parley.Fields
 				wrong.Add("member_id", "is not a member of this account.")
@@ -29,10 +32,6 @@ func (d *Authority) MakeKey(ctx context.Context, by *Who, in *KeyInput) (k *parl
 			if err != nil {
 				return err
 			}
-			holder = m.Role
-		}
-		if may := by.Role(); !may.Covers(parley.Least(holder, cmp.Or(scope, holder))) {
-			scope = parley.Least(may, cmp.Or(scope, may))
 		}
 		k, token, err = d.newKey(ctx, tx, &parley.Key{UserID: userID, MemberID: in.MemberID, Kind: parley.APIKey, Name: in.Name,
 			Scope: scope})

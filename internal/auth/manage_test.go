@@ -82,3 +82,47 @@ func TestOwnersAndAdministrators(t *testing.T) {
 		}
 	})
 }
+
+// What an administrator has prepared for a member is worth no more once an owner makes the member an owner.
+func TestPreparedPromotion(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		d, u := authority(t, db)
+		admin := &auth.Who{User: u, Member: member(t, d, u, "admin@example.com", parley.RoleAdministrator)}
+		editor := member(t, d, u, "editor@example.com", parley.RoleEditor)
+		_, key, err := d.MakeKey(t.Context(), admin, &auth.KeyInput{Name: "k", MemberID: editor.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, own, err := d.MakeKey(t.Context(), &auth.Who{User: u}, &auth.KeyInput{Name: "k", MemberID: editor.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		link, err := d.ResetPassword(t.Context(), admin, editor.ID, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		role := func(token string) parley.Role {
+			who, err := d.Authenticate(t.Context(), token, parley.APIKey)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return who.Role()
+		}
+		change := func(role string) {
+			if _, err := d.ChangeMember(t.Context(), &auth.Who{User: u}, editor.ID, map[string]any{"role": role}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		change("agent")
+		if _, err := d.Resetting(t.Context(), link.Token); err != nil || role(key) != parley.RoleAgent {
+			t.Errorf("of an agent: the link %v, the key %s", err, role(key))
+		}
+		change("owner")
+		if _, err := d.Resetting(t.Context(), link.Token); err == nil {
+			t.Error("the link for an agent's password is good for an owner's")
+		}
+		if role(key) != parley.RoleAdministrator || role(own) != parley.RoleOwner {
+			t.Errorf("of an owner: an administrator's key for an agent is %s's, an owner's %s's", role(key), role(own))
+		}
+	})
+}

@@ -206,7 +206,7 @@ func (d *Authority) Join(ctx context.Context, from, token string, body map[strin
 }
 
 // ChangeMember changes what body names of a member: the role, and whether they may sign in. A disabled member's sessions
-// end at once.
+// end at once. A link for a new password ends with a role that has less than the new one: who made it could not do so now.
 func (d *Authority) ChangeMember(ctx context.Context, by *Who, id int64, body map[string]any) (m *parley.Member, err error) {
 	userID := by.User.ID
 	err = d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
@@ -219,6 +219,11 @@ func (d *Authority) ChangeMember(ctx context.Context, by *Who, id int64, body ma
 		}
 		for _, role := range []parley.Role{m.Role, in.Role} {
 			if err := by.manages(role); err != nil {
+				return err
+			}
+		}
+		if !m.Role.Covers(in.Role) {
+			if err := tx.DeleteCredentials(ctx, userID, id, parley.ResetLink); err != nil {
 				return err
 			}
 		}
