@@ -39,7 +39,7 @@ func benchEndpoint(b *bench) error {
 	if err != nil {
 		return err
 	}
-	book := servers.New(nil, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), set, []string{"all"}, func(string) {})
+	book := servers.New(nil, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), set, []string{"all"}, func(int64, string) {})
 	defer book.Close()
 	models, names := []ai.Model{byURL}, []string{""}
 	add := func(name string, e parley.Endpoint) error {

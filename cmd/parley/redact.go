@@ -5,6 +5,7 @@ import (
 	"io"
 	"iter"
 	"maps"
+	"net/netip"
 	"net/url"
 	"reflect"
 	"regexp"
@@ -34,29 +35,64 @@ type redactor struct {
 // entered are secrets that were entered while the server runs. A nil one has none.
 type entered struct {
 	mu   sync.Mutex
-	list []string // the last
+	list []ownSecret // each account's last ones
 	now  atomic.Pointer[strings.Replacer]
 }
 
-// mostEntered are looked for.
-const mostEntered = 2000
+// ownSecret is a secret of an account, 0 for the server.
+type ownSecret struct {
+	userID int64
+	text   string
+}
 
-// hide has a secret hidden from now on.
-func (e *entered) hide(secret string) {
+// What is looked for of accounts. The server's own secrets are never forgotten.
+const (
+	mostEntered = 2000 // of all accounts
+	mostOwn     = 20   // of one
+)
+
+// hide has a secret of an account, or (0) of the server, hidden from now on. An account must not choose what the log lacks: of its
+// secrets only those are hidden that look like keys.
+func (e *entered) hide(userID int64, secret string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(secret) < shortest || slices.Contains(e.list, secret) {
+	is := ownSecret{userID, secret}
+	if len(secret) < shortest || userID != 0 && !likeKey(secret) || slices.Contains(e.list, is) {
 		return
 	}
-	e.list = append(e.list, secret)
-	e.list = e.list[max(len(e.list)-mostEntered, 0):]
+	e.list = append(e.list, is)
+	e.forget(mostOwn, func(o ownSecret) bool { return userID != 0 && o.userID == userID })
+	e.forget(mostEntered, func(o ownSecret) bool { return o.userID != 0 })
 	var pairs []string
-	for _, text := range e.list {
-		for _, form := range []string{text, url.QueryEscape(text), url.PathEscape(text)} {
+	for _, o := range e.list {
+		for _, form := range []string{o.text, url.QueryEscape(o.text), url.PathEscape(o.text)} {
 			pairs = append(pairs, form, "[secret]")
 		}
 	}
 	e.now.Store(strings.NewReplacer(pairs...))
+}
+
+// forget removes the oldest of some secrets where they are more than so many.
+func (e *entered) forget(most int, of func(ownSecret) bool) {
+	n := 0
+	for _, o := range e.list {
+		if of(o) {
+			n++
+		}
+	}
+	if n > most {
+		at := slices.IndexFunc(e.list, of)
+		e.list = slices.Delete(e.list, at, at+1)
+	}
+}
+
+// likeKey says whether an account's secret looks like a key, and like nothing else that stands in a log: a word, an attribute, an
+// address.
+func likeKey(secret string) bool {
+	_, notAddr := netip.ParseAddr(secret)
+	_, notPort := netip.ParseAddrPort(secret)
+	return len(secret) >= shortestOwn && notAddr != nil && notPort != nil && strings.ContainsAny(secret, "0123456789") &&
+		!strings.ContainsAny(strings.TrimRight(secret, "="), "=\"' @") && !strings.Contains(secret, "://")
 }
 
 // redact is a text without them.
@@ -80,6 +116,9 @@ func (r redactor) Write(p []byte) (int, error) {
 
 // shortest is how long a key or a password is at least: what is shorter may stand in every other word.
 const shortest = 8
+
+// shortestOwn is how long an account's secret is at least that is hidden.
+const shortestOwn = 20
 
 // keyFiles are settings that name the file of a key.
 var keyFiles = []string{"TLSKey", "SIPTLSKey", "STIRKey"}

@@ -50,7 +50,7 @@ func TestRedact(t *testing.T) {
 	}
 	with := &Settings{entered: &entered{}}
 	w := with.redact(&b)
-	with.entered.hide("key-entered+later")
+	with.entered.hide(0, "key-entered+later")
 	fmt.Fprint(w, "key-entered+later, key-entered%2Blater")
 	if got := b.String(); got != "[secret], [secret]" {
 		t.Errorf("what was entered is written as %s", got)
@@ -86,5 +86,48 @@ func TestRedactOfAVendor(t *testing.T) {
 	if text := b.String(); strings.Contains(text, "hunter2") || strings.Contains(text, "querysecret") ||
 		!strings.Contains(text, "127.0.0.1") {
 		t.Errorf("written:\n%s", text)
+	}
+}
+
+// An account's secrets are hidden as far as they look like keys: it can neither choose what the log lacks nor push others' secrets
+// out of what is looked for.
+func TestRedactOfAccounts(t *testing.T) {
+	var b bytes.Buffer
+	s := &Settings{entered: &entered{}}
+	w := s.redact(&b)
+	written := func(text string) string {
+		b.Reset()
+		fmt.Fprint(w, text)
+		return b.String()
+	}
+	key := func(n int) string { return fmt.Sprintf("sk-%020d+", n) }
+	s.entered.hide(0, "server01")
+	s.entered.hide(7, key(7))
+	for _, text := range []string{"level=ERROR", "level=ERROR-level=ERROR-1", "2001:db8:85a3:8d3:1319:8a2e:370:7348",
+		"[2001:db8:85a3:8d3::7348]:5060", "https://example.com/20", "somebody20@example.com",
+		`"internal/campaign/1"`, "a-line-of-words-in-the-log"} {
+		if s.entered.hide(8, text); written(text) != text {
+			t.Errorf("an account has %q hidden", text)
+		}
+	}
+	for n := range mostOwn + 1 {
+		s.entered.hide(8, key(100+n))
+	}
+	if got := written(key(7) + " " + key(100) + " " + key(101) + " " + key(100+mostOwn) + " server01"); got !=
+		"[secret] "+key(100)+" [secret] [secret] [secret]" {
+		t.Errorf("after one account's many: %s", got)
+	}
+	padded := "c2VjcmV0LXNlY3JldC0x=="
+	if s.entered.hide(9, padded); written(padded) != "[secret]" {
+		t.Error("a key that ends in signs of equality is shown")
+	}
+	s.entered.list = nil
+	s.entered.hide(0, "server01")
+	for n := range mostEntered {
+		s.entered.list = append(s.entered.list, ownSecret{int64(n + 1), key(n)})
+	}
+	s.entered.hide(5000, key(5000))
+	if got := written(key(0) + " " + key(1) + " " + key(5000) + " server01"); got != key(0)+" [secret] [secret] [secret]" {
+		t.Errorf("after those of many accounts: %s", got)
 	}
 }

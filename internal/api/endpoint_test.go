@@ -139,7 +139,7 @@ func TestEndpoints(t *testing.T) {
 func TestEndpointMakers(t *testing.T) {
 	for makers, want := range map[string]int{"none": 403, "default": 201, "trial": 403} {
 		h := lite(t, func(c *api.Config) {
-			c.Endpoints = endpoint.New(c.DB, egress.New(nil), c.Keys.Providers, []string{makers}, func(string) {})
+			c.Endpoints = endpoint.New(c.DB, egress.New(nil), c.Keys.Providers, []string{makers}, func(int64, string) {})
 			t.Cleanup(c.Endpoints.Close)
 		})
 		h.post("/user/endpoints", endpointBody("mine"), status(want))

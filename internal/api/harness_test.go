@@ -145,11 +145,12 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *harness {
 		t.Fatal(err)
 	}
 	c.Knowledge = &knowledge.Library{Index: search.Index{DB: db}, Blobs: blobs, Cut: document.Here}
-	if c.Keys, err = keyring.Open(t.Context(), db, provider.All(), "", func(string) {}); err != nil {
+	if c.Keys, err = keyring.Open(t.Context(), db, provider.All(), "", func(int64, string) {}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Keys.Close)
-	c.Endpoints = endpoint.New(db, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), c.Keys.Providers, []string{"all"}, func(string) {})
+	c.Endpoints = endpoint.New(db, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), c.Keys.Providers, []string{"all"},
+		func(int64, string) {})
 	t.Cleanup(c.Endpoints.Close)
 	c.Assistants.Endpoints = c.Endpoints
 	c.Alerts = alert.New(db, &mail.Sender{}, "")

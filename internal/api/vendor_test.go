@@ -19,7 +19,7 @@ func vendorsHouse(t *testing.T, db *store.DB) *harness {
 	at := deepgramtest.NewServer(t)
 	return open(t, db, func(c *api.Config) {
 		keys, err := keyring.Open(t.Context(), db, provider.All(deepgram.Declare(&deepgram.Settings{BaseURL: at.URL})), "",
-			func(string) {})
+			func(int64, string) {})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -77,12 +77,13 @@ func openUnder(t *testing.T, rules store.Rules, change ...func(*Config)) *harnes
 	}
 	c := Config{DB: db, Auth: &auth.Authority{DB: db, SessionFor: time.Hour},
 		Assistants: &assistant.Studio{DB: db, Catalog: cat}, Catalog: cat, Prices: prices}
-	if c.Keys, err = keyring.Open(t.Context(), db, provider.All(), "", func(string) {}); err != nil {
+	if c.Keys, err = keyring.Open(t.Context(), db, provider.All(), "", func(int64, string) {}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Keys.Close)
 	c.Exams = exam.New(exam.Config{DB: db, Assistants: c.Assistants, Hub: event.NewHub()})
-	c.Endpoints = endpoint.New(db, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), c.Keys.Providers, []string{"all"}, func(string) {})
+	c.Endpoints = endpoint.New(db, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), c.Keys.Providers, []string{"all"},
+		func(int64, string) {})
 	t.Cleanup(c.Endpoints.Close)
 	c.Assistants.Endpoints = c.Endpoints
 	c.Alerts = watch(&c)

@@ -19,7 +19,7 @@ func TestProviders(t *testing.T) {
 	chat := aitest.NewServer(t)
 	chat.APIKey, chat.Models = "sk-console-0123456789", []string{"gpt-6-luna"}
 	h := open(t, func(c *Config) {
-		keys, err := keyring.Open(t.Context(), c.DB, provider.All(openai.Declare(&openai.Settings{})), "", func(string) {})
+		keys, err := keyring.Open(t.Context(), c.DB, provider.All(openai.Declare(&openai.Settings{})), "", func(int64, string) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestProviderByURL(t *testing.T) {
 	chat.Models = []string{"llama3.2", "nomic-embed-text", "qwen3:8b"}
 	chat.SpeechModels, chat.TranscriptionModels, chat.EmbeddingModels = nil, nil, nil
 	h := open(t, func(c *Config) {
-		keys, err := keyring.Open(t.Context(), c.DB, provider.All(), "", func(string) {})
+		keys, err := keyring.Open(t.Context(), c.DB, provider.All(), "", func(int64, string) {})
 		if err != nil {
 			t.Fatal(err)
 		}

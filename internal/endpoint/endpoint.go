@@ -46,7 +46,7 @@ type Book struct {
 	guard  *egress.Guard
 	server *provider.Set
 	makers []string
-	hide   func(secret string)
+	hide   func(userID int64, secret string)
 
 	ctx  context.Context // of what goes on in the background
 	stop context.CancelFunc
@@ -67,9 +67,9 @@ type opened struct {
 const mostOpen = 1000
 
 // New makes a book for those accounts that makers names: plans, accounts by their e-mail addresses, or all. Requests go out
-// through the guard. server has the vendors of the server's settings; hide is told each secret before it is used, so that
-// no log shows it.
-func New(db *store.DB, guard *egress.Guard, server *provider.Set, makers []string, hide func(secret string)) *Book {
+// through the guard. server has the vendors of the server's settings; hide is told each secret and whose it is before it is
+// used, so that no log shows it.
+func New(db *store.DB, guard *egress.Guard, server *provider.Set, makers []string, hide func(userID int64, secret string)) *Book {
 	b := &Book{db: db, guard: guard, server: server, makers: makers, hide: hide, open: map[int64]*opened{}}
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	return b
@@ -209,7 +209,7 @@ func (b *Book) Open(e *parley.Endpoint) (*Vendors, error) {
 // make opens an endpoint.
 func (b *Book) make(e *parley.Endpoint) (*opened, error) {
 	for _, secret := range credentials(e) {
-		b.hide(secret)
+		b.hide(e.UserID, secret)
 	}
 	vendor, err := protocols[e.Protocol](ai.Server{URL: e.URL, Key: e.Key, Model: e.Model, Transport: b.door(e)})
 	if err != nil {

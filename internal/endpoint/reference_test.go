@@ -134,7 +134,7 @@ func book(t *testing.T, makers ...string) (*endpoint.Book, *parley.User) {
 		t.Fatal(err)
 	}
 	t.Cleanup(set.Close)
-	b := endpoint.New(db, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), set, makers, func(string) {})
+	b := endpoint.New(db, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), set, makers, func(int64, string) {})
 	t.Cleanup(b.Close)
 	return b, storetest.User(t, db, 0)
 }

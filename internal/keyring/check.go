@@ -104,7 +104,7 @@ func (r *Ring) Check(ctx context.Context, userID int64) []Checked {
 
 // CheckStored checks every vendor as a server would have it that has these settings, and this database with the keys
 // that were entered for it; nil stands for a database that none could be read from.
-func CheckStored(ctx context.Context, db *store.DB, vendors []*ai.Vendor, hide func(secret string)) ([]Checked, error) {
+func CheckStored(ctx context.Context, db *store.DB, vendors []*ai.Vendor, hide func(userID int64, secret string)) ([]Checked, error) {
 	keys := map[string]*parley.VendorKey{}
 	if db != nil {
 		rows, err := db.AllVendorKeys(ctx, 0)

@@ -122,13 +122,13 @@ func (r *Ring) with(now, former *house, v *ai.Vendor, k *parley.VendorKey, as ai
 }
 
 // rekeyed is a vendor with an entered key. The base URL of the settings counts before an entered one.
-func rekeyed(db *store.DB, v *ai.Vendor, k *parley.VendorKey, as ai.Key, hide func(string)) (*ai.Vendor, error) {
+func rekeyed(db *store.DB, v *ai.Vendor, k *parley.VendorKey, as ai.Key, hide func(int64, string)) (*ai.Vendor, error) {
 	secret, err := db.VendorSecret(k)
 	if err != nil {
 		return nil, err
 	}
 	if secret != "" {
-		hide(secret)
+		hide(k.UserID, secret)
 	}
 	if as.Secret = secret; v.Key().BaseURL != "" {
 		as.BaseURL = ""

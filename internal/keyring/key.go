@@ -212,8 +212,8 @@ func (r *Ring) candidate(userID int64, code string, k *ai.Key) (*ai.Vendor, erro
 	if err := wrong.Err(); err != nil {
 		return nil, err
 	}
-	if k.Secret != "" {
-		r.hide(k.Secret)
+	if k.Secret != "" && userID == 0 {
+		r.hide(userID, k.Secret)
 	}
 	if k.Own = userID != 0; k.Own {
 		k.BaseURL = ""
@@ -244,6 +244,9 @@ func (r *Ring) Set(ctx context.Context, userID int64, code string, k ai.Key) (*V
 		var wrong parley.Fields
 		wrong.AddText("key", found.reason)
 		return nil, wrong.Err()
+	}
+	if userID != 0 { // not before: whoever enters it chooses what the log is to lack
+		r.hide(userID, k.Secret)
 	}
 	if v.ByURL {
 		if v, err = r.withListed(ctx, code, v, &k); err != nil {

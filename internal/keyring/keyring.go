@@ -29,7 +29,7 @@ type Ring struct {
 
 	db        *store.DB
 	publicURL string
-	hide      func(secret string)
+	hide      func(userID int64, secret string)
 	vendors   []*ai.Vendor // as the settings declare them
 
 	loading sync.Mutex // one load at a time
@@ -70,9 +70,9 @@ type made struct {
 // accountVoices is what the numbers of voices in accounts are counted from, beyond those of the declared voices.
 const accountVoices = 1_000_000
 
-// Open reads the keys. Links start with publicURL. hide is told each key before it is used, so that no log shows it.
-// Close the ring.
-func Open(ctx context.Context, db *store.DB, vendors []*ai.Vendor, publicURL string, hide func(secret string)) (*Ring,
+// Open reads the keys. Links start with publicURL. hide is told each key and whose it is, 0 for the server, before it is used, so that
+// no log shows it; a user's own only once its vendor has not refused it. Close the ring.
+func Open(ctx context.Context, db *store.DB, vendors []*ai.Vendor, publicURL string, hide func(userID int64, secret string)) (*Ring,
 	error) {
 	r := &Ring{db: db, publicURL: publicURL, hide: hide, vendors: vendors, holders: map[int64]holder{}, houses: map[int64]*house{},
 		checked: map[string]verdict{}, Catalog: catalog.New(publicURL, vendors)}

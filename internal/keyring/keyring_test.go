@@ -41,7 +41,7 @@ import (
 
 func open(t *testing.T, db *store.DB, vendors []*ai.Vendor) *keyring.Ring {
 	t.Helper()
-	r, err := keyring.Open(t.Context(), db, vendors, "", func(string) {})
+	r, err := keyring.Open(t.Context(), db, vendors, "", func(int64, string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -442,7 +442,7 @@ func TestCheckStored(t *testing.T) {
 		}
 		hidden := map[string]bool{}
 		look := func(vendors []*ai.Vendor) map[string]keyring.Checked {
-			list, err := keyring.CheckStored(t.Context(), db, vendors, func(secret string) { hidden[secret] = true })
+			list, err := keyring.CheckStored(t.Context(), db, vendors, func(_ int64, secret string) { hidden[secret] = true })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -503,6 +503,36 @@ func TestCheckAsksAllVendors(t *testing.T) {
 		}
 		if got := strings.Join(states, " "); got != "ok FAIL ok" {
 			t.Error(got)
+		}
+	})
+}
+
+// The log is to hide the server's key before it is used, but a user's own only once its vendor took it: the user could have any
+// text hidden.
+func TestHiddenKeys(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		vendors, keys, _ := house(t)
+		u := storetest.User(t, db, 0)
+		var hidden []string
+		r, err := keyring.Open(t.Context(), db, vendors, "", func(userID int64, secret string) {
+			hidden = append(hidden, map[int64]string{0: "server", u.ID: "user"}[userID]+" "+secret)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(r.Close)
+		for _, holder := range []int64{0, u.ID} {
+			if _, err := r.Set(t.Context(), holder, deepgram.Code, ai.Key{Secret: "nobody-has-this-key"}); err == nil {
+				t.Error("a wrong key is stored")
+			}
+		}
+		if !slices.Equal(hidden, []string{"server nobody-has-this-key"}) {
+			t.Errorf("of refused keys are hidden: %q", hidden)
+		}
+		hidden = nil
+		if _, err := r.Set(t.Context(), u.ID, deepgram.Code, ai.Key{Secret: keys[deepgram.Code]}); err != nil ||
+			len(hidden) == 0 || hidden[0] != "user "+keys[deepgram.Code] {
+			t.Errorf("of a good one: %q, %v", hidden, err)
 		}
 	})
 }

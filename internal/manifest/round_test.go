@@ -127,7 +127,7 @@ func open(t testing.TB, models ...string) *server {
 		Knowledge:  &knowledge.Library{Index: search.Index{DB: db}, Blobs: blobs, Cut: document.Here},
 		Alerts:     alert.New(db, &mail.Sender{}, ""),
 		Campaigns:  campaign.New(campaign.Config{DB: db, Prices: prices, Blobs: blobs})}
-	if c.Keys, err = keyring.Open(t.Context(), db, provider.All(), "", func(string) {}); err != nil {
+	if c.Keys, err = keyring.Open(t.Context(), db, provider.All(), "", func(int64, string) {}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Keys.Close)

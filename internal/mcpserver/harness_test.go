@@ -75,7 +75,7 @@ func open(t testing.TB, change func(*api.Config, *mcpserver.Config)) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := keyring.Open(t.Context(), db, provider.All(), "", func(string) {})
+	keys, err := keyring.Open(t.Context(), db, provider.All(), "", func(int64, string) {})
 	if err != nil {
 		t.Fatal(err)
 	}

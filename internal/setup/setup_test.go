@@ -38,7 +38,7 @@ func TestSetup(t *testing.T) {
 	claude := anthropictest.New(t)
 	vendors := provider.All(nobody(), anthropic.Declare(&anthropic.Settings{Model: []string{anthropictest.Quick}}),
 		deepgram.Declare(&deepgram.Settings{BaseURL: deepgramtest.NewServer(t).URL}))
-	keys, err := keyring.Open(t.Context(), db, vendors, "", func(string) {})
+	keys, err := keyring.Open(t.Context(), db, vendors, "", func(int64, string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestSetup(t *testing.T) {
 func TestProviderThatRefuses(t *testing.T) {
 	db := storetest.SQLite(t, store.Rules{})
 	keys, err := keyring.Open(t.Context(), db, provider.All(nobody(), deepgram.Declare(&deepgram.Settings{APIKey: "wrong-key",
-		BaseURL: deepgramtest.NewServer(t).URL})), "", func(string) {})
+		BaseURL: deepgramtest.NewServer(t).URL})), "", func(int64, string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestProviderThatRefuses(t *testing.T) {
 // Nobody but those who manage the operator's account is told of the server.
 func TestServerIsTheManagersBusiness(t *testing.T) {
 	db := storetest.SQLite(t, store.Rules{})
-	keys, err := keyring.Open(t.Context(), db, provider.All(nobody()), "", func(string) {})
+	keys, err := keyring.Open(t.Context(), db, provider.All(nobody()), "", func(int64, string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestRetiring(t *testing.T) {
 		v.Retired = func() ai.Retirements {
 			return ai.Retirements{{Model: anthropictest.Quick, Day: time.Now().UTC().Add(c.in).Format(time.DateOnly), Instead: "claude-next"}}
 		}
-		keys, err := keyring.Open(t.Context(), db, provider.All(nobody(), v), "", func(string) {})
+		keys, err := keyring.Open(t.Context(), db, provider.All(nobody(), v), "", func(int64, string) {})
 		if err != nil {
 			t.Fatal(err)
 		}
