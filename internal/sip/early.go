@@ -37,7 +37,7 @@ func (a *attempt) listen(d *description) {
 	a.drained()
 	m := rtp.NewSession(l.socket, rate, l.loose(), silent{p})
 	l.state.Lock()
-	agreed := agreement(d, l.shake(d, c))
+	agreed := l.agree(d, l.shake(d, c))
 	l.state.Unlock()
 	agreed.Mux, agreed.Signal = agreed.Mux && a.offer.dtls, l.peer()
 	m.Agree(agreed)

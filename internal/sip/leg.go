@@ -153,15 +153,23 @@ func (l *leg) agreeLocked(d *description, c choice) {
 	if l.rate.Load() == 0 || l.incoming == nil && !l.state.running { // later ones are changed to it
 		l.rate.Store(int32(c.codec.Format.Rate()))
 	}
-	l.state.agreed = agreement(d, l.shake(d, c))
+	l.state.agreed = l.agree(d, l.shake(d, c))
 	l.apply()
 }
 
-// agreement is what both ends agree on by a choice from a description.
-func agreement(d *description, c choice) rtp.Agreement {
+// agree is what both ends agree on by a choice from a description. An address where the trunk may not be counts as unusable, so
+// that its sound goes where its signalling is.
+func (l *leg) agree(d *description, c choice) rtp.Agreement {
 	m := &d.streams[c.place]
+	usable := func(a netip.Addr, port uint16) netip.AddrPort {
+		to := netip.AddrPortFrom(a, port)
+		if a.IsValid() && l.server.allowed(l.trunk, to) != nil {
+			to = netip.AddrPortFrom(netip.Addr{}, port)
+		}
+		return to
+	}
 	return rtp.Agreement{Codec: c.codec, Direction: m.mirror(), Packet: m.packet(),
-		Told: netip.AddrPortFrom(m.addr, uint16(m.port)), Control: m.control, Mux: m.mux,
+		Told: usable(m.addr, uint16(m.port)), Control: usable(m.control.Addr(), m.control.Port()), Mux: m.mux,
 		In: c.theirs.key, Out: c.ours.key, DTLS: c.dtls}
 }
 

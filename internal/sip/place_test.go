@@ -209,3 +209,92 @@ func TestConnections(t *testing.T) {
 		}
 	}
 }
+
+// TestPlaceOfSound: where a user's trunk may not be its sound is not sent either, whatever its description says, nor are reports or
+// a handshake: they go where its signalling is. The operator's own trunk may be anywhere.
+func TestPlaceOfSound(t *testing.T) {
+	t.Parallel()
+	within := netip.MustParseAddr("127.0.0.2")
+	s := start(t, Config{Reach: func(a netip.Addr) error {
+		if a == within {
+			return errors.New("not public")
+		}
+		return nil
+	}})
+	for name, c := range map[string]struct {
+		change    func(*Trunk)
+		attribute string
+		private   bool // sound goes to the address inside
+	}{
+		"a user's":               {func(*Trunk) {}, "", false},
+		"with reports elsewhere": {func(*Trunk) {}, "a=rtcp:%d IN IP4 127.0.0.2", false},
+		"with a handshake": {func(t *Trunk) { t.SRTP = "dtls" },
+			"a=setup:passive\r\na=fingerprint:sha-256 " + strings.Repeat("AB:", 31) + "AB", false},
+		"the operator's": {func(t *Trunk) { t.Number = "" }, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFar(t)
+			at := f.rtp.addr()
+			listen := func(port uint16) *net.UDPConn {
+				conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(within, port)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { conn.Close() })
+				return conn
+			}
+			inside := []*net.UDPConn{listen(at.Port()), listen(at.Port() + 1)}
+			trunk := f.trunk()
+			c.change(&trunk)
+			out := make(chan dialled, 1)
+			go func() {
+				l, err := s.Dial(soon(t), Dialling{Trunk: trunk, To: "+15550001111", From: "+15550002222"})
+				if err != nil {
+					out <- dialled{err: err}
+					return
+				}
+				out <- dialled{leg: run(l, newPhone(1000))}
+			}()
+			m := f.take("INVITE")
+			if strings.Contains(c.attribute, "%d") {
+				c.attribute = fmt.Sprintf(c.attribute, at.Port()+1)
+			}
+			body := sdp(netip.AddrPortFrom(within, at.Port()), c.attribute)
+			if trunk.SRTP == "dtls" {
+				body = strings.Replace(body, "RTP/AVP", "UDP/TLS/RTP/SAVP", 1)
+			}
+			f.reply(m, "200 OK", body)
+			f.take("ACK")
+			l := get(t, out)
+			if l.err != nil {
+				t.Fatal(l.err)
+			}
+			right, wrong := []*net.UDPConn{f.rtp.UDPConn, f.rtp.control}, inside
+			if c.private {
+				right, wrong = wrong, right
+			}
+			comes := func(conn *net.UDPConn, until time.Time) bool {
+				_ = conn.SetReadDeadline(until)
+				_, _, err := conn.ReadFromUDPAddrPort(make([]byte, 2048))
+				return err == nil
+			}
+			for range 3 {
+				if !comes(right[0], time.Now().Add(hang)) {
+					t.Error("nothing comes where it should")
+				}
+			}
+			l.leg.stop(errDone)
+			f.reply(f.take("BYE"), "200 OK", "")
+			l.leg.ends(t, errDone)
+			if trunk.SRTP == "" && !comes(right[1], time.Now().Add(hang)) {
+				t.Error("no report comes where it should")
+			}
+			for _, conn := range wrong {
+				if comes(conn, time.Now().Add(time.Millisecond)) {
+					t.Errorf("something comes to %s", conn.LocalAddr())
+				}
+			}
+		})
+	}
+}
