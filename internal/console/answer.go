@@ -146,6 +146,11 @@ func (c *Console) known(pattern string, h handler) handler {
 			return nil, err
 		}
 		if r.Context().Value(within{}) != nil { // its connection's request was counted
+			leave, err := c.Gate.Follow(r.UserID(), r.who.User.Plan)
+			if err != nil {
+				return nil, err
+			}
+			defer leave()
 			return h(r)
 		}
 		if err := c.Gate.Ask(r.UserID(), time.Now()); err != nil {

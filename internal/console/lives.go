@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -38,7 +39,8 @@ func (c *Console) lives(r *request) (*answer, error) {
 	shared := &bundle{s: newStream(c, r), cancel: cancel, once: r.Header.Get("Parley-Once") != ""}
 	shared.s.Comment("live")
 	var wg sync.WaitGroup
-	for _, at := range asked {
+	slices.Sort(asked)
+	for _, at := range slices.Compact(asked) {
 		to, err := url.Parse(at)
 		if err != nil || to.IsAbs() || to.Host != "" || !strings.HasSuffix(to.Path, "/live") {
 			shared.send(at, "refused", "{}")
@@ -69,13 +71,13 @@ func (c *Console) lives(r *request) (*answer, error) {
 // failedPause is how long a stream that failed waits before it is asked for again, the first time.
 const failedPause = time.Second
 
-// ride answers one of them. One that fails is asked for again, after a pause: what goes wrong with one page's does not
-// end those of the others.
+// ride answers one of them. One that fails, or that comes when there are too many, is asked for again, after a pause: what goes
+// wrong with one page's does not end those of the others.
 func (c *Console) ride(shared *bundle, at string, r *http.Request) {
 	for pause := failedPause; ; pause = min(2*pause, time.Minute) {
 		w := &passenger{shared: shared, at: at, header: http.Header{}}
 		c.carry(w, r.Clone(r.Context()))
-		if w.status < http.StatusInternalServerError || shared.once {
+		if w.status < http.StatusInternalServerError && w.status != http.StatusTooManyRequests || shared.once {
 			w.end()
 			return
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/auth"
+	"parley/internal/limit"
 	"parley/internal/parley"
 	"parley/internal/web"
 )
@@ -87,5 +89,39 @@ func TestOneStreamFails(t *testing.T) {
 			t.Fatalf("the connection ended: %v", had)
 		}
 		had[e.data["at"]] = true
+	}
+}
+
+// A page's stream is begun once, however often it is asked for, and an account's pages are bounded over all of its connections.
+func TestStreamsAreBounded(t *testing.T) {
+	gate := limit.New(func(string) parley.Plan { return parley.Plan{RequestsTogether: 10, Streams: 1} }, auth.Rate{})
+	h := open(t, func(c *Config) { c.Gate = gate })
+	u := h.user(t)
+	v := h.signedIn(t, u)
+	begun := 0
+	h.mux.HandleFunc("GET /counted/live", func(w http.ResponseWriter, _ *http.Request) {
+		begun++
+		w.Header().Set("Content-Type", web.EventStream)
+		w.WriteHeader(http.StatusOK)
+	})
+	v.get("/lives?"+url.Values{"at": {"/counted/live", "/counted/live", "/counted/live"}}.Encode(), "Parley-Once", "1").is(http.StatusOK)
+	if begun != 1 {
+		t.Errorf("a stream is begun %d times", begun)
+	}
+	const waits = "/lives?at=%2Fwaiting%2Flive"
+	var leave []func()
+	for range limit.PagesPerStream {
+		out, err := gate.Follow(u.ID, u.Plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave = append(leave, out)
+	}
+	if text := v.get(waits, "Parley-Once", "1").is(http.StatusOK).body; strings.Contains(text, "waits") {
+		t.Errorf("beside %d others: %s", limit.PagesPerStream, text)
+	}
+	leave[0]()
+	if text := v.get(waits, "Parley-Once", "1").is(http.StatusOK).body; !strings.Contains(text, "waits") {
+		t.Errorf("once one has ended: %s", text)
 	}
 }

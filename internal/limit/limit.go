@@ -57,10 +57,28 @@ func (g *Gate) Enter(userID int64, plan, name string) (leave func(), err error) 
 		return func() {}, nil
 	}
 	l := parley.LimitNamed(name)
-	most := l.Of(g.plan(plan))
+	return g.enter(userID, l, l.Of(g.plan(plan)))
+}
+
+// PagesPerStream is how many pages an account may keep up to date for each live stream that it may have: one stream carries the
+// news of several pages.
+const PagesPerStream = 2
+
+// Follow lets an account keep one page more up to date over a live stream that is counted, until leave is called.
+func (g *Gate) Follow(userID int64, plan string) (leave func(), err error) {
+	if g == nil {
+		return func() {}, nil
+	}
+	l := parley.LimitNamed(parley.LimitStreams)
+	most := PagesPerStream * l.Of(g.plan(plan))
+	l.Name, l.What = "pages", "pages kept up to date"
+	return g.enter(userID, l, most)
+}
+
+func (g *Gate) enter(userID int64, l parley.Limit, most int64) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	at := place{userID, name}
+	at := place{userID, l.Name}
 	if most > 0 && g.taken[at] >= most {
 		return nil, l.Refuse(most, again)
 	}

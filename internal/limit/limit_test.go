@@ -52,6 +52,30 @@ func TestEnter(t *testing.T) {
 	}
 }
 
+// A live stream carries several pages, and the pages of all of an account's streams are bounded.
+func TestFollow(t *testing.T) {
+	g := limit.New(func(string) parley.Plan { return parley.Plan{Streams: 3} }, auth.Rate{})
+	var leave func()
+	for range 3 * limit.PagesPerStream {
+		out, err := g.Follow(1, "default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave = out
+	}
+	_, err := g.Follow(1, "default")
+	refused(t, err, fmt.Sprintf("%d pages kept up to date at the same time", 3*limit.PagesPerStream))
+	for _, user := range []int64{2, 1} {
+		if _, err := g.Follow(user, "default"); err != nil {
+			t.Errorf("%d: %v", user, err)
+		}
+		leave()
+	}
+	if _, err := g.Enter(1, "default", parley.LimitStreams); err != nil {
+		t.Errorf("pages take the place of streams: %v", err)
+	}
+}
+
 // An account asks twice as often as a key, and off is off.
 func TestAsk(t *testing.T) {
 	now := time.Now()
