@@ -23,7 +23,7 @@ import (
 // elsewhere are the limits whose refusal other tests show, by the name of one.
 var elsewhere = map[string]string{
 	"stored_mb": "TestPlanLimits", "members": "TestMembersAndSessions", "alerts": "TestAlerts", "saved_filters": "TestFilters",
-	"sessions":       "TestMembersAndSessions",
+	"sessions": "TestMembersAndSessions", "member_sessions": "TestMembersAndSessions",
 	"parallel_calls": "TestWebTest", "requests_together": "TestSlowReaders", "streams": "TestEnter", "trunk_checks": "TestTrunkChecks",
 	"connections": "TestConnectionsPerAddress", "address_streams": "TestStreamsPerAddress", "test_calls": "TestMinutesOfTests",
 	"test_minutes": "TestMinutesOfTests", "webhook_tests": "TestPlanLimits", "webhook_resends": "TestTriesAreCounted",

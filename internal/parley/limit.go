@@ -68,6 +68,7 @@ var Limits = []Limit{
 	{Name: "canned_answers", What: "canned answers", Span: Stored, Most: MostCannedAnswers},
 	{Name: "saved_filters", What: "saved filters", Span: Stored, Most: MostFilters},
 	{Name: "sessions", What: "sessions of each kind; another one ends the oldest", Span: Stored, Most: MostSessions},
+	{Name: "member_sessions", What: "sessions of each kind; another one ends the oldest", Per: "member", Span: Stored, Most: MostMemberSessions},
 	{Name: "notes", What: "notes", Per: "conversation", Span: Stored, Most: MostNotes},
 
 	{Name: "parallel_calls", What: "calls, tests among them", Span: Together},

@@ -83,8 +83,11 @@ const (
 	OAuthAccess KeyKind = "oauth_access"
 )
 
-// MostSessions is how many sessions of a kind a user has; the oldest ends for another.
-const MostSessions = 1000
+// How many sessions of a kind an account's owner has, and a member; their oldest ends for another.
+const (
+	MostSessions       = 1000
+	MostMemberSessions = 100
+)
 
 // Plan is what an account may have at once, and what it may begin in a day.
 type Plan struct {

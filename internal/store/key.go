@@ -64,8 +64,13 @@ func (tx *Tx) CreateKey(ctx context.Context, k *parley.Key) error {
 		}
 	}
 	if k.Kind != parley.APIKey { // a program that signs in for each of its requests leaves no rows without end
-		_, err := tx.q.NewRaw(`DELETE FROM keys WHERE user_id = ? AND kind = ? AND id <= (SELECT id FROM keys WHERE user_id = ? AND kind = ?
-			ORDER BY id DESC LIMIT 1 OFFSET ?)`, k.UserID, k.Kind, k.UserID, k.Kind, parley.MostSessions-1).Exec(ctx)
+		most := parley.MostSessions
+		if k.MemberID != parley.Owner {
+			most = parley.MostMemberSessions
+		}
+		_, err := tx.q.NewRaw(`DELETE FROM keys WHERE user_id = ? AND member_id = ? AND kind = ? AND id <= (SELECT id FROM keys
+			WHERE user_id = ? AND member_id = ? AND kind = ? ORDER BY id DESC LIMIT 1 OFFSET ?)`, k.UserID, k.MemberID, k.Kind,
+			k.UserID, k.MemberID, k.Kind, most-1).Exec(ctx)
 		if err != nil {
 			return err
 		}

@@ -386,17 +386,27 @@ func TestMembersAndSessions(t *testing.T) {
 	if err := invite(most); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d members and invitations", most)) {
 		t.Errorf("one too many: %v", err)
 	}
-	most = int(parley.LimitNamed("sessions").Most)
+	u = storetest.User(t, db, 0)
+	m := &parley.Member{UserID: u.ID, Name: "M", Email: "member@example.com", Role: parley.RoleAgent}
 	write(t, db, func(ctx context.Context, tx *store.Tx) error {
-		for n := range most + 3 {
-			if err := tx.CreateKey(ctx, &parley.Key{UserID: u.ID, Kind: parley.Session, Name: "s", Hash: []byte(fmt.Sprint("s", n))}); err != nil {
-				return err
+		if err := tx.CreateMember(ctx, m); err != nil {
+			return err
+		}
+		for _, who := range []int64{parley.Owner, m.ID} { // a member's end nobody else's
+			for n := range int(parley.LimitNamed("sessions").Most) + 3 {
+				k := &parley.Key{UserID: u.ID, MemberID: who, Kind: parley.Session, Name: "s", Hash: []byte(fmt.Sprint("s", who, n))}
+				if err := tx.CreateKey(ctx, k); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
 	})
-	var n int
-	if storetest.Query(t, o, &n, "SELECT count(*) FROM keys WHERE user_id = ? AND kind = 'session'", u.ID); n != most {
-		t.Errorf("%d sessions", n)
+	for who, name := range map[int64]string{parley.Owner: "sessions", m.ID: "member_sessions"} {
+		var n int64
+		if storetest.Query(t, o, &n, "SELECT count(*) FROM keys WHERE user_id = ? AND member_id = ? AND kind = 'session'", u.ID, who); n !=
+			parley.LimitNamed(name).Most {
+			t.Errorf("%d %s", n, name)
+		}
 	}
 }
