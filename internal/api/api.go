@@ -82,6 +82,7 @@ type API struct {
 
 	limitCreate, limitMessage, limitReply *auth.Limiter
 	limitVisitor                          *auth.Limiter // what a visitor does in public conversations and calls, per address
+	limitShown                            *auth.Limiter // public conversations that are read, per address
 	limitBegun, limitHeard                *auth.Limiter // public conversations and calls, and messages, per assistant
 	limitWhatsApp                         *auth.Limiter // sends per key
 	limitSignups                          *auth.Limiter // accounts made per address
@@ -95,7 +96,7 @@ func New(c Config) *API {
 		stopping: make(chan struct{}),
 		limit:    auth.NewLimiter(c.Rates.API), limitCreate: auth.NewLimiter(c.Rates.Create),
 		limitMessage: auth.NewLimiter(c.Rates.Message), limitVisitor: auth.NewLimiter(c.Rates.Message.Times(2)),
-		limitBegun: auth.NewLimiter(c.Rates.Create.Times(10)),
+		limitBegun: auth.NewLimiter(c.Rates.Create.Times(10)), limitShown: auth.NewLimiter(c.Rates.Message.Times(4)),
 		limitHeard: auth.NewLimiter(c.Rates.Message.Times(10)), limitReply: auth.NewLimiter(c.Rates.Reply),
 		limitWhatsApp: auth.NewLimiter(c.Rates.WhatsApp),
 		limitSignups:  auth.NewLimiter(auth.Rate{PerSecond: 10.0 / 3600, Burst: 10})}

@@ -201,6 +201,11 @@ func (a *API) getPublicConversation(ctx context.Context, r *request, in *byText)
 	if err != nil {
 		return nil, err
 	}
+	if !r.owns(conv.UserID) {
+		if _, err := a.limitShown.Take(a.Front.Client(r.Request), time.Now()); err != nil {
+			return nil, err
+		}
+	}
 	list, err := a.DB.Messages(ctx, conv.ID)
 	return &publicConversation{true, lines(list), conv.Variables}, err
 }

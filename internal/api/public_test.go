@@ -56,6 +56,10 @@ func TestVisitorsAreLimited(t *testing.T) {
 	say(ids[1], "2001:db8::3", 200)
 	say(ids[2], "2001:db8::4", 429) // four from an address
 	say(ids[2], "192.0.2.1", 200)
+	for i := range 9 { // and eight that are read
+		h.get("/conversations/"+ids[0], anonymous, from("2001:db8::5"), status(map[bool]int{false: 200, true: 429}[i == 8]))
+	}
+	h.get("/conversations/"+ids[0], from("2001:db8::5"), status(200)) // the owner
 
 	began := 4
 	for i := range 40 { // thirty with an assistant, whoever begins them

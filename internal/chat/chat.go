@@ -326,8 +326,11 @@ func (c *Chat) send(ctx context.Context, conv *parley.Conversation, m *parley.Me
 			c.forget(conv.ID, m.ID)
 		}
 		m.ID, m.Pending = 0, now.AIEnabled
-		if err := tx.AddMessage(ctx, m, 0, EndsAt(a)); err != nil || !m.Pending {
+		if err := tx.AddMessage(ctx, m, 0, EndsAt(a)); err != nil {
 			return err
+		}
+		if !m.Pending {
+			return tx.Meter(ctx, conv.UserID, parley.Now(), parley.LimitUnanswered)
 		}
 		if c.free(conv) {
 			if err := tx.Meter(ctx, conv.UserID, parley.Now(), "test_messages"); err != nil {
@@ -416,6 +419,9 @@ func (c *Chat) Reply(ctx context.Context, userID int64, by parley.Person, id, te
 	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		m.ID = 0
 		if err := tx.AddMessage(ctx, m, 0, EndsAt(a)); err != nil {
+			return err
+		}
+		if err := tx.Meter(ctx, userID, parley.Now(), parley.LimitHumanReplies); err != nil {
 			return err
 		}
 		if err := tx.Assign(ctx, id, by.ID); err != nil {

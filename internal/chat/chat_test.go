@@ -653,3 +653,35 @@ func TestOneConversationPerCustomer(t *testing.T) {
 		}
 	})
 }
+
+// Messages that cost nothing, as a person replies, are counted by the day.
+func TestUnpaidMessages(t *testing.T) {
+	o := storetest.Options(t, "sqlite")
+	h := open(t, storetest.Open(t, o))
+	c := h.node()
+	conv := h.start(c, parley.WidgetConversation)
+	if err := c.TakeOver(t.Context(), h.user.ID, conv.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	both := func() (said, replied error) {
+		_, said = h.say(c, conv, "Anybody?")
+		_, replied = c.Reply(t.Context(), h.user.ID, parley.Person{Name: "Bo"}, conv.ID, "I am Bo.")
+		return said, replied
+	}
+	if said, replied := both(); said != nil || replied != nil {
+		t.Fatal(said, replied)
+	}
+	there := len(h.history(conv))
+	// as of tomorrow, so that midnight changes nothing
+	storetest.Exec(t, o, "UPDATE day_counts SET n = 100000, day = day + 1 WHERE name IN ('human_replies', 'unanswered_messages')")
+	said, replied := both()
+	if said == nil || !strings.Contains(said.Error(), "100000 messages of customers to which no assistant replies a day (UTC)") {
+		t.Errorf("a customer's: %v", said)
+	}
+	if replied == nil || !strings.Contains(replied.Error(), "100000 replies of people in conversations a day (UTC)") {
+		t.Errorf("a person's: %v", replied)
+	}
+	if now := len(h.history(conv)); now != there {
+		t.Errorf("%d messages are stored, not %d", now, there)
+	}
+}

@@ -139,6 +139,9 @@ const (
 	AuthorHuman    = "human" // somebody of the user's, in the assistant's place
 )
 
+// MostMessages is how many messages a conversation has before it takes no more of its customer and of people.
+const MostMessages = 10_000
+
 // Message is one message of a conversation.
 type Message struct {
 	bun.BaseModel `bun:"messages" json:"-"`

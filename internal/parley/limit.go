@@ -42,6 +42,8 @@ const (
 	LimitNumberRate     = "number_searches_rate"
 	LimitTogether       = "requests_together"
 	LimitStreams        = "streams"
+	LimitHumanReplies   = "human_replies"
+	LimitUnanswered     = "unanswered_messages"
 )
 
 // Limits is the table of limits: docs/limits.md, GET /user/limits and the console show it. internal/store enforces what
@@ -70,6 +72,7 @@ var Limits = []Limit{
 	{Name: "sessions", What: "sessions of each kind; another one ends the oldest", Span: Stored, Most: MostSessions},
 	{Name: "member_sessions", What: "sessions of each kind; another one ends the oldest", Per: "member", Span: Stored, Most: MostMemberSessions},
 	{Name: "notes", What: "notes", Per: "conversation", Span: Stored, Most: MostNotes},
+	{Name: "messages", What: "messages", Per: "conversation", Span: Stored, Most: MostMessages},
 
 	{Name: "parallel_calls", What: "calls, tests among them", Span: Together},
 	{Name: LimitTogether, What: "requests being answered", Span: Together},
@@ -87,6 +90,8 @@ var Limits = []Limit{
 	{Name: "webhook_tests", What: "test webhooks and alerts", Span: PerDay},
 	{Name: LimitResends, What: "webhooks sent again by hand", Span: PerDay},
 	{Name: LimitToolTests, What: "tests of tools", Span: PerDay},
+	{Name: LimitHumanReplies, What: "replies of people in conversations", Span: PerDay, Most: 100_000},
+	{Name: LimitUnanswered, What: "messages of customers to which no assistant replies", Span: PerDay, Most: 100_000},
 
 	{Name: LimitResendRate, What: "webhooks sent again by hand", Span: PerMinute, Most: 60},
 	{Name: LimitToolTestRate, What: "tests of tools", Span: PerMinute, Most: 30},

@@ -188,7 +188,7 @@ func (tx *Tx) insertMessage(ctx context.Context, m *parley.Message) error {
 
 // AddMessage stores a message, counts it and what it cost. The conversation, which must be the transaction's first
 // lock, ends by silence at endsAt again. A customer's message that no reply is made for needs a person, and any reply
-// ends that.
+// ends that. A full conversation takes an assistant's replies alone.
 func (tx *Tx) AddMessage(ctx context.Context, m *parley.Message, cost parley.Money, endsAt parley.Time) error {
 	m.CreatedAt = parley.DateTime(parley.Now())
 	waits := parley.Time(0)
@@ -197,8 +197,15 @@ func (tx *Tx) AddMessage(ctx context.Context, m *parley.Message, cost parley.Mon
 	}
 	res, err := tx.q.NewRaw(`UPDATE conversations SET message_count = message_count + 1, total_cost = total_cost + ?, ends_at = ?, ended_at = 0,
 		end_attempts = 0, updated_at = ?, waits_since = CASE WHEN ? = 0 THEN 0 WHEN waits_since > 0 OR type = 'test' OR ? THEN waits_since ELSE ? END
-		WHERE id = ?`, cost, endsAt, m.CreatedAt, waits, m.Pending, waits, m.ConversationID).Exec(ctx)
-	if err := one(res, err, conversationNotFound); err != nil {
+		WHERE id = ? AND (message_count < ? OR external_identifier IS NOT NULL OR ?)`, cost, endsAt, m.CreatedAt, waits, m.Pending, waits,
+		m.ConversationID, parley.MostMessages, m.Author == parley.AuthorAI).Exec(ctx)
+	n, err := count(res, err)
+	if err == nil && n == 0 {
+		if _, err = tx.ConversationForUpdate(ctx, m.ConversationID); err == nil {
+			err = parley.Errorf(parley.Forbidden, "A conversation can have %d messages. Start a new one.", parley.MostMessages)
+		}
+	}
+	if err != nil {
 		return err
 	}
 	return tx.insertMessage(ctx, m)
@@ -289,19 +296,23 @@ type messageCall struct {
 	Result    *string
 }
 
-// Messages are a conversation's messages in order: each reply behind what it answers.
+// mostRead is how many messages of a conversation are read at once.
+const mostRead = 2000
+
+// Messages are a conversation's newest messages in order: each reply behind what it answers.
 func (q Query) Messages(ctx context.Context, conversationID string) ([]parley.Message, error) {
 	list := []parley.Message{}
 	err := q.q.NewSelect().Model(&list).Where("conversation_id = ?", conversationID).
-		OrderExpr("CASE WHEN turn > 0 THEN turn ELSE id END, id").Scan(ctx)
+		OrderExpr("CASE WHEN turn > 0 THEN turn ELSE id END DESC, id DESC").Limit(mostRead).Scan(ctx)
+	slices.Reverse(list)
 	return list, err
 }
 
-// MessagesAfter are the messages of a conversation with a higher id, by id: what a live listener has not seen.
+// MessagesAfter are the first messages of a conversation with a higher id, by id: what a live listener has not seen.
 func (q Query) MessagesAfter(ctx context.Context, conversationID string, id int64) ([]parley.Message, error) {
 	list := []parley.Message{}
 	err := q.q.NewSelect().Model(&list).Where("conversation_id = ? AND id > ?", conversationID,
-		id).Order("id").Scan(ctx)
+		id).Order("id").Limit(mostRead).Scan(ctx)
 	return list, err
 }
 

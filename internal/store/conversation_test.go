@@ -245,3 +245,65 @@ func assign(t *testing.T, db *store.DB, id string, who int64) {
 	t.Helper()
 	write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.Assign(ctx, id, who) })
 }
+
+// A conversation takes so many messages, and is read with its newest ones. Replies of assistants always have room, and so has a
+// conversation of a channel, of which a customer has one for good.
+func TestFullConversation(t *testing.T) {
+	for _, engine := range storetest.Engines() {
+		t.Run(engine, func(t *testing.T) {
+			o := storetest.Options(t, engine)
+			db := storetest.Open(t, o)
+			u := storetest.User(t, db, parley.USD)
+			a := assistant(t, db, u.ID, nil)
+			phone := "+4930123456"
+			begun := func(identifier *string) *parley.Conversation {
+				c := &parley.Conversation{UserID: u.ID, AssistantID: a.ID, Type: parley.WidgetConversation, Variables: map[string]string{},
+					ExternalIdentifier: identifier}
+				write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.CreateConversation(ctx, c, "Hello") })
+				return c
+			}
+			says := func(c *parley.Conversation, author string, n int) error {
+				return db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+					for i := range n {
+						err := tx.AddMessage(ctx, &parley.Message{ConversationID: c.ID, Role: parley.RoleUser, Author: author,
+							Content: fmt.Sprint("message ", i)}, 0, parley.Now())
+						if err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			}
+			c, ofChannel := begun(nil), begun(&phone)
+			if err := says(c, parley.AuthorCustomer, 2003); err != nil {
+				t.Fatal(err)
+			}
+			list, err := db.Messages(t.Context(), c.ID)
+			if err != nil || len(list) != 2000 || list[0].Content != "message 3" || list[1999].Content != "message 2002" {
+				t.Errorf("%d messages are read from %q on: %v", len(list), list[0].Content, err)
+			}
+			news, err := db.MessagesAfter(t.Context(), c.ID, list[0].ID-4)
+			if err != nil || len(news) != 2000 || news[0].Content != "message 0" {
+				t.Errorf("%d new messages are read from %q on: %v", len(news), news[0].Content, err)
+			}
+			storetest.Exec(t, o, fmt.Sprint("UPDATE conversations SET message_count = ", parley.MostMessages-1))
+			for _, author := range []string{parley.AuthorCustomer, parley.AuthorHuman} {
+				if err := says(c, author, 2); err == nil || !strings.Contains(err.Error(), "A conversation can have 10000 messages. Start a new one.") {
+					t.Errorf("one too many of %s: %v", author, err)
+				}
+				if err := says(ofChannel, author, 2); err != nil {
+					t.Errorf("of a channel: %v", err)
+				}
+			}
+			if err := says(c, parley.AuthorCustomer, 1); err != nil {
+				t.Errorf("the last one: %v", err)
+			}
+			if err := says(c, parley.AuthorAI, 2); err != nil {
+				t.Errorf("replies: %v", err)
+			}
+			if err := says(&parley.Conversation{ID: "no-such"}, parley.AuthorCustomer, 1); !store.IsNotFound(err) {
+				t.Errorf("in none: %v", err)
+			}
+		})
+	}
+}
