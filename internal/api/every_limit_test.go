@@ -25,6 +25,7 @@ var elsewhere = map[string]string{
 	"stored_mb": "TestPlanLimits", "members": "TestMembersAndSessions", "alerts": "TestAlerts", "saved_filters": "TestFilters",
 	"sessions": "TestMembersAndSessions", "member_sessions": "TestMembersAndSessions",
 	"messages": "TestFullConversation", "human_replies": "TestUnpaidMessages", "unanswered_messages": "TestUnpaidMessages",
+	"changes":        "TestAuditLimit",
 	"parallel_calls": "TestWebTest", "requests_together": "TestSlowReaders", "streams": "TestEnter", "trunk_checks": "TestTrunkChecks",
 	"connections": "TestConnectionsPerAddress", "address_streams": "TestStreamsPerAddress", "test_calls": "TestMinutesOfTests",
 	"test_minutes": "TestMinutesOfTests", "webhook_tests": "TestPlanLimits", "webhook_resends": "TestTriesAreCounted",

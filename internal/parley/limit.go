@@ -70,7 +70,8 @@ var Limits = []Limit{
 	{Name: "canned_answers", What: "canned answers", Span: Stored, Most: MostCannedAnswers},
 	{Name: "saved_filters", What: "saved filters", Span: Stored, Most: MostFilters},
 	{Name: "sessions", What: "sessions of each kind; another one ends the oldest", Span: Stored, Most: MostSessions},
-	{Name: "member_sessions", What: "sessions of each kind; another one ends the oldest", Per: "member", Span: Stored, Most: MostMemberSessions},
+	{Name: "member_sessions", What: "sessions of each kind; another one ends the oldest", Per: "member", Span: Stored,
+		Most: MostMemberSessions},
 	{Name: "notes", What: "notes", Per: "conversation", Span: Stored, Most: MostNotes},
 	{Name: "messages", What: "messages", Per: "conversation", Span: Stored, Most: MostMessages},
 
@@ -92,6 +93,7 @@ var Limits = []Limit{
 	{Name: LimitToolTests, What: "tests of tools", Span: PerDay},
 	{Name: LimitHumanReplies, What: "replies of people in conversations", Span: PerDay, Most: 100_000},
 	{Name: LimitUnanswered, What: "messages of customers to which no assistant replies", Span: PerDay, Most: 100_000},
+	{Name: "changes", What: "changes in the audit log", Span: PerDay, Most: 100_000},
 
 	{Name: LimitResendRate, What: "webhooks sent again by hand", Span: PerMinute, Most: 60},
 	{Name: LimitToolTestRate, What: "tests of tools", Span: PerMinute, Most: 30},

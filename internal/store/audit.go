@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"parley/internal/parley"
@@ -57,10 +58,37 @@ func audited(fn func(context.Context, *Tx) error) func(context.Context, *Tx) err
 		if err := fn(ctx, tx); err != nil || len(tx.noted) == 0 {
 			return err
 		}
+		if err := tx.meterChanges(ctx); err != nil {
+			return err
+		}
 		_, err := tx.q.NewInsert().Model(&tx.noted).ExcludeColumn("id").Returning("NULL").Exec(ctx)
 		return err
 	}
 }
+
+// meterChanges counts what a transaction has noted to its account's day, and refuses more than the limit. Deletions, and what is about
+// people and their access, go on until twice as much: whoever fills the log can still be shut out. The operator's commands have no
+// limit.
+func (tx *Tx) meterChanges(ctx context.Context) error {
+	row, userID, urgent := parley.LimitNamed("changes"), tx.noted[0].UserID, true
+	if tx.actor.UserID == 0 {
+		return nil
+	}
+	for _, e := range tx.noted {
+		urgent = urgent && (e.Action == parley.AuditDeleted || slices.Contains(ofAccess, e.Kind))
+	}
+	n, err := tx.count(ctx, userID, row, int64(len(tx.noted)), parley.Now())
+	if err != nil {
+		return err
+	}
+	if n > row.Most && !urgent || n > 2*row.Most {
+		return row.Refuse(row.Most, 0)
+	}
+	return nil
+}
+
+// ofAccess are the kinds that are about who may do what in an account.
+var ofAccess = []parley.AuditKind{parley.AuditAccount, parley.AuditKey, parley.AuditMember, parley.AuditInvitation, parley.AuditTwoFactor}
 
 // saw remembers how a thing is before it is changed. It passes on the error of reading it.
 func (tx *Tx) saw(kind parley.AuditKind, id any, t any, err error) error {

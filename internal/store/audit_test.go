@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -170,5 +171,63 @@ func TestAuditedTables(t *testing.T) {
 		if !slices.Contains(tables, name) {
 			t.Errorf("there is no table %s", name)
 		}
+	}
+}
+
+// An account's changes are counted by the day. Beyond the limit things are deleted, and people shut out, until twice as many; the
+// operator and the server have none.
+func TestAuditLimit(t *testing.T) {
+	for _, engine := range storetest.Engines() {
+		t.Run(engine, func(t *testing.T) {
+			o := storetest.Options(t, engine)
+			db := storetest.Open(t, o)
+			u := storetest.User(t, db, 0)
+			ana := store.Actor{UserID: u.ID, Who: "owner", Name: "Ana"}
+			var made []int64
+			create := func(ctx context.Context, tx *store.Tx) error {
+				tool := &parley.Tool{Name: fmt.Sprint("t", len(made)), Endpoint: "https://example.com/", Method: "GET", Timeout: 5}
+				err := tx.CreateTool(ctx, u.ID, tool)
+				made = append(made, tool.ID)
+				return err
+			}
+			remove := func(ctx context.Context, tx *store.Tx) error { return tx.DeleteTool(ctx, u.ID, made[0]) }
+			key := func(ctx context.Context, tx *store.Tx) error {
+				return tx.CreateKey(ctx, &parley.Key{UserID: u.ID, Kind: parley.APIKey, Name: "k", Hash: []byte("h")})
+			}
+			if err := by(t, db, ana, create); err != nil {
+				t.Fatal(err)
+			}
+			most := parley.LimitNamed("changes").Most
+			counted := func(n int64) { // as of tomorrow, so that midnight changes nothing
+				storetest.Exec(t, o, fmt.Sprintf("UPDATE day_counts SET n = %d, day = day + 1 WHERE name = 'changes'", n))
+			}
+			refused := func(what string, err error) {
+				t.Helper()
+				if err == nil || !strings.Contains(err.Error(), "100000 changes in the audit log a day (UTC)") {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			counted(most - 1)
+			if err := by(t, db, ana, create); err != nil {
+				t.Errorf("the last one: %v", err)
+			}
+			there := len(entries(t, db, u.ID, store.AuditFilter{}))
+			refused("one more", by(t, db, ana, create))
+			if now := len(entries(t, db, u.ID, store.AuditFilter{})); now != there {
+				t.Errorf("%d entries, not %d", now, there)
+			}
+			if err := by(t, db, store.Operator, create); err != nil {
+				t.Errorf("the operator: %v", err)
+			}
+			write(t, db, create) // the server's own
+			for what, fn := range map[string]func(context.Context, *store.Tx) error{"a deletion": remove, "a key": key} {
+				if err := by(t, db, ana, fn); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			counted(2 * most)
+			made = made[1:]
+			refused("a deletion beyond all", by(t, db, ana, remove))
+		})
 	}
 }
