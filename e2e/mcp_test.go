@@ -112,20 +112,18 @@ func (p *program) listedServer(t *testing.T, name, url string) (id int64, tools 
 	var made struct {
 		Message string
 		Data    struct {
-			ID      int64
-			Listing struct {
-				Tools []struct {
-					Name, Note string
-					Given      bool
-				}
-			}
+			ID     int64
+			Remote []struct {
+				Name, Note string
+				Given      bool
+			} `json:"remote_tools"`
 		}
 	}
 	if status := p.call(t, "POST", "/user/tools", map[string]any{"kind": "mcp", "name": name, "description": "A server.", "endpoint": url,
 		"timeout": 30}, &made); status != 201 || made.Message != "Tool created successfully" {
 		t.Fatalf("%d %+v", status, made)
 	}
-	for _, l := range made.Data.Listing.Tools {
+	for _, l := range made.Data.Remote {
 		if !l.Given {
 			t.Errorf("%s: the model doesn't get %s: %s", name, l.Name, l.Note)
 		}

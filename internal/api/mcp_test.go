@@ -72,12 +72,15 @@ func TestServerTools(t *testing.T) {
 		t.Errorf("message %v", made["message"])
 	}
 	tool := made["data"].(map[string]any)
-	listing, _ := json.Marshal(tool["listing"])
-	for _, want := range []string{`"name":"look_up"`, `"read_only":true`, `"name":"cancel"`, `"destructive":true`, `"given":true`,
-		`"error":""`} {
-		if !strings.Contains(string(listing), want) {
-			t.Errorf("no %s in %s", want, listing)
+	remote, _ := json.Marshal(tool["remote_tools"])
+	for _, want := range []string{`"name":"look_up"`, `"annotations":{"readOnlyHint":true}`, `"read_only":true`, `"name":"cancel"`,
+		`"annotations":{}`, `"destructive":true`, `"given":true`, `"json_schema":{`} {
+		if !strings.Contains(string(remote), want) {
+			t.Errorf("no %s in %s", want, remote)
 		}
+	}
+	if tool["remote_error"] != "" || tool["remote_more"] != false || tool["allowed_tools"] != nil || tool["oauth"] != nil {
+		t.Errorf("tool %v", tool)
 	}
 	_, uuid := h.active(map[string]any{"tool_ids": []any{id(tool)}})
 	for _, c := range []struct{ name, args, want string }{
@@ -101,10 +104,13 @@ func TestServerLife(t *testing.T) {
 	far := orderServer(t)
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	body := with(serverBody(gone.URL), map[string]any{"oauth_client_id": "desk", "oauth_client_secret": " s3cret", "oauth_scope": "orders",
-		"oauth_token_url": gone.URL})
-	h.post("/user/tools", with(body, map[string]any{"oauth_client_secret": ""}), status(422)).fails("oauth_client_secret")
-	h.post("/user/tools", with(body, map[string]any{"oauth_client_id": ""}), status(422)).fails("oauth_client_id")
+	body := with(serverBody(gone.URL), map[string]any{"oauth": map[string]any{"token_url": gone.URL, "client_id": "desk",
+		"client_secret": " s3cret", "scope": "orders"}})
+	for field, oauth := range map[string]any{"oauth": "desk", "oauth.client_id": map[string]any{"client_secret": "x"},
+		"oauth.client_secret": map[string]any{"client_id": "desk"},
+		"oauth.token_url":     map[string]any{"client_id": "desk", "client_secret": "x", "token_url": "tokens"}} {
+		h.post("/user/tools", with(body, map[string]any{"oauth": oauth}), status(422)).fails(field)
+	}
 	h.post("/user/tools", with(body, map[string]any{"method": "POST", "kind": "ftp"}), status(422)).fails("kind")
 	h.post("/user/tools", with(serverBody("https://example.com/{{a}}"), nil), status(422)).fails("endpoint")
 	made := h.post("/user/tools", body, status(201)).json()
@@ -115,9 +121,9 @@ func TestServerLife(t *testing.T) {
 	at := fmt.Sprintf("/user/tools/%d", id(made["data"].(map[string]any)))
 	read := h.get(at, status(200))
 	tool := read.json()
-	listing := tool["listing"].(map[string]any)
-	if tool["method"] != "POST" || tool["oauth_client_secret"] != " s3cret" || listing["error"] != down+"." || listing["listed_at"] != nil ||
-		fmt.Sprint(listing["tools"]) != "[]" {
+	oauth := fmt.Sprintf("map[client_id:desk client_secret: s3cret scope:orders token_url:%s]", gone.URL)
+	if tool["method"] != "POST" || fmt.Sprint(tool["oauth"]) != oauth || tool["remote_error"] != down+"." ||
+		tool["remote_listed_at"] != nil || fmt.Sprint(tool["remote_tools"]) != "[]" {
 		t.Errorf("tool %s", read.body)
 	}
 	var sealed []byte
@@ -127,34 +133,39 @@ func TestServerLife(t *testing.T) {
 	if back := h.put(at, nil, raw(string(read.body)), status(200)).json(); fmt.Sprint(back["data"]) != fmt.Sprint(tool) {
 		t.Errorf("sent back as it was read: %v", back)
 	}
-	h.put(at, nil, raw(`{"endpoint":"`+far+`","oauth_client_id":"","oauth_client_secret":"","oauth_token_url":"","allowed_tools":["cancel","gone"],"headers":[{"name":"X-Key","value":"s3cret"}]}`),
+	h.put(at, nil, raw(`{"endpoint":"`+far+`","oauth":null,"allowed_tools":["cancel","gone"],"headers":[{"name":"X-Key","value":"s3cret"}]}`),
 		status(200))
-	listing = h.get(at).json()["listing"].(map[string]any)
+	read = h.get(at)
 	given := map[string]any{}
-	for _, l := range listing["tools"].([]any) {
+	for _, l := range read.json()["remote_tools"].([]any) {
 		l := l.(map[string]any)
 		given[l["name"].(string)] = l["given"]
 	}
-	if fmt.Sprint(given) != "map[cancel:true look_up:false]" || listing["listed_at"] == nil {
-		t.Errorf("listing %v", listing)
+	if fmt.Sprint(given) != "map[cancel:true look_up:false]" || read.json()["remote_listed_at"] == nil ||
+		read.json()["oauth"] != nil {
+		t.Errorf("tool %s", read.body)
+	}
+	h.sql(&sealed, "SELECT oauth_secret FROM tools")
+	if len(sealed) > 0 {
+		t.Errorf("stored without OAuth: %q", sealed)
 	}
 	// Another name keeps the list; another address has none of it.
 	if now := h.put(at, map[string]any{"name": "store"}, status(200)).
-		json()["data"].(map[string]any); len(now["listing"].(map[string]any)["tools"].([]any)) != 2 {
+		json()["data"].(map[string]any); len(now["remote_tools"].([]any)) != 2 {
 		t.Errorf("with another name: %v", now)
 	}
 	if now := h.put(at, map[string]any{"endpoint": gone.URL}, status(200)).
-		json()["data"].(map[string]any); len(now["listing"].(map[string]any)["tools"].([]any)) != 0 {
+		json()["data"].(map[string]any); len(now["remote_tools"].([]any)) != 0 {
 		t.Errorf("at another address: %v", now)
 	}
 	h.put(at, map[string]any{"endpoint": far, "headers": []any{map[string]any{"name": "X-Key", "value": "{{key}}"}}}, status(200))
-	listed := h.post(at+"/list", map[string]any{"variables": map[string]any{"key": "s3cret"}}, status(200)).json()
-	if listed["message"] != "Tool listed" || len(listed["data"].(map[string]any)["listing"].(map[string]any)["tools"].([]any)) != 2 {
+	listed := h.post(at+"/refresh", map[string]any{"variables": map[string]any{"key": "s3cret"}}, status(200)).json()
+	if listed["message"] != "Tool listed" || len(listed["data"].(map[string]any)["remote_tools"].([]any)) != 2 {
 		t.Errorf("listed with a variable: %v", listed)
 	}
-	if listed = h.post(at+"/list", map[string]any{}, status(200)).
+	if listed = h.post(at+"/refresh", map[string]any{}, status(200)).
 		json(); listed["message"] != "Tool listed; its server could not be listed: the server answers with HTTP status 403 Forbidden" ||
-		len(listed["data"].(map[string]any)["listing"].(map[string]any)["tools"].([]any)) != 2 {
+		len(listed["data"].(map[string]any)["remote_tools"].([]any)) != 2 {
 		t.Errorf("listed without: %v", listed)
 	}
 	try := func(body map[string]any) string {
@@ -166,9 +177,9 @@ func TestServerLife(t *testing.T) {
 	}
 	h.post(at+"/test", map[string]any{}, status(422)).fails("tool")
 	h.post(at+"/test", map[string]any{"tool": "gone"}, status(422)).fails("tool")
-	h.post(fmt.Sprintf("/user/tools/%d/list", h.tool(nil)), nil, status(422)).fails("kind")
+	h.post(fmt.Sprintf("/user/tools/%d/refresh", h.tool(nil)), nil, status(422)).fails("kind")
 	other := h.stranger()
-	other.post(at+"/list", nil, status(404)).is(`{"message":"Tool not found"}`)
+	other.post(at+"/refresh", nil, status(404)).is(`{"message":"Tool not found"}`)
 	other.post(at+"/test", nil, status(404))
 	h.delete(at, status(200))
 	var left int
@@ -208,7 +219,7 @@ func TestServerNames(t *testing.T) {
 	talk := h.converse(uuid)
 	look, hang := time.NewTicker(10*time.Millisecond), time.After(30*time.Second)
 	defer look.Stop()
-	for at := fmt.Sprintf("/user/tools/%d", two); h.get(at, status(200)).json()["listing"] == nil; {
+	for at := fmt.Sprintf("/user/tools/%d", two); h.get(at, status(200)).json()["remote_listed_at"] == nil; {
 		select {
 		case <-look.C:
 		case <-hang:

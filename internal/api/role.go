@@ -207,7 +207,7 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		PUT /user/tools/{id}
 		DELETE /user/tools/{id}
 		POST /user/tools/{id}/test
-		POST /user/tools/{id}/list
+		POST /user/tools/{id}/refresh
 		DELETE /user/conversations/{id}
 		DELETE /user/customers/{phone}
 		POST /user/make_call
@@ -275,7 +275,7 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 var secretReads = map[string]bool{"GET /user/assistants/{id}/draft": true, "GET /user/assistants/{id}/draft/diff": true,
 	"GET /user/assistants/{id}/versions/{version}": true, "GET /user/assistants/{id}/versions/{version}/diff": true,
 	"GET /user/assistants/{id}/export": true, "GET /user/assistants/{id}/share-links": true, "GET /user/rehearsals/{id}": true,
-	"GET /user/tools": true, "GET /user/tools/{id}": true, "GET /server/vendors": true}
+	"GET /server/vendors": true}
 
 // least is what an operation needs of a credential.
 func (o *op) least() parley.Role {

@@ -24,8 +24,8 @@ func (a *API) toolRoutes() {
 		Summary: "Delete a tool and remove it from its assistants"}, a.deleteTool)
 	handle(a, op{Method: "POST", Path: "/user/tools/{id}/test", Name: "testTool", Tag: tag, NotFound: missing,
 		Summary: "Call a tool as the assistant would"}, a.testTool)
-	handle(a, op{Method: "POST", Path: "/user/tools/{id}/list", Name: "listToolServer", Tag: tag, NotFound: missing,
-		Summary: "List the tools of an MCP server anew"}, a.listToolServer)
+	handle(a, op{Method: "POST", Path: "/user/tools/{id}/refresh", Name: "refreshTool", Tag: tag, NotFound: missing,
+		Summary: "List the tools of an MCP server again"}, a.refreshTool)
 }
 
 func (a *API) listTools(ctx context.Context, r *request, _ *none) ([]parley.Tool, error) {
@@ -36,7 +36,7 @@ func (a *API) listTools(ctx context.Context, r *request, _ *none) ([]parley.Tool
 			last = list[len(list)-1].ID
 		}
 		for i := range list {
-			list[i] = *tool.Shown(&list[i])
+			list[i] = *tool.Shown(&list[i]).For(r.Who.Role())
 		}
 		return list, err
 	})
@@ -47,7 +47,7 @@ func (a *API) getTool(ctx context.Context, r *request, in *byID) (*parley.Tool, 
 	if err != nil {
 		return nil, err
 	}
-	return tool.Shown(t), nil
+	return tool.Shown(t).For(r.Who.Role()), nil
 }
 
 func (a *API) createTool(ctx context.Context, r *request, _ *none) (*messageData[*parley.Tool], error) {
@@ -109,7 +109,7 @@ type toolList struct {
 	}
 }
 
-func (a *API) listToolServer(ctx context.Context, r *request, in *toolList) (*messageData[*parley.Tool], error) {
+func (a *API) refreshTool(ctx context.Context, r *request, in *toolList) (*messageData[*parley.Tool], error) {
 	trial := assistant.Trial{Variables: in.Body.Variables, Timezone: r.Who.Timezone()}
 	if r.Body["assistant_id"] != nil {
 		trial.Assistant = &in.Body.Assistant

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/parley"
 	"parley/internal/store"
 )
 
@@ -27,8 +28,8 @@ func TestToolLife(t *testing.T) {
 			t.Errorf("message %v", made["message"])
 		}
 		tool := made["data"].(map[string]any)
-		want := []string{"allowed_tools", "created_at", "description", "endpoint", "filler", "headers", "id", "json_schema", "kind", "listing",
-			"method", "mode", "name", "oauth_client_id", "oauth_client_secret", "oauth_scope", "oauth_token_url", "schema", "schema_notes",
+		want := []string{"allowed_tools", "created_at", "description", "endpoint", "filler", "headers", "id", "json_schema", "kind",
+			"method", "mode", "name", "oauth", "remote_error", "remote_listed_at", "remote_more", "remote_tools", "schema", "schema_notes",
 			"second_filler", "timeout", "updated_at"}
 		if got := slices.Sorted(maps.Keys(tool)); !slices.Equal(got, want) {
 			t.Errorf("fields %v", got)
@@ -336,4 +337,21 @@ func TestToolMode(t *testing.T) {
 		h.put(at, map[string]any{"mode": "later"}, status(422))
 		h.put(at, map[string]any{"mode": "async", "timeout": 601}, status(422))
 	})
+}
+
+// An auditor reads tools without what only those may see who may change them.
+func TestToolsForAuditors(t *testing.T) {
+	h, _ := rough(t)
+	made := h.tool(map[string]any{"endpoint": "https://example.com/secret", "headers": []any{map[string]any{"name": "X-Key", "value": "s3cret"}}})
+	auditor := header("Authorization", "Bearer "+h.credential(h.member(parley.RoleAuditor), "session", ""))
+	for _, path := range []string{"/user/tools", fmt.Sprintf("/user/tools/%d", made)} {
+		got := string(h.get(path, auditor, status(200)).body)
+		if !strings.Contains(got, `"X-Key"`) || strings.Contains(got, "s3cret") || strings.Contains(got, "/secret") {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	h.put(fmt.Sprintf("/user/tools/%d", made), map[string]any{"name": "x"}, auditor, status(403))
+	if got := string(h.get(fmt.Sprintf("/user/tools/%d", made), status(200)).body); !strings.Contains(got, "s3cret") {
+		t.Errorf("the owner reads %s", got)
+	}
 }

@@ -47,8 +47,8 @@ type toolForm struct {
 	*fields
 	id       int64 // 0: it is new
 	kind     parley.ToolKind
-	listing  *parley.ToolListing // of an MCP server; nil where it was never listed
-	secret   bool                // it has one for OAuth
+	server   *parley.Tool // with its tools, of an MCP server; nil where it was never listed
+	secret   bool         // it has one for OAuth
 	name     string
 	seen     parley.Time
 	overtook bool
@@ -109,8 +109,8 @@ func (t *toolForm) called() string {
 
 // serverList are an MCP server's tools, and behind them what is chosen and not there any more.
 func (t *toolForm) serverList() (list []parley.ListedTool) {
-	if t.listing != nil {
-		list = slices.Clone(t.listing.Tools)
+	if t.server != nil {
+		list = slices.Clone(t.server.RemoteTools)
 	}
 	allowed, _ := t.get("allowed_tools").([]any)
 	for _, a := range allowed {
@@ -157,6 +157,7 @@ func (t *toolForm) path(more string) string {
 
 func (c *Console) toolCreate(r *request) (*answer, error) {
 	tree := decode(r.PostForm, reflect.TypeFor[parley.Tool]())
+	keepOAuth(tree, nil)
 	made, err := c.Assistants.CreateTool(r.Context(), r.UserID(), tree, r.who.Timezone())
 	wrong, ok := fieldErrors(err)
 	switch {
@@ -171,7 +172,7 @@ func (c *Console) toolCreate(r *request) (*answer, error) {
 	if tree["kind"] == string(parley.ToolMCP) {
 		kind = parley.ToolMCP
 	}
-	delete(tree, toolSecret)
+	maskOAuth(tree)
 	return invalid(newTool(kind), toolEditor(&toolForm{fields: fieldsOf[parley.Tool](tree, wrong), kind: kind})), nil
 }
 
@@ -193,9 +194,13 @@ func (c *Console) toolEdit(r *request) (*answer, error) {
 }
 
 func editTool(t *parley.Tool, tree map[string]any, wrong parley.Fields) *toolForm {
-	return &toolForm{fields: fieldsOf[parley.Tool](tree, wrong), id: t.ID, name: t.Name, seen: t.UpdatedAt, params: t.Schema,
-		own: len(t.JSONSchema) > 0, notes: tool.Shown(t).SchemaNotes, kind: t.Kind, listing: tool.Shown(t).Listing,
-		secret: t.OAuthSecret != ""}
+	shown := tool.Shown(t)
+	f := &toolForm{fields: fieldsOf[parley.Tool](tree, wrong), id: t.ID, name: t.Name, seen: t.UpdatedAt, params: t.Schema,
+		own: len(t.JSONSchema) > 0, notes: shown.SchemaNotes, kind: t.Kind, secret: t.OAuth != nil}
+	if t.Listing != nil {
+		f.server = shown
+	}
+	return f
 }
 
 // toolTry calls a tool as it is saved, with the arguments of the form: an empty box gives none.
@@ -241,7 +246,7 @@ func masked(t *parley.Tool) map[string]any {
 		h := h.(map[string]any)
 		h["value"], h["kept"] = "", strconv.Itoa(i)
 	}
-	delete(tree, toolSecret)
+	maskOAuth(tree)
 	return tree
 }
 
@@ -263,16 +268,18 @@ func unmask(r *request, tree map[string]any, stored []parley.ToolHeader) {
 	}
 }
 
-// toolSecret is the field of the secret, which is written and never read back.
-const toolSecret = "oauth_client_secret"
+// oauthSecret is the field of an OAuth client's secret, which is written and never read back.
+const oauthSecret = "client_secret"
 
-// keepSecret leaves the stored secret where its box was left empty, and takes it away without a client.
-func keepSecret(tree map[string]any) {
+// keepOAuth puts the stored secret in where its box was left empty, and has no OAuth where the client's was.
+func keepOAuth(tree map[string]any, stored *parley.ToolOAuth) {
+	oauth, ok := tree["oauth"].(map[string]any)
 	switch {
-	case tree["oauth_client_id"] == "":
-		tree[toolSecret], tree["oauth_token_url"] = "", ""
-	case tree[toolSecret] == "":
-		delete(tree, toolSecret)
+	case !ok:
+	case oauth["client_id"] == "" && oauth[oauthSecret] == "":
+		tree["oauth"] = nil
+	case oauth[oauthSecret] == "" && stored != nil:
+		oauth[oauthSecret] = stored.Secret
 	}
 }
 
@@ -284,8 +291,15 @@ func hide(tree map[string]any) map[string]any {
 			h["value"] = ""
 		}
 	}
-	delete(tree, toolSecret)
+	maskOAuth(tree)
 	return tree
+}
+
+// maskOAuth takes an OAuth client's secret out of a tree before it is shown.
+func maskOAuth(tree map[string]any) {
+	if oauth, ok := tree["oauth"].(map[string]any); ok {
+		delete(oauth, oauthSecret)
+	}
 }
 
 var errOvertaken = errors.New("somebody else has saved it meanwhile")
@@ -296,9 +310,7 @@ func (c *Console) toolSave(r *request) (*answer, error) {
 	overtook := false
 	_, err := c.Assistants.ChangeTool(r.Context(), r.UserID(), r.id("id"), r.who.Timezone(), func(now parley.Tool) (map[string]any, error) {
 		old = &now
-		if now.Kind == parley.ToolMCP {
-			keepSecret(tree)
-		}
+		keepOAuth(tree, now.OAuth)
 		unmask(r, tree, now.Headers)
 		if overtook = r.PostFormValue("seen") != strconv.FormatInt(int64(now.UpdatedAt), 10); overtook {
 			return nil, errOvertaken

@@ -45,11 +45,11 @@ func TestServerPage(t *testing.T) {
 	v := h.signedIn(t, u)
 	form := v.get("/tools/new?kind=mcp").says("New MCP server").form("/tools/new")
 	for name, text := range map[string]string{"name": "shop", "description": "Orders.", "endpoint": far.URL, "headers.0.name": "X-Key",
-		"headers.0.value": secret, "oauth_client_secret": "hush-hush"} {
+		"headers.0.value": secret, "oauth.client_secret": "hush-hush"} {
 		form.Set(name, text)
 	}
 	v.post("/tools/new", form).is(http.StatusUnprocessableEntity).says("OAuth client id")
-	form.Set("oauth_client_secret", "")
+	form.Set("oauth.client_secret", "")
 	v.post("/tools/new", form)
 	list, err := h.DB.Tools(t.Context(), u.ID)
 	if err != nil || len(list) != 1 {

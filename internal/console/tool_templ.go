@@ -561,7 +561,7 @@ func (t *toolForm) oauthCard() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = t.Text("oauth_client_id", "OAuth client id", "For servers that require OAuth 2.1 (client credentials). Leave it empty to send no token.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = t.Text("oauth.client_id", "OAuth client id", "For servers that require OAuth 2.1 (client credentials). Leave it empty to send no token.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -587,7 +587,7 @@ func (t *toolForm) oauthCard() templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templ.RenderAttributes(ctx, templ_7745c5c3_Buffer, t.attrs("oauth_client_secret"))
+			templ_7745c5c3_Err = templ.RenderAttributes(ctx, templ_7745c5c3_Buffer, t.attrs("oauth.client_secret"))
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -597,15 +597,15 @@ func (t *toolForm) oauthCard() templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = t.field("oauth_client_secret", "OAuth client secret", "Kept encrypted and not shown again.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = t.field("oauth.client_secret", "OAuth client secret", "Kept encrypted and not shown again.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = t.URL("oauth_token_url", "Token URL", "Left empty: where the server's metadata says.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = t.URL("oauth.token_url", "Token URL", "Leave it empty to use what the server's metadata says.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = t.Text("oauth_scope", "Scope", "Left empty: what the server names.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = t.Text("oauth.scope", "Scope", "Leave it empty to use what the server names.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -643,21 +643,21 @@ func (t *toolForm) serverTools() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if t.listing == nil {
+		if t.server == nil {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "<p>They were not listed yet.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			if t.listing.Error != "" {
+			if t.server.RemoteError != "" {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<p class=\"wrong\" role=\"alert\">The server could not be listed: ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var21 string
-				templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs(t.listing.Error)
+				templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs(t.server.RemoteError)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `tool.templ`, Line: 159, Col: 83}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `tool.templ`, Line: 159, Col: 88}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var21))
 				if templ_7745c5c3_Err != nil {
@@ -672,15 +672,15 @@ func (t *toolForm) serverTools() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if t.listing.ListedAt != 0 {
+			if t.server.RemoteAt != 0 {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "<p class=\"soft\">Listed by the server on <time>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var22 string
-				templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(t.listing.ListedAt.String())
+				templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(t.server.RemoteAt.String())
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `tool.templ`, Line: 162, Col: 79}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `tool.templ`, Line: 162, Col: 78}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var22))
 				if templ_7745c5c3_Err != nil {
@@ -695,7 +695,7 @@ func (t *toolForm) serverTools() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if t.listing.More {
+			if t.server.RemoteMore {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 48, "<p class=\"soft\">It has more than are listed here.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

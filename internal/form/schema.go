@@ -78,6 +78,8 @@ func (s *Schemas) schema(t reflect.Type, r role) object {
 		return object{}
 	case reflect.TypeFor[parley.JSONSchema]():
 		return object{"type": []string{"object", "null"}, "additionalProperties": true}
+	case reflect.TypeFor[parley.ToolNames]():
+		return nullable(s.schema(reflect.TypeFor[[]string](), r))
 	}
 	if union, ok := reflect.Zero(t).Interface().(interface{ AnyOf() []reflect.Type }); ok && t.Kind() != reflect.Pointer {
 		list := []any{}

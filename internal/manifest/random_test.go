@@ -266,7 +266,7 @@ func (r *random) tool(i int) {
 		body["kind"], body["method"], body["endpoint"] = "mcp", "POST", "http://127.0.0.1:1/mcp"
 		r.maybe(body, "allowed_tools", func() any { return []string{"look_up", "cancel"} })
 		if r.some(2) {
-			body["oauth_client_id"], body["oauth_client_secret"], body["oauth_scope"] = "desk", r.secret(), "orders"
+			body["oauth"] = object{"client_id": "desk", "client_secret": r.secret(), "scope": "orders"}
 		}
 	}
 	r.tools = append(r.tools, r.do("POST", "/user/tools", body))

@@ -24,14 +24,18 @@ func escaped(s string) string { return strings.ReplaceAll(s, "${", "$${") }
 // eachSecret passes each text of a body that may hold secrets, with the name of its place, and puts what f returns in its
 // place. The others of a body are no secrets, and what looks like a reference in them is none.
 func (k *Kind) eachSecret(body map[string]any, f func(place, text string) string) {
-	fields := map[string][]string{accountDir: {"webhook_url"}, toolDir: {"endpoint", toolSecret},
-		trunkDir: {trunkPassword}}[k.Dir]
+	fields := map[string][]string{accountDir: {"webhook_url"}, toolDir: {"endpoint"}, trunkDir: {trunkPassword}}[k.Dir]
 	if k.isAssistant() {
 		fields = []string{"webhook_url", "inbound_webhook_url", "conversation_ended_webhook_url"}
 	}
 	for _, name := range fields {
 		if text, ok := body[name].(string); ok {
 			body[name] = f(name, text)
+		}
+	}
+	if oauth, ok := body["oauth"].(map[string]any); ok && k.Dir == toolDir {
+		if text, ok := oauth["client_secret"].(string); ok {
+			oauth["client_secret"] = f("oauth.client_secret", text)
 		}
 	}
 	seen := map[string]int{}
@@ -111,7 +115,7 @@ func (t *Thing) conceal(used, taken map[string]bool) {
 		case text == "":
 		case live[place] == text:
 			hidden = written[place]
-		case kind == trunkPassword, kind == toolSecret:
+		case kind == trunkPassword, kind == "oauth":
 			hidden = name(place)
 		case kind == "sip_headers":
 			if !open(text) {

@@ -15,9 +15,6 @@ const unread = "\x00unread"
 // trunkPassword is the field that is written and never read back.
 const trunkPassword = "sip_password"
 
-// toolSecret is the field of a tool with the secret of its OAuth client.
-const toolSecret = "oauth_client_secret"
-
 // numbersOf are the numbers that a trunk has, its own first.
 func numbersOf(trunk map[string]any) []string {
 	var t parley.Trunk

@@ -16,6 +16,7 @@ import (
 
 	"parley/internal/crash"
 	"parley/internal/egress"
+	"parley/internal/parley"
 )
 
 const (
@@ -50,6 +51,7 @@ type OAuth struct {
 type Tool struct {
 	Name, Title, Description string
 	Schema                   json.RawMessage
+	Annotations              parley.ToolAnnotations
 	ReadOnly, Destructive    bool
 }
 
@@ -110,11 +112,24 @@ func toolOf(t *sdk.Tool) Tool {
 	out := Tool{Name: t.Name, Title: short(t.Title), Description: short(t.Description), Destructive: true}
 	out.Schema, _ = json.Marshal(t.InputSchema) // it was JSON
 	if a := t.Annotations; a != nil {
+		out.Annotations = annotations(a)
 		out.ReadOnly = a.ReadOnlyHint
 		out.Destructive = !a.ReadOnlyHint && (a.DestructiveHint == nil || *a.DestructiveHint)
 		if out.Title == "" {
 			out.Title = short(a.Title)
 		}
+	}
+	return out
+}
+
+// annotations returns what a server says of a tool. It may leave a hint out: the SDK does not tell false from absent for two of them.
+func annotations(a *sdk.ToolAnnotations) parley.ToolAnnotations {
+	out := parley.ToolAnnotations{Title: short(a.Title), Destructive: a.DestructiveHint, OpenWorld: a.OpenWorldHint}
+	if a.ReadOnlyHint {
+		out.ReadOnly = &a.ReadOnlyHint
+	}
+	if a.IdempotentHint {
+		out.Idempotent = &a.IdempotentHint
 	}
 	return out
 }

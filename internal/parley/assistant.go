@@ -457,7 +457,7 @@ func (a *Assistant) For(role Role) *Assistant {
 	b.MidCallTools = slices.Clone(a.MidCallTools)
 	for i := range b.MidCallTools {
 		t := &b.MidCallTools[i]
-		t.Headers, t.Endpoint, t.ToolOAuth = nil, "", ToolOAuth{}
+		t.Headers, t.Endpoint, t.OAuth = nil, "", nil
 	}
 	b.Tools = slices.Clone(a.Tools)
 	for i := range b.Tools {

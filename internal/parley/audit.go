@@ -116,7 +116,9 @@ func AuditViewOf(thing any) (v AuditView) {
 		delete(v, "headers")
 		also("key_and_headers", []any{t.Key, t.Headers}) // no value of a field with such a name is kept
 	case *Tool:
-		delete(v, "listing") // what its server says is no change of anybody's
+		for _, field := range []string{"remote_tools", "remote_more", "remote_error", "remote_listed_at"} {
+			delete(v, field) // nobody changed what the server says
+		}
 	case *Trunk:
 		also("sip_password", t.Sealed) // sealed anew only when it is entered
 	}

@@ -30,11 +30,18 @@ type Tool struct {
 	Schema      []ToolParam  `bun:"type:json" json:"schema" maxItems:"50" doc:"The parameters that the AI supplies. Of a tool with a json_schema, as much as this form can say."`
 	JSONSchema  JSONSchema   `bun:"json_schema,type:json,nullzero" json:"json_schema" doc:"The parameters as a JSON Schema (draft 2020-12) of an object, in place of schema: with lists, nested objects, enum, integer, format, default. At most 32 KB. Shown of every tool; of both, the one that is changed counts, json_schema before schema."`
 	SchemaNotes []string     `bun:"-" json:"schema_notes" readOnly:"true" doc:"What vendors can't do with json_schema."`
-	ToolOAuth
-	Allowed   []string     `bun:"allowed_tools,type:json" json:"allowed_tools" maxItems:"200" maxLength:"128" uniqueItems:"true" doc:"Kind mcp: names of those of the server's tools that the model gets. Empty: all."`
-	Listing   *ToolListing `bun:"-" json:"listing" readOnly:"true" doc:"Kind mcp: the server's tools as they were last listed: when it was saved, on demand, and now and then while it is used."`
-	CreatedAt Time         `json:"created_at" readOnly:"true"`
-	UpdatedAt Time         `json:"updated_at" readOnly:"true"`
+	OAuth       *ToolOAuth   `bun:"-" json:"oauth" doc:"Kind mcp: how tokens for the server are had (OAuth 2.1, client credentials). null: without OAuth."`
+	StoredOAuth ToolOAuth    `bun:"embed:oauth_" json:"-"` // OAuth as it is stored
+	Allowed     ToolNames    `bun:"allowed_tools,type:json" json:"allowed_tools" maxItems:"200" maxLength:"128" uniqueItems:"true" doc:"Kind mcp: names of those of the server's tools that the model gets. null: all."`
+
+	RemoteTools []ListedTool `bun:"-" json:"remote_tools" readOnly:"true" doc:"Kind mcp: the server's tools as they were last listed: when it was saved, by refresh, and now and then while it is used."`
+	RemoteMore  bool         `bun:"-" json:"remote_more" readOnly:"true" doc:"Kind mcp: the server has more tools than are listed: 200 at most, and 256 KB of them."`
+	RemoteError string       `bun:"-" json:"remote_error" readOnly:"true" doc:"Kind mcp: why the server could not be listed the last time; remote_tools are then those of before. Empty where it could."`
+	RemoteAt    Time         `bun:"-" json:"remote_listed_at" readOnly:"true" doc:"Kind mcp: when remote_tools were listed; null: never."`
+	Listing     *ToolListing `bun:"-" json:"-"`
+
+	CreatedAt Time `json:"created_at" readOnly:"true"`
+	UpdatedAt Time `json:"updated_at" readOnly:"true"`
 }
 
 // ToolKind is what a tool is.
@@ -61,6 +68,19 @@ const MaxToolWait = 30
 // maxToolTime is how many seconds a tool may take that no conversation waits for.
 const maxToolTime = 600
 
+// For is the tool as a member with a role may see it: who may not change it sees no address and no secrets.
+func (t *Tool) For(role Role) *Tool {
+	if role.Includes(RoleEditor) {
+		return t
+	}
+	b := *t
+	b.Endpoint, b.OAuth, b.Headers = "", nil, slices.Clone(t.Headers)
+	for i := range b.Headers {
+		b.Headers[i].Value = ""
+	}
+	return &b
+}
+
 // Waited is the tool for somebody who waits for its answer.
 func (t *Tool) Waited() *Tool {
 	out := *t
@@ -70,11 +90,22 @@ func (t *Tool) Waited() *Tool {
 
 // ToolOAuth are the credentials by which we get tokens for an MCP server (OAuth 2.1, client credentials).
 type ToolOAuth struct {
-	OAuthClientID string `bun:"oauth_client_id" json:"oauth_client_id" maxLength:"255" doc:"Kind mcp: the client id with which tokens for the server are had (OAuth 2.1, client credentials). Empty: without OAuth."`
-	OAuthSecret   string `bun:"-" json:"oauth_client_secret" maxLength:"1024" trim:"off" doc:"Kind mcp: its secret; kept encrypted."`
-	OAuthTokenURL string `bun:"oauth_token_url" json:"oauth_token_url" maxLength:"2048" format:"http-url" doc:"Kind mcp: where tokens are had. Empty: where the server's metadata says (RFC 9728)."`
-	OAuthScope    string `bun:"oauth_scope" json:"oauth_scope" maxLength:"1024" doc:"Kind mcp: the scopes that are asked for, with spaces between them. Empty: those that the server names."`
-	SealedSecret  []byte `bun:"oauth_secret" json:"-"` // OAuthSecret as it is stored
+	TokenURL string `bun:"token_url" json:"token_url" maxLength:"2048" format:"http-url" doc:"Where tokens are had. Empty: where the server's metadata says (RFC 9728)."`
+	ClientID string `bun:"client_id" json:"client_id" maxLength:"255"`
+	Secret   string `bun:"-" json:"client_secret" maxLength:"1024" trim:"off" doc:"Kept encrypted."`
+	Scope    string `bun:"scope" json:"scope" maxLength:"1024" doc:"The scopes that are asked for, with spaces between them. Empty: those that the server names."`
+	Sealed   []byte `bun:"secret" json:"-"` // Secret as it is stored
+}
+
+// ToolNames are names of an MCP server's tools. None are null in JSON.
+type ToolNames []string
+
+// MarshalJSON returns null for no names.
+func (n ToolNames) MarshalJSON() ([]byte, error) {
+	if len(n) == 0 {
+		return []byte("null"), nil
+	}
+	return json.Marshal([]string(n))
 }
 
 // ToolListing is what an MCP server said of its tools.
@@ -83,24 +114,35 @@ type ToolListing struct {
 
 	ToolID   int64        `bun:",pk" json:"-"`
 	UserID   int64        `json:"-"`
-	Tools    []ListedTool `bun:"type:json" json:"tools"`
-	More     bool         `json:"more" doc:"The server has more tools than are listed: 200 at most, and 256 KB of them."`
-	Error    string       `json:"error" doc:"Why the server could not be listed the last time; the tools are then those of before. Empty where it could."`
-	ListedAt Time         `bun:",nullzero" json:"listed_at" doc:"When they were listed; null: never."`
-	TriedAt  Time         `json:"-"`
+	Tools    []ListedTool `bun:"type:json"`
+	More     bool         // the server has more tools than are listed
+	Error    string       // why the server could not be listed the last time; "" where it could
+	ListedAt Time         `bun:",nullzero"`
+	TriedAt  Time
 }
 
 // ListedTool is a tool of an MCP server.
 type ListedTool struct {
-	Name        string     `json:"name"`
-	Title       string     `json:"title"`
-	Description string     `json:"description"`
-	Schema      JSONSchema `json:"json_schema" doc:"Of its arguments."`
-	ReadOnly    bool       `json:"read_only" doc:"The server says that it changes nothing."`
-	Destructive bool       `json:"destructive" doc:"It may change or delete what is there; also where the server doesn't say."`
-	Given       bool       `json:"given" doc:"The model gets it."`
-	SchemaNotes []string   `json:"schema_notes" doc:"What vendors can't do with its json_schema."`
-	Note        string     `json:"note" doc:"Why the model doesn't get it, or what it is not told of it."`
+	Name        string          `json:"name"`
+	Title       string          `json:"title"`
+	Description string          `json:"description"`
+	Schema      JSONSchema      `json:"json_schema" doc:"Of its arguments."`
+	Annotations ToolAnnotations `json:"annotations"`
+	ReadOnly    bool            `json:"read_only" doc:"The server says that it changes nothing."`
+	Destructive bool            `json:"destructive" doc:"It may change or delete what is there; also where the server doesn't say."`
+	Given       bool            `json:"given" doc:"The model gets it."`
+	SchemaNotes []string        `json:"schema_notes" doc:"What vendors can't do with its json_schema."`
+	Note        string          `json:"note" doc:"Why the model doesn't get it, or what it is not told of it."`
+}
+
+// ToolAnnotations is what an MCP server says of a tool, as it says it; what it doesn't say is absent
+// (https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations).
+type ToolAnnotations struct {
+	Title       string `json:"title,omitempty"`
+	ReadOnly    *bool  `json:"readOnlyHint,omitempty"`
+	Destructive *bool  `json:"destructiveHint,omitempty"`
+	Idempotent  *bool  `json:"idempotentHint,omitempty"`
+	OpenWorld   *bool  `json:"openWorldHint,omitempty"`
 }
 
 // ToolHeader is a header sent to a tool's endpoint. Values are encrypted at rest.
@@ -151,11 +193,11 @@ func (t *Tool) checkServer(f *Fields) {
 	if strings.ContainsAny(t.Endpoint, "{}") {
 		f.AddText("endpoint", "The endpoint field must not have placeholders: an MCP server has one address. Headers may have variables.")
 	}
-	switch o := &t.ToolOAuth; {
-	case o.OAuthClientID != "" && o.OAuthSecret == "":
-		f.AddText("oauth_client_secret", "The oauth_client_secret field is required with oauth_client_id.")
-	case o.OAuthClientID == "" && (o.OAuthSecret != "" || o.OAuthTokenURL != ""):
-		f.AddText("oauth_client_id", "The oauth_client_id field is required with oauth_client_secret and oauth_token_url.")
+	if o := t.OAuth; o != nil && o.ClientID == "" && !f.Has("oauth.client_id") {
+		f.Add("oauth.client_id", "is required.")
+	}
+	if o := t.OAuth; o != nil && o.Secret == "" && !f.Has("oauth.client_secret") {
+		f.Add("oauth.client_secret", "is required.")
 	}
 }
 

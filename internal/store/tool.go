@@ -142,9 +142,10 @@ func (q Query) toolsOf(ctx context.Context, assistants []int64) (map[int64][]par
 
 func (q Query) sealTool(t *parley.Tool) error {
 	plain, err := json.Marshal(t.Headers)
-	t.Sealed, t.SealedSecret = q.box.seal("tool headers", plain), nil
-	if t.OAuthSecret != "" {
-		t.SealedSecret = q.box.seal(oauthSecret, []byte(t.OAuthSecret))
+	t.Sealed, t.StoredOAuth = q.box.seal("tool headers", plain), parley.ToolOAuth{}
+	if t.OAuth != nil {
+		t.StoredOAuth = *t.OAuth
+		t.StoredOAuth.Sealed = q.box.seal(oauthSecret, []byte(t.OAuth.Secret))
 	}
 	return err
 }
@@ -163,12 +164,16 @@ func (q Query) unsealTool(t *parley.Tool) error {
 	if err != nil {
 		return fmt.Errorf("headers of tool %d: %w", t.ID, err)
 	}
-	if len(t.SealedSecret) > 0 {
-		secret, err := q.box.open(oauthSecret, t.SealedSecret)
+	if len(t.Allowed) == 0 {
+		t.Allowed = nil
+	}
+	if o := t.StoredOAuth; o.ClientID != "" {
+		secret, err := q.box.open(oauthSecret, o.Sealed)
 		if err != nil {
 			return fmt.Errorf("OAuth secret of tool %d: %w", t.ID, err)
 		}
-		t.OAuthSecret = string(secret)
+		o.Secret, o.Sealed = string(secret), nil
+		t.OAuth = &o
 	}
 	return json.Unmarshal(plain, &t.Headers)
 }

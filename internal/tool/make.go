@@ -69,6 +69,9 @@ func lay(ctx context.Context, q store.Query, userID int64, body map[string]any, 
 	fields := form.Bind(body, t, whole)
 	t.Check(&fields)
 	settle(body, &old, t, &fields)
+	if len(t.Allowed) == 0 {
+		t.Allowed = nil
+	}
 	if t.Kind == parley.ToolMCP {
 		t.Method, t.Schema, t.JSONSchema = http.MethodPost, []parley.ToolParam{}, nil
 	}

@@ -34,8 +34,11 @@ const (
 func server(t *parley.Tool, vars Variables) (mcp.Server, error) {
 	h := http.Header{}
 	err := setHeaders(h, t.Headers, vars.Owner)
-	return mcp.Server{URL: t.Endpoint, Headers: h, OAuth: mcp.OAuth{ClientID: t.OAuthClientID, Secret: t.OAuthSecret,
-		TokenURL: t.OAuthTokenURL, Scope: t.OAuthScope}}, err
+	var oauth mcp.OAuth
+	if o := t.OAuth; o != nil {
+		oauth = mcp.OAuth{ClientID: o.ClientID, Secret: o.Secret, TokenURL: o.TokenURL, Scope: o.Scope}
+	}
+	return mcp.Server{URL: t.Endpoint, Headers: h, OAuth: oauth}, err
 }
 
 // List asks an MCP server for its tools. Where it doesn't tell them, those of before stay, and the listing says why.
@@ -78,7 +81,7 @@ func weight(t parley.ListedTool) int {
 
 func listedTool(f mcp.Tool) parley.ListedTool {
 	t := parley.ListedTool{Name: parley.CleanText(f.Name), Title: parley.CleanText(f.Title), Description: parley.CleanText(f.Description),
-		ReadOnly: f.ReadOnly, Destructive: f.Destructive}
+		Annotations: f.Annotations, ReadOnly: f.ReadOnly, Destructive: f.Destructive}
 	own := plainSchema(f.Schema)
 	if err := schema.Check(own); err != nil {
 		t.Note = "The schema of its arguments " + err.Error() + "."

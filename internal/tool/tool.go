@@ -217,13 +217,12 @@ func Schema(t *parley.Tool) json.RawMessage { return json.RawMessage(schema.Tool
 // Shown is a tool as answers show it: with both forms of its schema, and what vendors can't do with it.
 func Shown(t *parley.Tool) *parley.Tool {
 	out := *t
-	if t.Kind == parley.ToolMCP && t.Listing != nil {
-		l := *t.Listing
-		l.Tools = Offered(t)
-		for i := range l.Tools {
-			l.Tools[i].SchemaNotes = schema.Notes(l.Tools[i].Schema)
+	out.RemoteTools = []parley.ListedTool{}
+	if l := t.Listing; t.Kind == parley.ToolMCP && l != nil {
+		out.RemoteTools, out.RemoteMore, out.RemoteError, out.RemoteAt = Offered(t), l.More, l.Error, l.ListedAt
+		for i := range out.RemoteTools {
+			out.RemoteTools[i].SchemaNotes = schema.Notes(out.RemoteTools[i].Schema)
 		}
-		out.Listing = &l
 	}
 	out.SchemaNotes = []string{}
 	if len(t.JSONSchema) > 0 {
