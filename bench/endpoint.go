@@ -21,7 +21,7 @@ import (
 )
 
 // benchEndpoint measures what endpoints of an account's own take until the first word, and until the reply is whole, over a server at
-// the operator's base URL: the same server, and the reference programs of the protocol custom. The goal is at most 3 ms more (p99).
+// the operator's base URL: the same server, and the reference programs of the protocol parley. The goal is at most 3 ms more (p99).
 func benchEndpoint(b *bench) error {
 	const rounds = 2000
 	far, err := aitest.Serve()
@@ -39,11 +39,11 @@ func benchEndpoint(b *bench) error {
 	if err != nil {
 		return err
 	}
-	book := servers.New(nil, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), set, []string{"all"}, func(int64, string) {})
+	book := servers.New(nil, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), set, servers.Public, func(int64, string) {})
 	defer book.Close()
 	models, names := []ai.Model{byURL}, []string{""}
 	add := func(name string, e parley.Endpoint) error {
-		e.ID, e.Name, e.Part = int64(len(models)), name, parley.EndpointModel
+		e.ID, e.Name, e.Kind = int64(len(models)), name, parley.EndpointLLM
 		own, err := book.Open(&e)
 		if err != nil {
 			return err
@@ -56,13 +56,13 @@ func benchEndpoint(b *bench) error {
 		Headers: []parley.ToolHeader{{Name: "X-Team", Value: "bakery"}}}); err != nil {
 		return err
 	}
-	for _, form := range []struct{ name, scheme, folder string }{{"custom by WebSocket", "ws://", "./examples/endpoint"},
-		{"custom by requests", "http://", "./examples/endpoint/http"}} {
+	for _, form := range []struct{ name, scheme, folder string }{{"agent by WebSocket", "ws://", "./examples/endpoint"},
+		{"agent by requests", "http://", "./examples/endpoint/http"}} {
 		at, err := b.example(form.folder)
 		if err != nil {
 			return err
 		}
-		if err := add(form.name, parley.Endpoint{Protocol: parley.EndpointCustom, URL: form.scheme + at}); err != nil {
+		if err := add(form.name, parley.Endpoint{Protocol: parley.EndpointParley, URL: form.scheme + at}); err != nil {
 			return err
 		}
 	}

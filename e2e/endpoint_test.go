@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -51,7 +52,7 @@ func reference(t *testing.T, scheme string) (url string, said *logBuffer, end fu
 	return scheme + at, said, end
 }
 
-// ownEndpoint saves an endpoint and returns its id.
+// ownEndpoint saves an endpoint and returns the id by which assistants name it, or its first voice.
 func (p *program) ownEndpoint(t *testing.T, fields map[string]any) (id int64) {
 	t.Helper()
 	var made struct {
@@ -61,11 +62,25 @@ func (p *program) ownEndpoint(t *testing.T, fields map[string]any) (id int64) {
 	if status := p.call(t, "POST", "/user/endpoints", fields, &made); status != http.StatusCreated {
 		t.Fatalf("the endpoint is answered %d %v", status, made.Errors)
 	}
-	return made.Data.ID
+	var rows []struct {
+		ID         int64
+		Code       string
+		LanguageID int64 `json:"language_id"`
+	}
+	code := "endpoint/" + fields["name"].(string)
+	path := map[string]string{"llm": "models", "agent": "models", "stt": "transcriber-providers", "tts": "voices"}[fields["kind"].(string)]
+	if path == "voices" {
+		code = fields["voices"].([]any)[0].(map[string]any)["code"].(string)
+	}
+	p.call(t, "GET", "/user/assistants/"+path, nil, &rows)
+	for _, r := range slices.Backward(rows) { // the account's own are the last
+		if r.Code == code && r.LanguageID <= 1 {
+			return r.ID
+		}
+	}
+	t.Fatalf("%s is not among the %s", code, path)
+	return 0
 }
-
-// withEndpoints are the settings of a server where accounts may have endpoints.
-const withEndpoints = "PARLEY_ENDPOINTS=all"
 
 // A program of the account's own answers a chat, over one connection or a request for each reply, with the assistant's tools.
 // When it is gone, the assistant's own model answers in the same turn.
@@ -78,10 +93,11 @@ func TestEndpointChat(t *testing.T) {
 
 func endpointChat(t *testing.T, scheme string) {
 	url, said, end := reference(t, scheme)
-	s, model := thinking(t, withEndpoints)
+	s, model := thinking(t)
 	s.bakery(t)
-	id := s.ownEndpoint(t, map[string]any{"name": "mine", "part": "model", "protocol": "custom", "url": url, "key": "a-secret-key-of-mine"})
-	s.call(t, "PUT", "/user/assistant/"+itoa(s.Assistant), map[string]any{"llm_endpoint_id": id}, nil)
+	id := s.ownEndpoint(t, map[string]any{"name": "mine", "kind": "agent", "protocol": "parley", "url": url,
+		"api_key": "a-secret-key-of-mine"})
+	s.call(t, "PUT", "/user/assistant/"+itoa(s.Assistant), map[string]any{"llm_model_id": id}, nil)
 	conv := s.converse(t)
 	for _, text := range []string{"Good morning.", "Do you bake?"} {
 		if status, r := s.say(t, conv, text); status != 200 || r.Message == nil || *r.Message != "You said: "+text {
@@ -117,9 +133,9 @@ func endpointChat(t *testing.T, scheme string) {
 }
 
 // Endpoints by the protocol of a vendor think, speak and listen in a call, and are told which call it is.
-func TestEndpointParts(t *testing.T) {
+func TestEndpointKinds(t *testing.T) {
 	share(t, call)
-	l, v := speaking(t, withEndpoints)
+	l, v := speaking(t)
 	far, err := url.Parse(v.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -134,12 +150,12 @@ func TestEndpointParts(t *testing.T) {
 		proxy.ServeHTTP(w, r)
 	}))
 	fields := map[string]any{"initial_message": welcome, "post_call_evaluation": false}
-	for part, of := range map[string][2]string{"model": {"llm_endpoint_id", aitest.ModelName},
-		"voice": {"voice_endpoint_id", aitest.SpeechModel}, "recognizer": {"transcriber_endpoint_id", aitest.TranscriptionModel}} {
-		one := map[string]any{"name": part, "part": part, "protocol": "openai", "url": own, "model": of[1], "key": "key-of-" + part,
+	for kind, of := range map[string][2]string{"llm": {"llm_model_id", aitest.ModelName},
+		"tts": {"voice_id", aitest.SpeechModel}, "stt": {"transcriber_provider_id", aitest.TranscriptionModel}} {
+		one := map[string]any{"name": kind, "kind": kind, "protocol": "openai", "url": own, "model": of[1], "api_key": "key-of-" + kind,
 			"headers": []any{map[string]any{"name": "X-Team", "value": "bakery"}}}
-		if part == "voice" {
-			one["voice"] = "alloy"
+		if kind == "tts" {
+			one["voices"] = []any{map[string]any{"code": "alloy"}}
 		}
 		fields[of[0]] = l.ownEndpoint(t, one)
 	}
@@ -154,8 +170,8 @@ func TestEndpointParts(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	for name, part := range map[string]string{"completions": "model", "speech": "voice", "transcriptions": "recognizer"} {
-		if want := itoa(s.id) + " bakery Bearer key-of-" + part; asked[name] != want {
+	for name, kind := range map[string]string{"completions": "llm", "speech": "tts", "transcriptions": "stt"} {
+		if want := itoa(s.id) + " bakery Bearer key-of-" + kind; asked[name] != want {
 			t.Errorf("%s was asked with %q, want %q", name, asked[name], want)
 		}
 	}
@@ -171,9 +187,9 @@ func TestEndpointCall(t *testing.T) {
 
 func endpointCall(t *testing.T, scheme string) {
 	url, said, _ := reference(t, scheme)
-	l, v := speaking(t, withEndpoints)
-	id := l.ownEndpoint(t, map[string]any{"name": "mine", "part": "model", "protocol": "custom", "url": url})
-	l.change(t, map[string]any{"initial_message": welcome, "llm_endpoint_id": id, "post_call_evaluation": false,
+	l, v := speaking(t)
+	id := l.ownEndpoint(t, map[string]any{"name": "mine", "kind": "agent", "protocol": "parley", "url": url})
+	l.change(t, map[string]any{"initial_message": welcome, "llm_model_id": id, "post_call_evaluation": false,
 		"tools": []any{map[string]any{"type": "end_call"}}})
 	s := &scene{T: t, l: l, v: v, mode: "pipeline"}
 	s.ring()

@@ -49,6 +49,9 @@ func checkOpen(s *Settings) (found []finding) {
 			warn("egress", "PARLEY_EGRESS_ALLOW has %s: every tenant's URLs reach that network", p)
 		}
 	}
+	if s.UserEndpoints == "private" {
+		warn("egress", "PARLEY_USER_ENDPOINTS is private: every account's endpoints reach the private networks of this machine")
+	}
 	for _, p := range s.TrustedProxies {
 		if p.Bits() == 0 {
 			warn("proxies", "PARLEY_TRUSTED_PROXIES has %s: every client can claim any address, and no limit per address holds", p)

@@ -31,10 +31,12 @@ func TestDoctorOnOpenSettings(t *testing.T) {
 			s.EgressAllow = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"),
 				netip.MustParsePrefix("169.254.0.0/16")}
 		}, []string{"10.0.0.0/8: every tenant's", "services of this machine", "cloud metadata"}},
-		"all proxies": {func(s *Settings) { s.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("::/0")} }, []string{"claim any address"}},
-		"spending":    {func(s *Settings) { s.CallDailySpend = "0" }, []string{"PARLEY_CALL_DAILY_SPEND"}},
-		"the world":   {func(s *Settings) { s.CallPrefixes = []string{"US", "+"} }, []string{"PARLEY_CALL_PREFIXES has +"}},
-		"sound":       {func(s *Settings) { s.RTPSource = "any" }, []string{"PARLEY_RTP_SOURCE"}},
+		"private endpoints": {func(s *Settings) { s.UserEndpoints = "private" }, []string{"PARLEY_USER_ENDPOINTS is private"}},
+		"all proxies": {func(s *Settings) { s.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("::/0")} },
+			[]string{"claim any address"}},
+		"spending":  {func(s *Settings) { s.CallDailySpend = "0" }, []string{"PARLEY_CALL_DAILY_SPEND"}},
+		"the world": {func(s *Settings) { s.CallPrefixes = []string{"US", "+"} }, []string{"PARLEY_CALL_PREFIXES has +"}},
+		"sound":     {func(s *Settings) { s.RTPSource = "any" }, []string{"PARLEY_RTP_SOURCE"}},
 		"sign-up": {func(s *Settings) { s.Signup = "on" },
 			[]string{"test calls", "without PARLEY_SMTP_URL", "anybody can connect a SIP trunk, to private addresses too"}},
 		"sign-up with mail, without trunks": {func(s *Settings) {

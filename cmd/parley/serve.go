@@ -218,7 +218,7 @@ func (h *server) openAssistants(t *terminal) (err error) {
 	h.closing(h.payments.Close)
 	h.auth = &auth.Authority{DB: h.db, SessionFor: s.SessionFor, Logins: auth.NewLogins(s.RateLogin),
 		Mail: h.mail, Invites: auth.NewLimiter(auth.Rate{PerSecond: 20.0 / 3600, Burst: 20})}
-	h.endpoints = endpoint.New(h.db, h.guard, h.providers, s.Endpoints, s.entered.hide)
+	h.endpoints = endpoint.New(h.db, h.guard, h.providers, s.UserEndpoints, s.entered.hide)
 	h.closing(h.endpoints.Close)
 	h.assistants = &assistant.Studio{DB: h.db, Catalog: h.catalog, Providers: h.providers, Tools: h.tools, Endpoints: h.endpoints,
 		Knowledge: h.documents, Stages: stage.New(),

@@ -46,7 +46,7 @@ type Settings struct {
 	TLSKey            string         `name:"tls-key" help:"Private key file of the certificate."`
 	TrustedProxies    []netip.Prefix `help:"Networks (CIDR) of proxies whose X-Forwarded-For and X-Forwarded-Proto headers are trusted."`
 	EgressAllow       []netip.Prefix `help:"Private networks (CIDR) that tenants' URLs (tools, webhooks, websites) may reach."`
-	Endpoints         []string       `default:"none" help:"Who may have a model, a voice or a recognizer of their own at an address of theirs: all, none, or a list of plans and accounts (e-mail addresses)."`
+	UserEndpoints     string         `default:"public" enum:"off,public,private" help:"What accounts may set as endpoints of their own, a model, a voice, a recognizer or a program: none (off), those at public addresses, or those at private addresses too."`
 	Signup            string         `default:"off" enum:"on,off" help:"Let anybody create an account with POST /api/register, on the trial plan until its first credit."`
 	OIDCIssuer        string         `name:"oidc-issuer" help:"OpenID Connect issuer that signs people in to the console, such as https://accounts.example.com."`
 	OIDCClientID      string         `name:"oidc-client-id" help:"Client id of this server at that issuer. Its redirect URI is PUBLIC_URL/signin/oidc/callback."`

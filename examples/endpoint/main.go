@@ -1,4 +1,4 @@
-// A program of your own that answers the turns of calls and chats itself: an endpoint of the protocol custom (docs/endpoints.md).
+// A program of your own that answers the turns of calls and chats itself: an endpoint of the protocol parley (docs/endpoints.md).
 package main
 
 import (

@@ -1,4 +1,4 @@
-"""A program of your own that answers the turns of calls and chats itself: an endpoint of the protocol custom
+"""A program of your own that answers the turns of calls and chats itself: an endpoint of the protocol parley
 (docs/endpoints.md). pip install websockets; python3 server.py 127.0.0.1:9000
 """
 import asyncio

@@ -1,4 +1,4 @@
-// A program of your own that answers the turns of calls and chats itself: an endpoint of the protocol custom (docs/endpoints.md).
+// A program of your own that answers the turns of calls and chats itself: an endpoint of the protocol parley (docs/endpoints.md).
 // npm install ws; node server.ts 127.0.0.1:9000 (Node 22.18 or later; before that, make JavaScript of it first)
 import { WebSocketServer, type WebSocket } from "ws";
 

@@ -54,7 +54,7 @@ func (a *API) assistantRoutes() {
 	handle(a, op{Method: "GET", Path: "/user/assistants/transcriber-providers", Name: "listTranscriberProviders",
 		Tag: tag, Summary: "Speech-to-text providers"}, a.listTranscribers)
 	handle(a, op{Method: "GET", Path: "/user/assistants/models", Name: "listModels", Tag: tag,
-		Summary: "Models that are configured on this server"}, a.listModels)
+		Summary: "Models that are configured on this server, and your endpoints that think or answer"}, a.listModels)
 	handle(a, op{Method: "GET", Path: "/user/assistants/phone-numbers", Name: "listAssignableNumbers", Tag: tag,
 		Summary: "Your phone numbers that an assistant can use"}, a.listAssignable)
 
@@ -210,7 +210,7 @@ func (a *API) listOutbound(ctx context.Context, r *request, _ *none) ([]outbound
 		list, err := next(n)
 		out := make([]outbound, len(list))
 		for i, s := range list {
-			out[i] = outbound{s.ID, s.UserID, s.Name, s.Type, s.Mode, s.Status, s.VoiceID, s.LanguageID, s.Timezone,
+			out[i] = outbound{s.ID, s.UserID, s.Name, s.Type, s.Mode, s.Status, s.Chosen().VoiceID, s.LanguageID, s.Timezone,
 				s.InitialMessage,
 				s.SystemPrompt, s.Variables, s.WebhookURL, s.IsWebhookActive, s.CreatedAt, s.UpdatedAt}
 		}
@@ -291,7 +291,11 @@ func (a *API) listVoices(ctx context.Context, r *request, in *struct {
 	byLanguage
 	Mode string `query:"mode" enum:"pipeline,multimodal,dualplex" doc:"Only voices that serve this mode."`
 }) ([]parley.Voice, error) {
-	return a.playable(r, a.Catalog.For(r.UserID()).Voices(in.Mode, in.LanguageID)), nil
+	c, err := a.Assistants.Choice(ctx, r.UserID())
+	if err != nil {
+		return nil, err
+	}
+	return a.playable(r, c.Voices(in.Mode, in.LanguageID)), nil
 }
 
 // synthesizer is a provider that speaks, with what can be set of its voices.
@@ -301,21 +305,33 @@ type synthesizer struct {
 }
 
 func (a *API) listSynthesizers(ctx context.Context, r *request, in *byLanguage) ([]synthesizer, error) {
+	c, err := a.Assistants.Choice(ctx, r.UserID())
+	if err != nil {
+		return nil, err
+	}
 	out := []synthesizer{}
-	for _, p := range a.Catalog.For(r.UserID()).Synthesizers(in.LanguageID) {
+	for _, p := range c.Synthesizers(in.LanguageID) {
 		out = append(out, synthesizer{p, a.Catalog.Tunable(p.Code)})
 	}
 	return out, nil
 }
 
 func (a *API) listTranscribers(ctx context.Context, r *request, in *byLanguage) ([]parley.Provider, error) {
-	return a.Catalog.For(r.UserID()).Transcribers(in.LanguageID), nil
+	c, err := a.Assistants.Choice(ctx, r.UserID())
+	if err != nil {
+		return nil, err
+	}
+	return c.Transcribers(in.LanguageID), nil
 }
 
 func (a *API) listModels(ctx context.Context, r *request, in *struct {
 	Type string `query:"type" enum:"llm,multimodal,dualplex" doc:"Only models of this type."`
 }) ([]parley.Model, error) {
-	return a.Catalog.For(r.UserID()).ModelsOf(parley.ModelKind(in.Type)), nil
+	c, err := a.Assistants.Choice(ctx, r.UserID())
+	if err != nil {
+		return nil, err
+	}
+	return c.ModelsOf(parley.ModelKind(in.Type)), nil
 }
 
 // assignable is an owned number as an assistant's editor needs it (2.9).

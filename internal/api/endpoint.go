@@ -9,10 +9,11 @@ import (
 
 func (a *API) endpointRoutes() {
 	const tag, missing = "Endpoints", "Endpoint not found"
-	handle(a, op{Method: "GET", Path: "/user/endpoints", Name: "listEndpoints", Tag: tag, Summary: "List endpoints of the account's own"},
+	handle(a, op{Method: "GET", Path: "/user/endpoints", Name: "listEndpoints", Tag: tag,
+		Summary: "Endpoints of the account's own, newest first"},
 		a.listEndpoints)
 	handle(a, op{Method: "POST", Path: "/user/endpoints", Name: "createEndpoint", Tag: tag, Status: 201, Body: parley.Endpoint{},
-		Summary: "Save a server of your own that thinks, speaks or listens"}, a.createEndpoint)
+		Summary: "Save a server of your own that thinks, speaks, listens or answers"}, a.createEndpoint)
 	handle(a, op{Method: "GET", Path: "/user/endpoints/{id}", Name: "getEndpoint", Tag: tag, NotFound: missing, Summary: "Read an endpoint"},
 		a.getEndpoint)
 	handle(a, op{Method: "PUT", Path: "/user/endpoints/{id}", Name: "updateEndpoint", Tag: tag, NotFound: missing, Body: parley.Endpoint{},
@@ -23,12 +24,17 @@ func (a *API) endpointRoutes() {
 		Summary: "Measure an endpoint, and say what it lacks"}, a.testEndpoint)
 }
 
-func (a *API) listEndpoints(ctx context.Context, r *request, _ *none) ([]parley.Endpoint, error) {
-	list, err := a.DB.Endpoints(ctx, r.UserID())
+func (a *API) listEndpoints(ctx context.Context, r *request, in *pageQuery) (*Paginated[parley.Endpoint], error) {
+	p := in.page(15)
+	list, total, err := a.DB.EndpointPage(ctx, r.UserID(), p)
+	if err != nil {
+		return nil, err
+	}
 	for i := range list {
 		list[i] = *list[i].Shown()
 	}
-	return list, err
+	e := envelope(a, r.Request, list, total, p)
+	return &e, nil
 }
 
 func (a *API) getEndpoint(ctx context.Context, r *request, in *byID) (*parley.Endpoint, error) {

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,8 +17,8 @@ import (
 const endpointKey = "sk-the-account's-own-9876"
 
 func endpointBody(name string) map[string]any {
-	return map[string]any{"name": name, "part": "model", "protocol": "openai", "url": "https://llm.example.com/v1", "model": "qwen3",
-		"key": endpointKey, "headers": []any{map[string]any{"name": "X-Team", "value": "the-team's-secret"}}}
+	return map[string]any{"name": name, "kind": "llm", "protocol": "openai", "url": "https://llm.example.com/v1", "model": "qwen3",
+		"api_key": endpointKey, "headers": []any{map[string]any{"name": "X-Team", "value": "the-team's-secret"}}}
 }
 
 // An endpoint's secrets are kept encrypted and never shown; what was read can be written back, and other servers don't get them.
@@ -31,7 +32,7 @@ func TestEndpointSecrets(t *testing.T) {
 			}
 		}
 		whole := h.get(at).json()
-		if whole["key"] != "" || whole["key_hint"] != "9876" || fmt.Sprint(whole["headers"]) != "[map[name:X-Team value:]]" {
+		if _, shown := whole["api_key"]; shown || whole["key_hint"] != "9876" || fmt.Sprint(whole["headers"]) != "[map[name:X-Team value:]]" {
 			t.Errorf("shown: %v", whole)
 		}
 		var stored string
@@ -63,7 +64,7 @@ func TestEndpointSecrets(t *testing.T) {
 		h.put(at, whole, status(200))
 		secrets("[{X-Team }]")
 		h.put(at, endpointBody("mine"), status(200))
-		h.put(at, map[string]any{"key": nil, "headers": []any{}}, status(200))
+		h.put(at, map[string]any{"api_key": nil, "headers": []any{}}, status(200))
 		secrets("[]")
 		if log := h.get("/user/audit", status(200)).body; strings.Contains(string(log), endpointKey) ||
 			strings.Contains(string(log), "team's-secret") {
@@ -76,18 +77,23 @@ func TestEndpointSecrets(t *testing.T) {
 func TestEndpoints(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		id := h.post("/user/endpoints", endpointBody("mine"), status(201)).json()["data"].(map[string]any)["id"]
-		voice := map[string]any{"name": "a voice", "part": "voice", "protocol": "deepgram", "url": "https://v.example.com", "voice": "aura"}
-		spoken := h.post("/user/endpoints", voice, status(201)).json()["data"].(map[string]any)["id"]
+		h.post("/user/endpoints", voicesBody("a voice", "aura"), status(201))
 		at := fmt.Sprintf("/user/endpoints/%v", id)
 		h.post("/user/endpoints", endpointBody("mine"), status(422)).fails("name")
 		for field, body := range map[string]map[string]any{
 			"protocol":       {"protocol": "deepgram"},
 			"model":          {"model": ""},
-			"voice":          {"part": "voice"},
+			"voices":         {"kind": "tts"},
+			"kind":           {"kind": "model"},
 			"url":            {"url": "ftp://example.com"},
 			"headers.0.name": {"headers": []any{map[string]any{"name": "x-parley-call", "value": "1"}}},
 			"wait_ms":        {"wait_ms": 40_000},
-			"key":            {"key": "two words"},
+			"api_key":        {"api_key": "two words"},
+
+			"voices.0.code":     {"kind": "tts", "voices": []any{map[string]any{"name": "Anna"}}},
+			"voices.0.gender":   {"kind": "tts", "voices": []any{map[string]any{"code": "anna", "gender": "neuter"}}},
+			"voices.0.language": {"kind": "tts", "voices": []any{map[string]any{"code": "anna", "language": "xx"}}},
+			"voices.1.code":     {"kind": "tts", "voices": []any{map[string]any{"code": "anna"}, map[string]any{"code": "anna", "language": "de"}}},
 		} {
 			wrong := endpointBody("another")
 			for k, v := range body {
@@ -107,24 +113,10 @@ func TestEndpoints(t *testing.T) {
 		} {
 			do()
 		}
-		if list := other.get("/user/endpoints", status(200)).list(); len(list) != 0 {
+		if list := other.get("/user/endpoints", status(200)).json()["data"].([]any); len(list) != 0 {
 			t.Errorf("a stranger sees %v", list)
 		}
-		const llm, speaks, hears = "llm_endpoint_id", "voice_endpoint_id", "transcriber_endpoint_id"
-		theirs := fmt.Sprintf("/user/assistant/%d", other.assistant(nil))
-		other.put(theirs, map[string]any{llm: id}, status(422)).fails(llm)
-		mine := fmt.Sprintf("/user/assistant/%d", h.assistant(nil))
-		h.put(mine, map[string]any{llm: spoken}, status(422)).fails(llm)
-		h.put(mine, map[string]any{hears: id}, status(422)).fails(hears)
-		h.put(mine, map[string]any{llm: id, speaks: spoken}, status(200))
-		got := h.get(mine).json()
-		if got[llm] != id || got[speaks] != spoken || got[hears] != nil {
-			t.Errorf("the assistant has %v %v %v", got[llm], got[speaks], got[hears])
-		}
 		h.delete(at, status(200))
-		if got := h.get(mine).json(); got[llm] != nil || got[speaks] != spoken {
-			t.Errorf("after the deletion the assistant has %v %v", got[llm], got[speaks])
-		}
 		var log []string
 		for _, e := range h.get("/user/audit?kind=endpoint", status(200)).json()["data"].([]any) {
 			log = append(log, fmt.Sprint(e.(map[string]any)["action"]))
@@ -135,11 +127,38 @@ func TestEndpoints(t *testing.T) {
 	})
 }
 
-// Who may have endpoints is the operator's to say; an account has so many.
-func TestEndpointMakers(t *testing.T) {
-	for makers, want := range map[string]int{"none": 403, "default": 201, "trial": 403} {
+// The list is the usual envelope, newest first.
+func TestEndpointPages(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		for _, name := range []string{"b", "c", "a"} {
+			h.post("/user/endpoints", endpointBody(name), status(201))
+		}
+		names := func(path string, total float64) (list string) {
+			t.Helper()
+			r := h.get(path, status(200)).json()
+			for _, e := range r["data"].([]any) {
+				list += e.(map[string]any)["name"].(string)
+			}
+			if got, _ := r["total"].(json.Number).Float64(); got != total {
+				t.Errorf("%s: %v of %v", path, got, total)
+			}
+			return list
+		}
+		if got := names("/user/endpoints", 3); got != "acb" {
+			t.Errorf("the list is %s", got)
+		}
+		if got := names("/user/endpoints?per_page=2&page=2", 3); got != "b" {
+			t.Errorf("the second page is %s", got)
+		}
+	})
+}
+
+// An account has endpoints unless the operator turns them off; it has so many.
+func TestEndpointReach(t *testing.T) {
+	for reach, want := range map[string]int{endpoint.Off: 403, endpoint.Public: 201} {
 		h := lite(t, func(c *api.Config) {
-			c.Endpoints = endpoint.New(c.DB, egress.New(nil), c.Keys.Providers, []string{makers}, func(int64, string) {})
+			c.Endpoints = endpoint.New(c.DB, egress.New(nil), c.Keys.Providers, reach, func(int64, string) {})
+			c.Assistants.Endpoints = c.Endpoints
 			t.Cleanup(c.Endpoints.Close)
 		})
 		h.post("/user/endpoints", endpointBody("mine"), status(want))
@@ -150,6 +169,206 @@ func TestEndpointMakers(t *testing.T) {
 			h.post("/user/endpoints", endpointBody(fmt.Sprintf("mine %d", i)), status(201))
 		}
 		h.post("/user/endpoints", endpointBody("one more"), status(403))
+	}
+}
+
+func voicesBody(name string, codes ...string) map[string]any {
+	var voices []any
+	for _, code := range codes {
+		voices = append(voices, map[string]any{"code": code})
+	}
+	return map[string]any{"name": name, "kind": "tts", "protocol": "deepgram", "url": "https://v.example.com", "voices": voices}
+}
+
+// listed is the id of what a look-up lists by a code, nil where it doesn't. Of voices, that of English.
+func (h *harness) listed(path, code string) any {
+	for _, one := range h.get("/user/assistants/"+path, status(200)).list() {
+		if language := one["language_id"]; one["code"] == code && (language == nil || fmt.Sprint(language) == "1") {
+			return one["id"]
+		}
+	}
+	return nil
+}
+
+// Endpoints are in the look-ups by ids of their own, which assistants name as they name any. What was chosen before takes over, and is
+// there again when the endpoint is deleted.
+func TestEndpointChosen(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		save := func(body map[string]any) string {
+			return fmt.Sprintf("/user/endpoints/%v", h.post("/user/endpoints", body, status(201)).json()["data"].(map[string]any)["id"])
+		}
+		model := save(endpointBody("mine"))
+		save(map[string]any{"name": "program", "kind": "agent", "protocol": "parley", "url": "wss://p.example.com"})
+		ear := save(map[string]any{"name": "ear", "kind": "stt", "protocol": "deepgram", "url": "https://v.example.com"})
+		speaks := save(voicesBody("speaks", "anna", "ben"))
+		ids := map[string]any{"llm_model_id": h.listed("models?type=llm", "endpoint/mine"), "voice_id": h.listed("voices", "ben"),
+			"transcriber_provider_id": h.listed("transcriber-providers", "endpoint/ear")}
+		for field, id := range ids {
+			if id == nil {
+				t.Fatalf("no id for %s", field)
+			}
+		}
+		program, provider := h.listed("models", "endpoint/program"), h.listed("synthesizer-providers", "endpoint/speaks")
+		if program == nil || provider == nil || h.listed("models?type=multimodal", "endpoint/mine") != nil {
+			t.Errorf("listed are %v %v", program, provider)
+		}
+		for _, one := range h.get("/user/assistants/voices?language_id=4", status(200)).list() {
+			if one["code"] == "ben" && (one["name"] != "ben" || one["gender"] != "female" ||
+				fmt.Sprint(one["language_id"]) != "4" || one["synthesizer_provider_id"] != provider) {
+				t.Errorf("the voice is %v", one)
+			}
+		}
+
+		at := fmt.Sprintf("/user/assistant/%d", h.assistant(nil))
+		before := h.get(at, status(200)).json()
+		h.put(at, ids, status(200))
+		chosen := func() string {
+			whole := h.get(at, status(200)).json()
+			return fmt.Sprint(whole["llm_model_id"], " ", whole["voice_id"], " ", whole["transcriber_provider_id"])
+		}
+		want := fmt.Sprint(ids["llm_model_id"], " ", ids["voice_id"], " ", ids["transcriber_provider_id"])
+		if got := chosen(); got != want {
+			t.Errorf("the assistant has %s, want %s", got, want)
+		}
+		whole := h.get(at, status(200)).json()
+		h.put(at, whole, status(200))
+		if now := h.get(at, status(200)).json(); now["updated_at"] != whole["updated_at"] || chosen() != want {
+			t.Errorf("what was shown and written back changed it: %v", now)
+		}
+		if one := h.get("/user/assistants", status(200)).list()[0]; one["llm_model_id"] != ids["llm_model_id"] {
+			t.Errorf("the list has %v", one["llm_model_id"])
+		}
+		h.put(at, map[string]any{"voice_id": ids["voice_id"], "synthesizer_provider_id": provider}, status(200))
+		if now := h.get(at, status(200)).json(); now["synthesizer_provider_id"] != nil {
+			t.Errorf("the provider is %v", now["synthesizer_provider_id"])
+		}
+
+		// another account's, and one of another kind
+		other := h.stranger()
+		theirs := fmt.Sprintf("/user/assistant/%d", other.assistant(nil))
+		for field, id := range ids {
+			other.put(theirs, map[string]any{field: id}, status(422)).says(field, "The selected "+field+" is invalid.")
+		}
+		if other.listed("models", "endpoint/mine") != nil || other.listed("voices", "ben") != nil {
+			t.Error("another account is offered the endpoints")
+		}
+		h.put(at, map[string]any{"llm_model_id": h.listed("transcriber-providers", "endpoint/ear")}, status(422)).
+			says("llm_model_id", "The selected llm_model_id is invalid.")
+		h.put(at, map[string]any{"fallback_llm_model_ids": []any{program}}, status(422)).fails("fallback_llm_model_ids.0")
+
+		// a voice's id stays when the list changes, and comes back with its code
+		h.put(speaks, voicesBody("speaks", "zoe", "anna"), status(200))
+		h.put(at, h.get(at).json(), status(200))
+		if got := chosen(); got != want {
+			t.Errorf("after the change of voices the assistant has %s, want %s", got, want)
+		}
+		h.put(at, map[string]any{"voice_id": before["voice_id"]}, status(200))
+		h.put(at, map[string]any{"voice_id": ids["voice_id"]}, status(422)).fails("voice_id")
+		h.put(speaks, voicesBody("speaks", "ben", "zoe", "anna"), status(200))
+		if got := h.listed("voices", "ben"); got != ids["voice_id"] {
+			t.Errorf("the voice has the id %v, had %v", got, ids["voice_id"])
+		}
+		german := voicesBody("german", "karl")
+		german["voices"].([]any)[0].(map[string]any)["language"] = "de"
+		save(german)
+		for _, one := range h.get("/user/assistants/voices", status(200)).list() {
+			if one["code"] == "karl" {
+				h.put(at, map[string]any{"voice_id": one["id"]}, status(422)).
+					says("voice_id", "The voice_id field must name a voice that speaks the assistant's language.")
+			}
+		}
+
+		// naming others leaves the endpoint
+		h.put(at, map[string]any{"llm_model_id": program, "voice_id": ids["voice_id"]}, status(200))
+		if now := h.get(at).json(); now["llm_model_id"] != program {
+			t.Errorf("the model is %v", now["llm_model_id"])
+		}
+		h.put(at, map[string]any{"llm_model_id": before["llm_model_id"]}, status(200))
+		if now := h.get(at).json(); now["llm_model_id"] != before["llm_model_id"] || now["voice_id"] != ids["voice_id"] {
+			t.Errorf("the model is %v, the voice %v", now["llm_model_id"], now["voice_id"])
+		}
+		h.put(at, map[string]any{"mode": "multimodal", "llm_model_id": ids["llm_model_id"]}, status(422)).
+			fails("llm_model_id", "multimodal_model_id", "voice_id")
+
+		// a deleted one leaves what it was laid over
+		h.put(at, ids, status(200))
+		for _, path := range []string{model, ear, speaks} {
+			h.delete(path, status(200))
+		}
+		if now, was := chosen(), fmt.Sprint(before["llm_model_id"], " ", before["voice_id"], " ", before["transcriber_provider_id"]); now != was {
+			t.Errorf("after the deletion the assistant has %s, want %s", now, was)
+		}
+	})
+}
+
+// What the former version saved is as it was: its words are those of the rows still, and its one voice is the first.
+func TestEndpointsSavedBefore(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		h.post("/user/endpoints", voicesBody("speaks", "anna"), status(201))
+		h.post("/user/endpoints", map[string]any{"name": "program", "kind": "agent", "protocol": "parley",
+			"url": "wss://p.example.com"}, status(201))
+		var rows string
+		h.sql(&rows, "SELECT max(part || ' ' || protocol || ' ' || voice) || ', ' || min(part || ' ' || protocol || ' ' || voice) FROM endpoints")
+		if rows != "voice deepgram anna, model custom " {
+			t.Errorf("the rows are %q", rows)
+		}
+		voice := h.listed("voices", "anna")
+		var name string
+		h.sql(&name, "UPDATE endpoints SET voices = '[]', voice_codes = '[]' WHERE part = 'voice' RETURNING name")
+		var kinds []string
+		for _, e := range h.get("/user/endpoints", status(200)).json()["data"].([]any) {
+			one := e.(map[string]any)
+			kinds = append(kinds, fmt.Sprint(one["kind"], " ", one["protocol"], " ", len(one["voices"].([]any))))
+		}
+		if got := strings.Join(kinds, ", "); got != "agent parley 0, tts deepgram 1" {
+			t.Errorf("the endpoints are %s", got)
+		}
+		if got := h.listed("voices", "anna"); got != voice || voice == nil {
+			t.Errorf("the voice is %v, was %v", got, voice)
+		}
+	})
+}
+
+// A new assistant may have endpoints from the beginning, and so may its copy and its draft; files have what takes over.
+func TestEndpointChosenAtOnce(t *testing.T) {
+	h := lite(t, nil)
+	h.post("/user/endpoints", endpointBody("mine"), status(201))
+	h.post("/user/endpoints", voicesBody("speaks", "anna"), status(201))
+	model, voice := h.listed("models", "endpoint/mine"), h.listed("voices", "anna")
+	id := h.assistant(map[string]any{"llm_model_id": model, "voice_id": voice})
+	at := fmt.Sprintf("/user/assistants/%d", id)
+	a, err := h.db.Assistant(t.Context(), h.user.ID, id)
+	if err != nil || a.LLMModelID == nil || a.VoiceID == 0 || a.Endpoint("llm_model_id") == nil {
+		t.Fatalf("%+v %v", a, err)
+	}
+	copied := h.post(at+"/duplicate", nil, status(201)).json()["data"].(map[string]any)
+	if copied["llm_model_id"] != model || copied["voice_id"] != voice {
+		t.Errorf("the copy has %v %v", copied["llm_model_id"], copied["voice_id"])
+	}
+	draft := h.put(at+"/draft", map[string]any{"name": "Other", "llm_model_id": *a.LLMModelID}, status(200)).json()["data"].(map[string]any)
+	if fmt.Sprint(draft["changed"]) != "[name llm_model_id]" || draft["assistant"].(map[string]any)["voice_id"] != voice {
+		t.Errorf("the draft has %v", draft["changed"])
+	}
+	of, err := h.api.Assistants.Drafted(t.Context(), h.user.ID, id)
+	if err != nil || of.Endpoint("voice_id") == nil || of.Endpoint("llm_model_id") != nil {
+		t.Errorf("the draft has the endpoints %v: %v", of.Endpoints, err)
+	}
+	draft = h.put(at+"/draft", map[string]any{"llm_model_id": model}, status(200)).json()["data"].(map[string]any)
+	if fmt.Sprint(draft["changed"]) != "[name]" {
+		t.Errorf("the draft has %v", draft["changed"])
+	}
+	text, _, err := h.api.Assistants.ExportYAML(t.Context(), h.user.ID, id)
+	if err != nil || !strings.Contains(string(text), "llm_model: endpoint/mine") ||
+		!strings.Contains(string(text), "voice: endpoint/speaks/anna") {
+		t.Errorf("the file is\n%s%v", text, err)
+	}
+	read, left, err := h.api.Assistants.ImportYAML(t.Context(), h.user.ID, text)
+	if err != nil || read.LLMEndpointID == nil || read.VoiceEndpointID == nil {
+		t.Errorf("of the file came %+v without %v: %v", read, left, err)
+	}
+	file := h.get(at+"/export", status(200)).json()
+	if got := fmt.Sprint(file["assistant"].(map[string]any)["voice_id"]); got != fmt.Sprint(a.VoiceID) {
+		t.Errorf("the file has the voice %s", got)
 	}
 }
 

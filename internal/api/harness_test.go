@@ -149,7 +149,7 @@ func open(t testing.TB, db *store.DB, change func(*api.Config)) *harness {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Keys.Close)
-	c.Endpoints = endpoint.New(db, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), c.Keys.Providers, []string{"all"},
+	c.Endpoints = endpoint.New(db, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), c.Keys.Providers, endpoint.Public,
 		func(int64, string) {})
 	t.Cleanup(c.Endpoints.Close)
 	c.Assistants.Endpoints = c.Endpoints

@@ -37,7 +37,12 @@ type Studio struct {
 
 // Create makes an assistant from the fields of a request body. The error names every field that fails.
 func (d *Studio) Create(ctx context.Context, userID int64, body map[string]any) (*parley.Assistant, error) {
-	a := &parley.Assistant{}
+	return d.create(ctx, userID, &parley.Assistant{}, body)
+}
+
+// create is Create of an assistant whose endpoints have beneath them what another has.
+func (d *Studio) create(ctx context.Context, userID int64, like *parley.Assistant, body map[string]any) (*parley.Assistant, error) {
+	a := &parley.Assistant{LLMModelID: like.LLMModelID, VoiceID: like.VoiceID, TranscriberProviderID: like.TranscriberProviderID}
 	form.Defaults(a)
 	fields := bind(body, a, true)
 	err := d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -166,9 +171,11 @@ func (d *Studio) Complete(a *parley.Assistant) {
 // bind reads a body into an assistant. Entries of type mid_call, which responses show among the tools, stand for
 // tool_ids if the body has none.
 func bind(body map[string]any, a *parley.Assistant, create bool) parley.Fields {
-	old := forms(a)
+	was := *a
+	*a = *a.Chosen()
 	fields := form.Bind(body, a, create)
-	settle(body, old, a, &fields)
+	a.Settle(&was)
+	settle(body, forms(&was), a, &fields)
 	if _, sent := body["tools"]; !sent || fields.Has("tools") {
 		return fields
 	}
@@ -220,6 +227,12 @@ func (d *Studio) check(ctx context.Context, q store.Query, userID int64, old, a 
 	}
 	if old == nil {
 		old = &parley.Assistant{}
+	}
+	d.beneath(userID, a, facts.Endpoints)
+	facts.Kept = map[string]bool{}
+	for field, id := range a.EndpointIDs() {
+		facts.Kept[field] = same(id, old.EndpointIDs()[field]) &&
+			(field != "voice_id" || a.VoiceEndpointPlace == old.VoiceEndpointPlace && a.LanguageID == old.LanguageID)
 	}
 	c := d.Catalog.For(userID)
 	facts.Language, facts.Languages = c.Language(a.LanguageID), map[int64]bool{}
@@ -308,7 +321,8 @@ func (d *Studio) CheckDraft(a *parley.Assistant, draft *parley.Draft) error {
 	case draft.Empty() || draft.LLMModelID == nil:
 	case a.LLMModelID == nil:
 		wrong.AddText("draft.llm_model_id", "This assistant uses a realtime model: a text model can't replace it.")
-	case model(d.Catalog.For(a.UserID), draft.LLMModelID, a.LLMModelID, parley.LLM) == nil:
+	case same(draft.LLMModelID, a.Chosen().LLMModelID):
+	case model(d.Catalog.For(a.UserID), draft.LLMModelID, nil, parley.LLM) == nil:
 		wrong.Add("draft.llm_model_id", "is not a model that you can use.")
 	}
 	return wrong.Err()

@@ -62,11 +62,11 @@ func (d *Studio) OfRun(ctx context.Context, live *parley.Assistant, runID int64)
 
 // Amended is an assistant with changes laid over it, that nobody judges.
 func (d *Studio) Amended(ctx context.Context, live *parley.Assistant, changes parley.Settings) (*parley.Assistant, error) {
-	return over(ctx, d.DB.Query, live, changes)
+	return d.over(ctx, d.DB.Query, live, changes)
 }
 
 // over is the live assistant with changes laid over it.
-func over(ctx context.Context, q store.Query, live *parley.Assistant, changes parley.Settings) (*parley.Assistant, error) {
+func (d *Studio) over(ctx context.Context, q store.Query, live *parley.Assistant, changes parley.Settings) (*parley.Assistant, error) {
 	a, err := live.Amended(changes)
 	if err == nil && !slices.Equal(a.ToolIDs, live.ToolIDs) {
 		a.MidCallTools, err = q.ToolsNamed(ctx, live.UserID, a.ToolIDs)
@@ -74,12 +74,15 @@ func over(ctx context.Context, q store.Query, live *parley.Assistant, changes pa
 	if err == nil && !maps.EqualFunc(a.EndpointIDs(), live.EndpointIDs(), alike) {
 		a.Endpoints, err = q.EndpointsOf(ctx, live.UserID, a)
 	}
+	if err == nil {
+		d.beneath(live.UserID, a, a.Endpoints)
+	}
 	return a, err
 }
 
 // lay lays a draft over the live assistant, and says what stands between it and being published.
 func (d *Studio) lay(ctx context.Context, q store.Query, live *parley.Assistant, draft *parley.AssistantDraft) (err error) {
-	if draft.Assistant, err = over(ctx, q, live, draft.Changes); err != nil {
+	if draft.Assistant, err = d.over(ctx, q, live, draft.Changes); err != nil {
 		return err
 	}
 	draft.LiveChanged, draft.Changed = live.UpdatedAt != draft.Base, parley.Changed(live.Settings(), draft.Assistant.Settings())

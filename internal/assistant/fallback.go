@@ -228,7 +228,7 @@ func (d *Studio) Speaker(s Speech, open func(code string) (ai.Synthesizer, error
 			do = absent{failed}
 		}
 		list, budget = append(list, link(f, ai.TheVoice, endpointName(own), endpointCircuit(own), failover.Speaker{Synthesizer: do,
-			Voice: own.Endpoint.Voice})), waits(own, budget)
+			Voice: s.ownCode})), waits(own, budget)
 	}
 	if add(s.Synthesizer, s.Voice, s.voice.Name, first); err != nil {
 		list[len(list)-1].Do.Synthesizer = absent{err}

@@ -29,7 +29,6 @@ var notInFiles = []string{"id", "uuid", "user_id", "phone_number_id", "engine_id
 	"transcriber_id", "instance_id", "status", "language", "prompt_version",
 	"llm_model_id", "multimodal_model_id", "fallback_llm_model_ids", "fallback_multimodal_model_ids",
 	"fallback_voice_ids", "fallback_transcriber_provider_ids", "knowledgebase_id", "tool_ids", "is_webhook_active", "webhook_url",
-	"llm_endpoint_id", "voice_endpoint_id", "transcriber_endpoint_id",
 	"inbound_webhook_url",
 	"conversation_ended_webhook_url", "flows_platform_id", "deleted_at", "created_at", "updated_at"}
 
@@ -42,6 +41,7 @@ func (d *Studio) Export(ctx context.Context, userID, id int64) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.LLMEndpointID, a.VoiceEndpointID, a.TranscriberEndpointID = nil, nil, nil // what takes over from them is in the file
 	f := &File{Format: fileFormat, Assistant: bodyOf(a.Settings())}
 	hideSecrets(a, f.Assistant)
 	for _, name := range notInFiles {
@@ -118,11 +118,12 @@ func (d *Studio) nameTransfers(ctx context.Context, userID int64, tree map[strin
 // imported makes a body of a file, for this server, and remembers what does not go in.
 type imported struct {
 	*Studio
-	ctx  context.Context
-	user int64
-	file *File
-	body map[string]any
-	left []string
+	ctx   context.Context
+	user  int64
+	file  *File
+	offer *Choice
+	body  map[string]any
+	left  []string
 }
 
 func (m *imported) leave(format string, args ...any) {
@@ -137,15 +138,18 @@ func (d *Studio) Import(ctx context.Context, userID int64, f *File) (a *parley.A
 	return a, m.left, err
 }
 
-func (m *imported) make() (*parley.Assistant, error) {
+func (m *imported) make() (a *parley.Assistant, err error) {
 	if err := m.read(); err != nil {
+		return nil, err
+	}
+	if m.offer, err = m.Choice(m.ctx, m.user); err != nil {
 		return nil, err
 	}
 	m.choose()
 	if err := m.resolve(); err != nil {
 		return nil, err
 	}
-	a, err := m.Create(m.ctx, m.user, m.body)
+	a, err = m.Create(m.ctx, m.user, m.body)
 	wrong, failed := problems(err)
 	if len(wrong) == 0 {
 		return a, failed
@@ -191,7 +195,7 @@ func (m *imported) id(name string) int64 {
 
 // choose puts models, voices and providers of this server in place of those that it lacks.
 func (m *imported) choose() {
-	cat := m.Catalog.For(m.user)
+	cat := m.offer
 	mode, _ := m.body["mode"].(string)
 	find := func(code string, kinds ...parley.ModelKind) *parley.Model {
 		for _, kind := range kinds {
@@ -230,7 +234,8 @@ func (m *imported) choose() {
 		m.body["voice_id"] = json.Number(strconv.FormatInt(voices[0].ID, 10))
 		delete(m.body, "synthesizer_provider_id")
 	}
-	if id := m.id("transcriber_provider_id"); id != 0 && !cat.TranscriberConfigured(id, language) {
+	if id := m.id("transcriber_provider_id"); id != 0 && !slices.ContainsFunc(cat.Transcribers(language),
+		func(p parley.Provider) bool { return p.ID == id }) {
 		m.leave("The transcription provider: it is not available here, so the best for the language listens.")
 		delete(m.body, "transcriber_provider_id")
 	}
@@ -298,7 +303,7 @@ func (d *Studio) Duplicate(ctx context.Context, userID, id int64) (*parley.Assis
 	}
 	body := bodyOf(a.Settings())
 	body["name"], body["status"], body["phone_number_id"] = copyName(a.Name), "inactive", nil
-	return d.Create(ctx, userID, body)
+	return d.create(ctx, userID, a, body)
 }
 
 // copyName is the name of a copy, as long as a name may be.

@@ -154,8 +154,8 @@ func (d *Studio) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, e
 	if err != nil {
 		return nil, false, err
 	}
-	own := d.endpoint(a, parley.EndpointModel)
-	if own != nil && own.Endpoint.Protocol == parley.EndpointCustom {
+	own := d.endpoint(a, "llm_model_id")
+	if own != nil && own.Endpoint.Kind == parley.EndpointAgent {
 		own = nil // it answers turns, and does nothing else
 	}
 	if m.Provider == ai.BuiltIn && own == nil {

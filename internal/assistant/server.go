@@ -116,7 +116,7 @@ func (r *Ready) Warm() {
 
 // Warm is Ready's, for an assistant whose conversation has just begun.
 func (d *Studio) Warm(a *parley.Assistant, o Occasion) {
-	if servers, _ := parted(a); len(servers) == 0 && a.Endpoint(parley.EndpointModel) == nil {
+	if servers, _ := parted(a); len(servers) == 0 && a.Endpoint("llm_model_id") == nil {
 		return
 	}
 	if r, err := d.Ready(a, o); err == nil { // what is wrong is told when it has something to answer

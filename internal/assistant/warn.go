@@ -27,6 +27,7 @@ type Speech struct {
 	Tongues []Tongue
 
 	ownVoice, ownEar *endpoint.Vendors // of the account's own, which are asked first; nil: there are none
+	ownCode          string            // of the voice of ownVoice
 
 	user  int64 // whose keys are used
 	voice *parley.Voice
@@ -137,7 +138,14 @@ func (d *Studio) SpeechTold(a *parley.Assistant) (s Speech, err error) {
 		}
 	}
 	s.voice, s.user = v, a.UserID
-	s.ownVoice, s.ownEar = d.endpoint(a, parley.EndpointVoice), d.endpoint(a, parley.EndpointRecognizer)
+	s.ownVoice, s.ownEar = d.endpoint(a, "voice_id"), d.endpoint(a, "transcriber_provider_id")
+	if own := s.ownVoice; own != nil {
+		if spoken := own.Endpoint.Voice(a.VoiceEndpointPlace, language.ISO2); spoken != nil {
+			s.ownCode = spoken.Code
+		} else {
+			s.ownVoice = nil // it has the voice no more
+		}
+	}
 	s.voices, s.recognizers = d.standIns(a, v), d.listenersAfter(a, s.Recognizer)
 	d.speaks(a, &s)
 	return s, nil
@@ -239,7 +247,7 @@ func (d *Studio) Missing(a *parley.Assistant) (list []string) {
 
 // BuiltIn reports whether the built-in responder answers for an assistant.
 func (d *Studio) BuiltIn(a *parley.Assistant) bool {
-	if a.LLMModelID == nil || a.Mode != "pipeline" {
+	if a.LLMModelID == nil || a.Mode != "pipeline" || d.endpoint(a, "llm_model_id") != nil {
 		return false
 	}
 	m := d.Catalog.For(a.UserID).Model(*a.LLMModelID)
@@ -251,6 +259,9 @@ func (d *Studio) ModelName(a *parley.Assistant) string {
 	id := a.LLMModelID
 	if a.Mode != "pipeline" {
 		id = a.MultimodalModelID
+	}
+	if e := a.Endpoint("llm_model_id"); e != nil && a.Mode == "pipeline" {
+		return e.Name
 	}
 	if id == nil {
 		return ""

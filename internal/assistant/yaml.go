@@ -33,7 +33,10 @@ func (d *Studio) ExportYAML(ctx context.Context, userID, id int64) (text []byte,
 
 // names tells what the ids of an assistant stand for.
 func (d *Studio) names(ctx context.Context, userID int64, a *parley.Assistant) (func(field string, id int64) string, error) {
-	cat := d.Catalog.For(userID)
+	cat, err := d.Choice(ctx, userID)
+	if err != nil {
+		return nil, err
+	}
 	known := map[string]map[int64]string{"knowledgebase_id": {}, "tool_ids": {}, "folder_id": {}, "label_ids": {}, "tools.assistant_id": {},
 		"tools.outbound_phone_id": {}}
 	bases, err := d.DB.Knowledgebases(ctx, userID)
@@ -42,12 +45,6 @@ func (d *Studio) names(ctx context.Context, userID int64, a *parley.Assistant) (
 	}
 	for _, t := range a.MidCallTools {
 		known["tool_ids"][t.ID] = t.Name
-	}
-	for field := range a.EndpointIDs() {
-		known[field] = map[int64]string{}
-		for _, e := range a.Endpoints {
-			known[field][e.ID] = e.Name
-		}
 	}
 	if err != nil {
 		return nil, err
@@ -86,7 +83,9 @@ func (d *Studio) names(ctx context.Context, userID int64, a *parley.Assistant) (
 				return l.ISO2
 			}
 		case "llm_model_id", "multimodal_model_id", "fallback_llm_model_ids", "fallback_multimodal_model_ids":
-			return d.modelCode(userID, &id)
+			if m := cat.Model(id); m != nil {
+				return m.Code
+			}
 		case "synthesizer_provider_id":
 			if p := cat.Synthesizer(id); p != nil {
 				return p.Code
@@ -118,7 +117,11 @@ func (d *Studio) ImportYAML(ctx context.Context, userID int64, text []byte) (*pa
 		return nil, nil, parley.Errorf(parley.Invalid, "This is not an assistant file: %s.",
 			strings.TrimSuffix(strings.ReplaceAll(err.Error(), "\n", "; "), "."))
 	}
-	f, left := d.fileOf(userID, body)
+	cat, err := d.Choice(ctx, userID)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, left := fileOf(cat, body)
 	for _, place := range concealed {
 		if _, name, ok := strings.Cut(place, "variables."); ok {
 			left = append(left, fmt.Sprintf("The variable %s: its value is a secret, which no file holds.", name))
@@ -129,8 +132,7 @@ func (d *Studio) ImportYAML(ctx context.Context, userID int64, text []byte) (*pa
 }
 
 // fileOf is a file in the form that Import takes, and what of it has no place there.
-func (d *Studio) fileOf(userID int64, body map[string]any) (f *File, left []string) {
-	cat := d.Catalog.For(userID)
+func fileOf(cat *Choice, body map[string]any) (f *File, left []string) {
 	text := func(name string) string {
 		s, _ := body[name].(string)
 		return s
@@ -176,8 +178,7 @@ func (d *Studio) fileOf(userID int64, body map[string]any) (f *File, left []stri
 		"webhook_url":                    "it belongs to the server that the file came from",
 		"inbound_webhook_url":            "it belongs to the server that the file came from",
 		"conversation_ended_webhook_url": "it belongs to the server that the file came from",
-		"llm_endpoint":                   "use parley push for it", "voice_endpoint": "use parley push for it",
-		"transcriber_endpoint": "use parley push for it", "folder": "use parley push for it", "labels": "use parley push for them",
+		"folder":                         "use parley push for it", "labels": "use parley push for them",
 		"fallback_llm_models": "use parley push for them", "fallback_multimodal_models": "use parley push for them",
 		"fallback_voices": "use parley push for them", "fallback_transcriber_providers": "use parley push for them"} {
 		if list, many := body[name].([]any); body[name] != nil && (!many || len(list) > 0) {

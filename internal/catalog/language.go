@@ -59,3 +59,13 @@ func ISO(languageID int64) string {
 	}
 	return ""
 }
+
+// LanguageID returns a language's id by its code of ISO 639-1, 0 for an unknown one.
+func LanguageID(iso string) int64 {
+	for _, l := range languages {
+		if l.iso == iso {
+			return l.id
+		}
+	}
+	return 0
+}

@@ -203,8 +203,7 @@ type fieldChange struct {
 // fieldLabels are names of fields that are not what the editor calls them.
 var fieldLabels = map[string]string{"initial_message": "Greeting", "type": "Direction", "phone_number_id": "Phone number",
 	"language_id": "Language", "secondary_language_ids": "Further languages", "timezone": "Time zone", "llm_model_id": "Language model",
-	"llm_endpoint_id":   "Model endpoint",
-	"voice_endpoint_id": "Voice endpoint", "transcriber_endpoint_id": "Transcription endpoint", "llm_temperature": "Temperature",
+	"llm_temperature":     "Temperature",
 	"multimodal_model_id": "Multimodal model", "fallback_llm_model_ids": "Fallback language models",
 	"fallback_multimodal_model_ids": "Fallback multimodal models", "fallback_voice_ids": "Fallback voices",
 	"fallback_transcriber_provider_ids": "Fallback transcription providers", "synthesizer_provider_id": "Speech provider",
@@ -254,7 +253,10 @@ type thingNames struct {
 }
 
 func (c *Console) thingNames(r *request) (*thingNames, error) {
-	cat := c.Catalog.For(r.UserID())
+	cat, err := c.Assistants.Choice(r.Context(), r.UserID())
+	if err != nil {
+		return nil, err
+	}
 	numbers, err := c.DB.Numbers(r.Context(), r.UserID())
 	if err != nil {
 		return nil, err
@@ -267,15 +269,7 @@ func (c *Console) thingNames(r *request) (*thingNames, error) {
 	if err != nil {
 		return nil, err
 	}
-	endpoints, err := c.DB.Endpoints(r.Context(), r.UserID())
-	if err != nil {
-		return nil, err
-	}
-	known := map[string]map[int64]string{"phone_number_id": {}, "knowledgebase_id": {}, "tool_ids": {}, "llm_endpoint_id": {}}
-	known["voice_endpoint_id"], known["transcriber_endpoint_id"] = known["llm_endpoint_id"], known["llm_endpoint_id"]
-	for _, e := range endpoints {
-		known["llm_endpoint_id"][e.ID] = e.Name
-	}
+	known := map[string]map[int64]string{"phone_number_id": {}, "knowledgebase_id": {}, "tool_ids": {}}
 	for _, n := range numbers {
 		known["phone_number_id"][n.ID] = parley.FormatPhone(n.PhoneNumber)
 	}

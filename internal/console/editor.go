@@ -11,6 +11,7 @@ import (
 
 	"parley/internal/assistant"
 	"parley/internal/catalog"
+	"parley/internal/endpoint"
 	"parley/internal/parley"
 	"parley/internal/store"
 )
@@ -38,8 +39,6 @@ type editor struct {
 	tools                                                                            []parley.Tool
 	// assistants to hand over to
 	others []option
-	// of the account's own, by what they do
-	endpoints map[parley.EndpointPart][]option
 }
 
 func (e *editor) path(more string) string { return assistantPath(e.id, more) }
@@ -170,9 +169,12 @@ func (c *Console) editor(r *request, of *edited, tree map[string]any, wrong parl
 		active: a.Status == "active", base: c.Front.Base(r.Request), warnings: c.Assistants.Warnings(of.shown())}
 	mode := e.text("mode")
 	language, _ := strconv.ParseInt(e.text("language_id"), 10, 64)
-	cat := c.Catalog.For(r.UserID())
+	cat, err := c.Assistants.Choice(r.Context(), r.UserID())
+	if err != nil {
+		return nil, err
+	}
 	model, _ := strconv.ParseInt(e.text("multimodal_model_id"), 10, 64)
-	e.modes, e.limits = modes(cat), assistant.Limits(mode, assistant.Decides(cat, mode, model))
+	e.modes, e.limits = modes(cat.Catalog), assistant.Limits(mode, assistant.Decides(cat.Catalog, mode, model))
 	for _, l := range cat.Languages() {
 		o := option{value: strconv.FormatInt(l.ID, 10), label: l.Name}
 		if len(cat.Voices(mode, l.ID)) == 0 {
@@ -187,7 +189,6 @@ func (c *Console) editor(r *request, of *edited, tree map[string]any, wrong parl
 		e.text("synthesizer_provider_id"))
 	e.transcribers = providerOptions("Automatic", cat.Transcribers(language),
 		cat.Transcriber, e.text("transcriber_provider_id"))
-	var err error
 	if e.recorded, err = c.recordedMessage(r, a.ID); err != nil {
 		return nil, err
 	}
@@ -238,9 +239,6 @@ func (c *Console) ownChoices(r *request, a *parley.Assistant, e *editor) error {
 		e.bases = append(e.bases, option{value: strconv.FormatInt(k.ID, 10), label: k.Name + " (" +
 			count(k.Documents, "document", "documents") + ")"})
 	}
-	if e.endpoints, err = c.endpointOptions(r.Context(), r.UserID()); err != nil {
-		return err
-	}
 	if e.tools, err = c.DB.Tools(r.Context(), r.UserID()); err != nil {
 		return err
 	}
@@ -269,7 +267,7 @@ const maxOthers = 200
 
 // voiceOptions are the voices of a language and mode by provider. The one that is chosen stays in the list when it is
 // configured no more.
-func voiceOptions(c *catalog.Catalog, f *fields, mode string, language int64) (list []option) {
+func voiceOptions(c *assistant.Choice, f *fields, mode string, language int64) (list []option) {
 	now, there := f.text("voice_id"), false
 	model, _ := strconv.ParseInt(f.text("multimodal_model_id"), 10, 64)
 	chosen := c.Model(model)
@@ -279,7 +277,8 @@ func voiceOptions(c *catalog.Catalog, f *fields, mode string, language int64) (l
 		}
 		o := option{value: strconv.FormatInt(v.ID, 10), label: describeVoice(v), group: "Inside the model"}
 		if v.SynthesizerProviderID != nil {
-			o.group = c.Synthesizer(*v.SynthesizerProviderID).Name
+			p := c.Synthesizer(*v.SynthesizerProviderID)
+			o.group = cmp.Or(ownGroup(p.Code), p.Name)
 		}
 		there = there || o.value == now
 		list = append(list, o)
@@ -305,11 +304,22 @@ func describeVoice(v parley.Voice) string {
 	return fmt.Sprintf("%s (%s)", v.Name, strings.Join(about, ", "))
 }
 
-func modelOptions(c *catalog.Catalog, now string, kind parley.ModelKind) []option {
+// endpointGroup is the group of the account's endpoints in a list of choices.
+const endpointGroup = "Your endpoints"
+
+// ownGroup is the group of a provider in a list of choices, "" for none.
+func ownGroup(provider string) string {
+	if vendor, _, _ := strings.Cut(provider, "/"); vendor == endpoint.Code {
+		return endpointGroup
+	}
+	return ""
+}
+
+func modelOptions(c *assistant.Choice, now string, kind parley.ModelKind) []option {
 	list, there := []option{{value: "", label: "None"}}, now == ""
 	if kind != "" && kind != "pipeline" {
 		for _, m := range c.ModelsOf(kind) {
-			o := option{value: strconv.FormatInt(m.ID, 10), label: m.Name}
+			o := option{value: strconv.FormatInt(m.ID, 10), label: m.Name, group: ownGroup(m.Provider)}
 			there = there || o.value == now
 			list = append(list, o)
 		}
@@ -324,7 +334,7 @@ func modelOptions(c *catalog.Catalog, now string, kind parley.ModelKind) []optio
 func providerOptions(none string, providers []parley.Provider, find func(int64) *parley.Provider, now string) []option {
 	list, there := []option{{value: "", label: none}}, now == ""
 	for _, p := range providers {
-		o := option{value: strconv.FormatInt(p.ID, 10), label: p.Name}
+		o := option{value: strconv.FormatInt(p.ID, 10), label: p.Name, group: ownGroup(p.Code)}
 		there = there || o.value == now
 		list = append(list, o)
 	}
@@ -340,7 +350,7 @@ func fallbacks(options []option, now string) []option {
 	list := []option{{value: "", label: "None"}}
 	there := now == ""
 	for _, o := range options {
-		if o.value != "" {
+		if o.value != "" && o.group != endpointGroup { // an endpoint takes over from nothing
 			there = there || o.value == now
 			list = append(list, o)
 		}

@@ -1,11 +1,12 @@
 package console
 
 import (
-	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"strconv"
 
+	"parley/internal/catalog"
 	"parley/internal/endpoint"
 	"parley/internal/form"
 	"parley/internal/parley"
@@ -14,12 +15,13 @@ import (
 // endpointForm is what the page of one endpoint shows. Its secrets stay on the server.
 type endpointForm struct {
 	*fields
-	id     int64 // 0: it is new
-	name   string
-	hint   string // the last characters of its key
-	key    bool   // it has one
-	report *endpoint.Measured
-	wrong  string // why it was not measured
+	languages []option
+	id        int64 // 0: it is new
+	name      string
+	hint      string // the last characters of its key
+	key       bool   // it has one
+	report    *endpoint.Measured
+	wrong     string // why it was not measured
 }
 
 func (e *endpointForm) path(more string) string {
@@ -34,14 +36,15 @@ func (c *Console) endpointList(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return show("Endpoints", endpointList(list, c.Endpoints.May(r.Context(), r.UserID()))), nil
+	return show("Endpoints", endpointList(list, c.Endpoints.May())), nil
 }
 
 func (c *Console) endpointNew(*request) (*answer, error) {
 	e := &parley.Endpoint{}
 	form.Defaults(e)
-	e.Part, e.Protocol = parley.EndpointModel, parley.EndpointOpenAI
-	return show("New endpoint", endpointEditor(&endpointForm{fields: fieldsOf[parley.Endpoint](treeOf(e), nil)})), nil
+	e.Kind, e.Protocol = parley.EndpointLLM, parley.EndpointOpenAI
+	return show("New endpoint", endpointEditor(&endpointForm{fields: fieldsOf[parley.Endpoint](treeOf(e), nil),
+		languages: endpointLanguages(c.Catalog)})), nil
 }
 
 func (c *Console) endpointCreate(r *request) (*answer, error) {
@@ -54,16 +57,18 @@ func (c *Console) endpointCreate(r *request) (*answer, error) {
 	if !ok {
 		return nil, err
 	}
-	delete(tree, "key")
-	return invalid("New endpoint", endpointEditor(&endpointForm{fields: fieldsOf[parley.Endpoint](tree, wrong)})), nil
+	delete(tree, "api_key")
+	return invalid("New endpoint", endpointEditor(&endpointForm{fields: fieldsOf[parley.Endpoint](tree, wrong),
+		languages: endpointLanguages(c.Catalog)})), nil
 }
 
-func editEndpoint(e *parley.Endpoint, tree map[string]any, wrong parley.Fields) *endpointForm {
+func (c *Console) editEndpoint(e *parley.Endpoint, tree map[string]any, wrong parley.Fields) *endpointForm {
 	if tree == nil {
 		tree = treeOf(e.Shown())
 	}
-	delete(tree, "key")
-	return &endpointForm{fields: fieldsOf[parley.Endpoint](tree, wrong), id: e.ID, name: e.Name, hint: e.KeyHint, key: e.Key != ""}
+	delete(tree, "api_key")
+	return &endpointForm{fields: fieldsOf[parley.Endpoint](tree, wrong), languages: endpointLanguages(c.Catalog),
+		id: e.ID, name: e.Name, hint: e.KeyHint, key: e.Key != ""}
 }
 
 func (c *Console) endpointEdit(r *request) (*answer, error) {
@@ -71,7 +76,7 @@ func (c *Console) endpointEdit(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return show(e.Name, endpointEditor(editEndpoint(e, nil, nil))), nil
+	return show(e.Name, endpointEditor(c.editEndpoint(e, nil, nil))), nil
 }
 
 func (c *Console) endpointSave(r *request) (*answer, error) {
@@ -81,7 +86,7 @@ func (c *Console) endpointSave(r *request) (*answer, error) {
 	}
 	tree := decode(r.PostForm, reflect.TypeFor[parley.Endpoint]())
 	if r.PostFormValue("forget_key") != "" {
-		tree["key"] = nil
+		tree["api_key"] = nil
 	}
 	_, err = c.Endpoints.Change(r.Context(), r.UserID(), e.ID, tree)
 	if err == nil {
@@ -91,7 +96,7 @@ func (c *Console) endpointSave(r *request) (*answer, error) {
 	if !ok {
 		return nil, err
 	}
-	return invalid(e.Name, endpointEditor(editEndpoint(e, tree, wrong))), nil
+	return invalid(e.Name, endpointEditor(c.editEndpoint(e, tree, wrong))), nil
 }
 
 // endpointTest measures an endpoint as it is saved.
@@ -100,7 +105,7 @@ func (c *Console) endpointTest(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := editEndpoint(e, nil, nil)
+	f := c.editEndpoint(e, nil, nil)
 	var late *parley.LimitError
 	if f.report, err = c.Endpoints.Test(r.Context(), r.UserID(), e.ID); errors.As(err, &late) {
 		f.wrong, err = late.Detail, nil
@@ -118,17 +123,25 @@ func (c *Console) endpointDelete(r *request) (*answer, error) {
 	return see("/endpoints", "deleted"), nil
 }
 
-// endpointOptions are the account's endpoints by what they do, to choose one from.
-func (c *Console) endpointOptions(ctx context.Context, userID int64) (map[parley.EndpointPart][]option, error) {
-	all, err := c.DB.Endpoints(ctx, userID)
-	list := map[parley.EndpointPart][]option{}
-	for part := range parley.EndpointProtocols {
-		list[part] = []option{{value: "", label: "None"}}
+// endpointKinds are the kinds of endpoints in words.
+var endpointKinds = enum("llm=Language model", "agent=Program that answers", "tts=Text to speech", "stt=Speech to text")
+
+// labelOf is what a choice is called.
+func labelOf(list []option, value string) string {
+	i := slices.IndexFunc(list, func(o option) bool { return o.value == value })
+	if i < 0 {
+		return value
 	}
-	for _, e := range all {
-		list[e.Part] = append(list[e.Part], option{value: strconv.FormatInt(e.ID, 10), label: e.Name})
+	return list[i].label
+}
+
+// endpointLanguages are what a voice may speak.
+func endpointLanguages(c *catalog.Catalog) []option {
+	list := []option{{value: "", label: "Every language"}}
+	for _, l := range c.Languages() {
+		list = append(list, option{value: l.ISO2, label: l.Name})
 	}
-	return list, err
+	return list
 }
 
 // took is how long something took, as people read it.

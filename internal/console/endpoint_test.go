@@ -7,7 +7,6 @@ import (
 
 	"parley/internal/ai"
 	"parley/internal/ai/aitest"
-	"parley/internal/parley"
 )
 
 // An endpoint is made, measured and changed on its page, which never shows its secrets, and is chosen in an assistant.
@@ -18,7 +17,7 @@ func TestEndpointPages(t *testing.T) {
 	model := aitest.NewServer(t)
 	form := v.get("/endpoints/new").form("/endpoints/new")
 	form["name"], form["url"], form["model"] = []string{"mine"}, []string{model.URL}, []string{""}
-	form["key"] = []string{"sk-of-the-account-1234"}
+	form["api_key"] = []string{"sk-of-the-account-1234"}
 	form["headers.0.name"], form["headers.0.value"] = []string{"X-Team"}, []string{"the-team-secret"}
 	v.post("/endpoints/new", form).is(422).says("is required")
 	form["model"] = []string{aitest.ModelName}
@@ -45,10 +44,10 @@ func TestEndpointPages(t *testing.T) {
 	a := h.assistant(t, u, "Front desk")
 	path := "/assistants/" + id(a.ID)
 	edit := v.get(path).form(path)
-	edit["llm_endpoint_id"] = []string{id(list[0].ID)}
+	edit["llm_model_id"] = []string{id(list[0].ListedID())}
 	v.publish(path, edit)
 	got, err := h.Assistants.Get(t.Context(), u.ID, a.ID)
-	if err != nil || got.LLMEndpointID == nil || *got.LLMEndpointID != list[0].ID || got.Endpoint(parley.EndpointModel) == nil {
+	if err != nil || got.LLMEndpointID == nil || *got.LLMEndpointID != list[0].ID || got.Endpoint("llm_model_id") == nil {
 		t.Fatalf("%+v: %v", got.LLMEndpointID, err)
 	}
 	form["forget_key"] = []string{"1"}

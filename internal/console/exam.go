@@ -283,7 +283,7 @@ func draftOf(v url.Values, a *parley.Assistant) *parley.Draft {
 	if s := newlines(v.Get("initial_message")); v.Has("initial_message") && s != a.InitialMessage {
 		d.InitialMessage = &s
 	}
-	if id, err := strconv.ParseInt(v.Get("llm_model_id"), 10, 64); err == nil && a.LLMModelID != nil && id != *a.LLMModelID {
+	if id, err := strconv.ParseInt(v.Get("llm_model_id"), 10, 64); err == nil && a.LLMModelID != nil && id != *a.Chosen().LLMModelID {
 		d.LLMModelID = &id
 	}
 	return d
@@ -312,7 +312,10 @@ func (c *Console) tryPage(r *request) (*answer, error) {
 func (c *Console) tryForm(r *request, a *parley.Assistant, call, conversation string) *tryForm {
 	f := &tryForm{Assistant: a, call: call, conversation: conversation}
 	if a.LLMModelID != nil {
-		f.model = strconv.FormatInt(*a.LLMModelID, 10)
+		f.model = strconv.FormatInt(*a.Chosen().LLMModelID, 10)
+		if e := a.Endpoint("llm_model_id"); e != nil {
+			f.models = []option{{value: f.model, label: e.Name}}
+		}
 		for _, m := range c.Catalog.For(r.UserID()).ModelsOf(parley.LLM) {
 			f.models = append(f.models, option{value: strconv.FormatInt(m.ID, 10), label: m.Name})
 		}

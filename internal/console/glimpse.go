@@ -85,8 +85,7 @@ func (e *editor) mustSee(inside []glimpse) bool {
 }
 
 func (e *editor) modelGlimpses() []glimpse {
-	list := []glimpse{e.chosenGlimpse("llm_endpoint_id", "Your endpoint", e.endpoints[parley.EndpointModel]),
-		e.glimpse("fallback_llm_model_ids", "Fallback models"),
+	list := []glimpse{e.glimpse("fallback_llm_model_ids", "Fallback models"),
 		e.glimpse("fallback_multimodal_model_ids", "Fallback multimodal models")}
 	if e.text("mode") == "pipeline" {
 		list = append(list, e.chosenGlimpse("multimodal_model_id", "Multimodal model", e.multimodals))
@@ -96,8 +95,6 @@ func (e *editor) modelGlimpses() []glimpse {
 
 func (e *editor) providerGlimpses() []glimpse {
 	return []glimpse{e.chosenGlimpse("synthesizer_provider_id", "Speech provider", e.synthesizers),
-		e.chosenGlimpse("voice_endpoint_id", "Your endpoint that speaks", e.endpoints[parley.EndpointVoice]),
-		e.chosenGlimpse("transcriber_endpoint_id", "Your endpoint that listens", e.endpoints[parley.EndpointRecognizer]),
 		e.glimpse("fallback_voice_ids", "Fallback voices"),
 		e.glimpse("fallback_transcriber_provider_ids", "Fallback transcription")}
 }

@@ -104,7 +104,7 @@ func (h *harness) everything(t *testing.T, u *parley.User, name string) map[stri
 		t.Fatal(err)
 	}
 	own, err := h.Endpoints.Create(t.Context(), u.ID,
-		map[string]any{"name": name, "part": "model", "protocol": "custom", "url": "https://example.com/turns"})
+		map[string]any{"name": name, "kind": "agent", "protocol": "parley", "url": "https://example.com/turns"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func openUnder(t *testing.T, rules store.Rules, change ...func(*Config)) *harnes
 	}
 	t.Cleanup(c.Keys.Close)
 	c.Exams = exam.New(exam.Config{DB: db, Assistants: c.Assistants, Hub: event.NewHub()})
-	c.Endpoints = endpoint.New(db, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), c.Keys.Providers, []string{"all"},
+	c.Endpoints = endpoint.New(db, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), c.Keys.Providers, endpoint.Public,
 		func(int64, string) {})
 	t.Cleanup(c.Endpoints.Close)
 	c.Assistants.Endpoints = c.Endpoints

@@ -11,6 +11,8 @@ type block struct {
 	kind   string
 }
 
+const private = "private"
+
 func blocks(kind string, prefixes ...string) []block {
 	var list []block
 	for _, p := range prefixes {
@@ -23,7 +25,7 @@ func blocks(kind string, prefixes ...string) []block {
 var table = slices.Concat(
 	blocks("unspecified", "0.0.0.0/8", "::/128"),
 	blocks("a loopback address", "127.0.0.0/8", "::1/128"),
-	blocks("private", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7", "fec0::/10"),
+	blocks(private, "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7", "fec0::/10"),
 	blocks("link-local", "169.254.0.0/16", "fe80::/10"),
 	blocks("shared by a carrier's customers", "100.64.0.0/10"), // RFC 6598
 	// Azure's platform, at a public address on every machine there

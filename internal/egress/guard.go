@@ -28,6 +28,7 @@ const Setting = "PARLEY_EGRESS_ALLOW"
 // Guard lets connections out to public addresses, and to those that the operator allows. It is safe for concurrent use.
 type Guard struct {
 	allow     []netip.Prefix
+	private   bool                       // private addresses count as public ones, but for this machine's own
 	own       []netip.Addr               // by which others reach this machine
 	addrs     func() ([]net.Addr, error) // of this machine's interfaces
 	dialer    net.Dialer
@@ -68,6 +69,13 @@ func New(own []netip.Addr, allow ...netip.Prefix) *Guard {
 	return g
 }
 
+// Private makes a guard that lets connections out to private addresses too, but not to this server's own. Close it.
+func (g *Guard) Private() *Guard {
+	p := New(g.own, g.allow...)
+	p.private = true
+	return p
+}
+
 // Close gives up the connections that are kept for reuse. Exchanges under way go on.
 func (g *Guard) Close() { g.transport.CloseIdleConnections() }
 
@@ -98,7 +106,7 @@ func (g *Guard) Check(a netip.Addr) error {
 		return nil
 	}
 	const remedy = " (the operator of this server can allow it with " + Setting + ")"
-	if kind := special(a); kind != "" {
+	if kind := special(a); kind != "" && !(g.private && kind == private) {
 		return &Refused{Addr: a, Reason: "the address is " + kind + ", and only public addresses may be reached" +
 			remedy}
 	}

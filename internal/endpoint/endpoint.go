@@ -1,4 +1,4 @@
-// Package endpoint holds the endpoints of accounts: servers of their own that think, speak or listen for their assistants.
+// Package endpoint holds the endpoints of accounts: servers of their own that think, speak, listen or answer for their assistants.
 // It makes, changes and tests them, and opens them as vendors.
 package endpoint
 
@@ -7,10 +7,13 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"parley/internal/ai"
+	"parley/internal/catalog"
 	"parley/internal/crash"
 	"parley/internal/egress"
 	"parley/internal/form"
@@ -37,7 +40,7 @@ var protocols = map[parley.EndpointProtocol]func(ai.Server) (*ai.Opened, error){
 	parley.EndpointDeepgram:   deepgram.At,
 	parley.EndpointElevenLabs: elevenlabs.At,
 	parley.EndpointCartesia:   cartesia.At,
-	parley.EndpointCustom:     custom.At,
+	parley.EndpointParley:     custom.At,
 }
 
 // Book has the endpoints of all accounts. It is safe for concurrent use. A nil Book has none.
@@ -45,7 +48,7 @@ type Book struct {
 	db     *store.DB
 	guard  *egress.Guard
 	server *provider.Set
-	makers []string
+	reach  string
 	hide   func(userID int64, secret string)
 
 	ctx  context.Context // of what goes on in the background
@@ -66,11 +69,21 @@ type opened struct {
 // mostOpen are kept; others are opened anew.
 const mostOpen = 1000
 
-// New makes a book for those accounts that makers names: plans, accounts by their e-mail addresses, or all. Requests go out
-// through the guard. server has the vendors of the server's settings; hide is told each secret and whose it is before it is
-// used, so that no log shows it.
-func New(db *store.DB, guard *egress.Guard, server *provider.Set, makers []string, hide func(userID int64, secret string)) *Book {
-	b := &Book{db: db, guard: guard, server: server, makers: makers, hide: hide, open: map[int64]*opened{}}
+// What accounts may set, by PARLEY_USER_ENDPOINTS.
+const (
+	Off     = "off"     // no endpoints
+	Public  = "public"  // those at public addresses
+	Private = "private" // those at private addresses too
+)
+
+// New makes a book of the endpoints that accounts may have by reach. Requests go out through the guard. server has the vendors
+// of the server's settings; hide is told each secret and whose it is before it is used, so that no
+// log shows it.
+func New(db *store.DB, guard *egress.Guard, server *provider.Set, reach string, hide func(userID int64, secret string)) *Book {
+	b := &Book{db: db, guard: guard, server: server, reach: reach, hide: hide, open: map[int64]*opened{}}
+	if reach == Private {
+		b.guard = guard.Private()
+	}
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	return b
 }
@@ -79,6 +92,9 @@ func New(db *store.DB, guard *egress.Guard, server *provider.Set, makers []strin
 func (b *Book) Close() {
 	b.stop()
 	b.wait.Wait()
+	if b.reach == Private {
+		b.guard.Close()
+	}
 }
 
 // warmTime is how long it may take to connect an endpoint before it is needed.
@@ -93,25 +109,16 @@ func (b *Book) Background(do func(ctx context.Context)) {
 	}, crash.Log("the connection to an endpoint"))
 }
 
-var errMakers = parley.Errorf(parley.Forbidden,
-	"Your account may not use endpoints of its own on this server: ask its operator, who decides who may (PARLEY_ENDPOINTS).")
+var errOff = parley.Errorf(parley.Forbidden,
+	"Accounts have no endpoints of their own on this server: its operator can let them (PARLEY_USER_ENDPOINTS).")
 
-// May says whether an account may use endpoints of its own.
-func (b *Book) May(ctx context.Context, userID int64) bool {
-	switch {
-	case b == nil || len(b.makers) == 0 || slices.Equal(b.makers, []string{"none"}):
-		return false
-	case slices.Contains(b.makers, "all"):
-		return true
-	}
-	u, err := b.db.User(ctx, userID)
-	return err == nil && u.Among(b.makers)
-}
+// May says whether accounts may use endpoints of their own.
+func (b *Book) May() bool { return b != nil && b.reach != Off }
 
 // Create makes an endpoint from the fields of a request body. The error names every field that fails.
 func (b *Book) Create(ctx context.Context, userID int64, body map[string]any) (*parley.Endpoint, error) {
-	if !b.May(ctx, userID) {
-		return nil, errMakers
+	if !b.May() {
+		return nil, errOff
 	}
 	e := &parley.Endpoint{}
 	form.Defaults(e)
@@ -124,8 +131,8 @@ func (b *Book) Create(ctx context.Context, userID int64, body map[string]any) (*
 // Change changes the fields that body names; the whole must be valid afterwards. Conversations that are under way go on
 // with the endpoint as it was. A body that changes nothing writes nothing.
 func (b *Book) Change(ctx context.Context, userID, id int64, body map[string]any) (e *parley.Endpoint, err error) {
-	if !b.May(ctx, userID) {
-		return nil, errMakers
+	if !b.May() {
+		return nil, errOff
 	}
 	err = b.db.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if e, err = tx.EndpointForUpdate(ctx, userID, id); err != nil {
@@ -156,9 +163,9 @@ func (b *Book) Delete(ctx context.Context, userID, id int64) error {
 func lay(body map[string]any, e *parley.Endpoint, whole bool) error {
 	old := *e
 	fields := form.Bind(body, e, whole)
-	key, _ := body["key"].(string)
-	_, cleared := body["key"]
-	cleared = cleared && body["key"] == nil
+	key, _ := body["api_key"].(string)
+	_, cleared := body["api_key"]
+	cleared = cleared && body["api_key"] == nil
 	switch {
 	case !sameHost(old.URL, e.URL):
 		e.Key = key
@@ -166,7 +173,7 @@ func lay(body map[string]any, e *parley.Endpoint, whole bool) error {
 		e.Key = old.Key
 	}
 	_, sent := body["headers"]
-	e.Headers = slices.Clone(e.Headers)
+	e.Headers, e.Voices = slices.Clone(e.Headers), slices.Clone(e.Voices) // those that were there are compared with them
 	for i := range e.Headers {
 		h := &e.Headers[i]
 		at := slices.IndexFunc(old.Headers, func(o parley.ToolHeader) bool { return o.Name == h.Name })
@@ -177,11 +184,18 @@ func lay(body map[string]any, e *parley.Endpoint, whole bool) error {
 			h.Value = old.Headers[at].Value
 		}
 	}
+	for i := range e.Voices {
+		v := &e.Voices[i]
+		if v.Language = strings.ToLower(v.Language); v.Language != "" && catalog.LanguageID(v.Language) == 0 {
+			fields.Add("voices."+strconv.Itoa(i)+".language",
+				"must be the ISO 639-1 code of a language that assistants speak, such as en, or empty for every language.")
+		}
+	}
 	e.Check(&fields)
 	return fields.Err()
 }
 
-// Vendors are an endpoint as a vendor, by which its part is had. The errors are *ai.Error.
+// Vendors are an endpoint as a vendor, by which it is asked. The errors are *ai.Error.
 type Vendors struct {
 	Endpoint *parley.Endpoint
 	set      *provider.Set
@@ -221,12 +235,12 @@ func (b *Book) make(e *parley.Endpoint) (*opened, error) {
 		inner.Model = func(string) ai.Model { return vendor.Model(e.Model) }
 	}
 	v := &ai.Vendor{Code: Code, Name: e.Name, Endpoint: true, Open: func() (*ai.Opened, error) { return &inner, nil }}
-	switch e.Part {
-	case parley.EndpointModel:
+	switch e.Kind {
+	case parley.EndpointLLM, parley.EndpointAgent:
 		v.Models = func() []parley.Model { return []parley.Model{{Kind: parley.LLM, Code: e.Name, Name: e.Name}} }
-	case parley.EndpointVoice:
+	case parley.EndpointTTS:
 		v.Speakers = []ai.Speaker{{Provider: own, Configured: yes, Model: func() string { return e.Name }}}
-	case parley.EndpointRecognizer:
+	case parley.EndpointSTT:
 		v.Listeners = []ai.Listener{{Provider: own, Configured: yes}}
 	}
 	set, err := b.server.Own([]*ai.Vendor{v}, nil)
@@ -272,7 +286,7 @@ func (b *Book) Over(of string) {
 
 // sameServer says whether two states of an endpoint are asked in the same way.
 func sameServer(a, b *parley.Endpoint) bool {
-	return a.UserID == b.UserID && a.Part == b.Part && a.Protocol == b.Protocol && a.URL == b.URL && a.Key == b.Key && a.Model == b.Model &&
+	return a.UserID == b.UserID && a.Kind == b.Kind && a.Protocol == b.Protocol && a.URL == b.URL && a.Key == b.Key && a.Model == b.Model &&
 		a.Name == b.Name && slices.Equal(a.Headers, b.Headers)
 }
 

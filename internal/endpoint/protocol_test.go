@@ -36,30 +36,30 @@ type vendor struct {
 }
 
 // vendors start the server of each protocol.
-var vendors = map[parley.EndpointProtocol]func(t *testing.T, part parley.EndpointPart) vendor{
-	parley.EndpointOpenAI: func(t *testing.T, part parley.EndpointPart) vendor {
+var vendors = map[parley.EndpointProtocol]func(t *testing.T, kind parley.EndpointKind) vendor{
+	parley.EndpointOpenAI: func(t *testing.T, kind parley.EndpointKind) vendor {
 		s := aitest.NewServer(t)
 		s.APIKey = ownKey
-		return vendor{s.URL, "Authorization", "Bearer " + ownKey, map[parley.EndpointPart]string{parley.EndpointModel: aitest.ModelName,
-			parley.EndpointVoice: aitest.SpeechModel, parley.EndpointRecognizer: aitest.TranscriptionModel}[part], "alloy"}
+		return vendor{s.URL, "Authorization", "Bearer " + ownKey, map[parley.EndpointKind]string{parley.EndpointLLM: aitest.ModelName,
+			parley.EndpointTTS: aitest.SpeechModel, parley.EndpointSTT: aitest.TranscriptionModel}[kind], "alloy"}
 	},
-	parley.EndpointAnthropic: func(t *testing.T, _ parley.EndpointPart) vendor {
+	parley.EndpointAnthropic: func(t *testing.T, _ parley.EndpointKind) vendor {
 		return vendor{anthropictest.New(t).URL, "X-Api-Key", anthropictest.Key, anthropictest.Quick, ""}
 	},
-	parley.EndpointGemini: func(t *testing.T, _ parley.EndpointPart) vendor {
+	parley.EndpointGemini: func(t *testing.T, _ parley.EndpointKind) vendor {
 		return vendor{geminitest.New(t).URL, "X-Goog-Api-Key", geminitest.Key, geminitest.Lite, ""}
 	},
-	parley.EndpointDeepgram: func(t *testing.T, part parley.EndpointPart) vendor {
-		voice := map[parley.EndpointPart]string{parley.EndpointVoice: "aura-2-thalia-en"}[part]
+	parley.EndpointDeepgram: func(t *testing.T, kind parley.EndpointKind) vendor {
+		voice := map[parley.EndpointKind]string{parley.EndpointTTS: "aura-2-thalia-en"}[kind]
 		return vendor{deepgramtest.NewServer(t).URL, "Authorization", "Token " + deepgramtest.Key, "", voice}
 	},
-	parley.EndpointElevenLabs: func(t *testing.T, _ parley.EndpointPart) vendor {
+	parley.EndpointElevenLabs: func(t *testing.T, _ parley.EndpointKind) vendor {
 		return vendor{elevenlabstest.New(t).URL, "Xi-Api-Key", elevenlabstest.Key, "eleven_flash_v2_5", elevenlabstest.Voice}
 	},
-	parley.EndpointCartesia: func(t *testing.T, _ parley.EndpointPart) vendor {
+	parley.EndpointCartesia: func(t *testing.T, _ parley.EndpointKind) vendor {
 		return vendor{cartesiatest.New(t).URL, "X-API-Key", cartesiatest.Key, "sonic-3", cartesiatest.Voice}
 	},
-	parley.EndpointCustom: func(t *testing.T, _ parley.EndpointPart) vendor {
+	parley.EndpointParley: func(t *testing.T, _ parley.EndpointKind) vendor {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, "data: {\"type\":\"say\",\"text\":\"Yes.\"}\n\ndata: {\"type\":\"done\"}\n\n")
@@ -105,11 +105,11 @@ type other struct {
 	aitest.Recognizer
 }
 
-// use has an endpoint do its part, with another behind it as an assistant has.
+// use has an endpoint do its work, with another behind it as an assistant has.
 func use(ctx context.Context, v *endpoint.Vendors, o *other) error {
 	mine, theirs := &failover.Circuit{}, &failover.Circuit{}
-	switch v.Endpoint.Part {
-	case parley.EndpointModel:
+	switch v.Endpoint.Kind {
+	case parley.EndpointLLM, parley.EndpointAgent:
 		m, err := v.Model()
 		if err != nil {
 			return err
@@ -122,16 +122,17 @@ func use(ctx context.Context, v *endpoint.Vendors, o *other) error {
 			err = errors.New("no word")
 		}
 		return err
-	case parley.EndpointVoice:
+	case parley.EndpointTTS:
 		s, err := v.Synthesizer()
 		if err != nil {
 			return err
 		}
 		list := failover.NewSynthesizer(20*time.Second,
-			failover.Link[failover.Speaker]{Name: "mine", Circuit: mine, Do: failover.Speaker{Synthesizer: s, Voice: v.Endpoint.Voice}},
+			failover.Link[failover.Speaker]{Name: "mine", Circuit: mine, Do: failover.Speaker{Synthesizer: s, Voice: v.Endpoint.Voices[0].Code}},
 			failover.Link[failover.Speaker]{Name: "other", Circuit: theirs, Do: failover.Speaker{Synthesizer: &o.Synthesizer, Voice: "theirs"}})
 		samples := 0
-		err = ai.Say(ctx, list, ai.Speech{Voice: v.Endpoint.Voice, Language: "en", Rate: audio.Narrow}, "Good morning.", func(pcm []int16) error {
+		as := ai.Speech{Voice: v.Endpoint.Voices[0].Code, Language: "en", Rate: audio.Narrow}
+		err = ai.Say(ctx, list, as, "Good morning.", func(pcm []int16) error {
 			samples += len(pcm)
 			return nil
 		})
@@ -169,24 +170,28 @@ func use(ctx context.Context, v *endpoint.Vendors, o *other) error {
 	return errors.New("no text")
 }
 
-// Every protocol that an endpoint may have, for each of its parts: the vendor's server is asked at the account's URL, with its key and
-// headers, and is told whom it is asked for; when it is out of order, another does the same part.
+// Every protocol that an endpoint may have, for each of its kinds: the vendor's server is asked at the account's URL, with its key and
+// headers, and is told whom it is asked for; when it is out of order, another does the same.
 func TestProtocols(t *testing.T) {
-	for part, list := range parley.EndpointProtocols {
+	for kind, list := range parley.EndpointProtocols {
 		for _, protocol := range list {
-			t.Run(string(part)+" "+string(protocol), func(t *testing.T) { protocolOf(t, part, protocol) })
+			t.Run(string(kind)+" "+string(protocol), func(t *testing.T) { protocolOf(t, kind, protocol) })
 		}
 	}
 }
 
-func protocolOf(t *testing.T, part parley.EndpointPart, protocol parley.EndpointProtocol) {
-	far := vendors[protocol](t, part)
+func protocolOf(t *testing.T, kind parley.EndpointKind, protocol parley.EndpointProtocol) {
+	far := vendors[protocol](t, kind)
 	key := far.key[strings.LastIndexByte(far.key, ' ')+1:]
-	b, user := book(t, "all")
+	b, user := book(t)
+	voices := []any{}
+	if far.voice != "" {
+		voices = append(voices, map[string]any{"code": far.voice})
+	}
 	for name, broken := range map[string]bool{"mine": false, "out of order": true} {
 		to := newWay(t, far.url, broken)
-		e, err := b.Create(t.Context(), user.ID, map[string]any{"name": name, "part": string(part), "protocol": string(protocol), "url": to.URL,
-			"key": key, "model": far.model, "voice": far.voice, "headers": []any{map[string]any{"name": "X-Team", "value": "bakery"}}})
+		e, err := b.Create(t.Context(), user.ID, map[string]any{"name": name, "kind": string(kind), "protocol": string(protocol), "url": to.URL,
+			"api_key": key, "model": far.model, "voices": voices, "headers": []any{map[string]any{"name": "X-Team", "value": "bakery"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

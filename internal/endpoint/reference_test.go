@@ -112,8 +112,8 @@ func TestReferenceServers(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			b, user := book(t, "all")
-			e, err := b.Create(t.Context(), user.ID, map[string]any{"name": name, "part": "model", "protocol": "custom", "url": c.scheme + at})
+			b, user := book(t)
+			e, err := b.Create(t.Context(), user.ID, map[string]any{"name": name, "kind": "agent", "protocol": "parley", "url": c.scheme + at})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -126,7 +126,7 @@ func TestReferenceServers(t *testing.T) {
 }
 
 // book is a book on a database of its own, with a user.
-func book(t *testing.T, makers ...string) (*endpoint.Book, *parley.User) {
+func book(t *testing.T) (*endpoint.Book, *parley.User) {
 	t.Helper()
 	db := storetest.SQLite(t)
 	set, err := provider.Open(provider.All())
@@ -134,7 +134,7 @@ func book(t *testing.T, makers ...string) (*endpoint.Book, *parley.User) {
 		t.Fatal(err)
 	}
 	t.Cleanup(set.Close)
-	b := endpoint.New(db, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), set, makers, func(int64, string) {})
+	b := endpoint.New(db, egress.New(nil, netip.MustParsePrefix("127.0.0.0/8")), set, endpoint.Public, func(int64, string) {})
 	t.Cleanup(b.Close)
 	return b, storetest.User(t, db, 0)
 }

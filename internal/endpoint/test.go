@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,8 +49,8 @@ const (
 
 // Test measures one of a user's endpoints, as often as the account may.
 func (b *Book) Test(ctx context.Context, userID, id int64) (*Measured, error) {
-	if !b.May(ctx, userID) {
-		return nil, errMakers
+	if !b.May() {
+		return nil, errOff
 	}
 	e, err := b.db.Endpoint(ctx, userID, id)
 	if err != nil {
@@ -72,12 +73,12 @@ func (b *Book) Test(ctx context.Context, userID, id int64) (*Measured, error) {
 	p := ai.Party{Of: "test " + uuid.NewString(), Name: "Test", Language: "en"}
 	ctx = ai.ForParty(ctx, p)
 	defer b.Over(p.Of)
-	switch e.Part {
-	case parley.EndpointModel:
+	switch e.Kind {
+	case parley.EndpointLLM, parley.EndpointAgent:
 		t.model(ctx, v)
-	case parley.EndpointVoice:
+	case parley.EndpointTTS:
 		t.voice(ctx, v)
-	case parley.EndpointRecognizer:
+	case parley.EndpointSTT:
 		t.recognizer(ctx, v)
 	}
 	return t.Measured, nil
@@ -228,7 +229,7 @@ func (t *trial) voice(ctx context.Context, v *Vendors) {
 		t.failed("first_sound", err)
 		return
 	}
-	as := ai.Speech{Voice: t.endpoint.Voice, Language: "en", Rate: audio.Narrow}
+	as := ai.Speech{Voice: t.endpoint.Voices[0].Code, Language: cmp.Or(t.endpoint.Voices[0].Language, "en"), Rate: audio.Narrow}
 	began, first, pieces, samples := time.Now(), time.Duration(0), 0, 0
 	err = ai.Say(ctx, s, as, "This is a test of the voice, with a sentence that takes a few seconds to say.", func(pcm []int16) error {
 		if pieces++; pieces == 1 {

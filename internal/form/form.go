@@ -2,7 +2,8 @@
 // and reports every field that fails in the contract's words. The tags are those of the API reference (huma's):
 // required, minLength, maxLength, minimum, maximum, enum, pattern (with must: what to say), format (http-url, server-url, origin,
 // country, date, email, phone, timezone; assistant on an id, variables on a map), maxItems, uniqueItems, maxProperties,
-// default, readOnly, inline (on a list: its items may hold their fields in an object of that name); so that one line
+// default, readOnly, writeOnly (in no answer's schema), inline (on a list: its items may hold their fields in an object of that
+// name); so that one line
 // says, enforces and documents a rule. A wrong JSON type is that field's error,
 // but for what clients of this API are used to: the digits of an integer in a string, 0 and 1 (also as strings) for a
 // boolean, and any scalar as the value of a variable. Strings are trimmed, unless they are tagged trim:"off".

@@ -202,7 +202,7 @@ func (s *Schemas) object(t reflect.Type, r role) object {
 	for _, sf := range reflect.VisibleFields(t) {
 		name, opts, _ := strings.Cut(sf.Tag.Get("json"), ",")
 		readOnly := sf.Tag.Get("readOnly") == "true"
-		if name == "" || name == "-" || readOnly && r != outgoing {
+		if name == "" || name == "-" || readOnly && r != outgoing || r == outgoing && sf.Tag.Get("writeOnly") == "true" {
 			continue
 		}
 		fd := field{rules: read(sf.Tag), typ: sf.Type, def: sf.Tag.Get("default")}

@@ -47,7 +47,6 @@ const (
 	multimodals  = "multimodal model"
 	synthesizers = "synthesizer provider"
 	transcribers = "transcriber provider"
-	endpoints    = "endpoint" // of the account's own: a file names it, and holds no secret of it
 )
 
 // The folders.
@@ -79,9 +78,6 @@ var assistantRefs = []ref{
 	{id: "multimodal_model_id", name: "multimodal_model", of: multimodals},
 	{id: "synthesizer_provider_id", name: "synthesizer_provider", of: synthesizers},
 	{id: "transcriber_provider_id", name: "transcriber_provider", of: transcribers},
-	{id: "llm_endpoint_id", name: "llm_endpoint", of: endpoints},
-	{id: "voice_endpoint_id", name: "voice_endpoint", of: endpoints},
-	{id: "transcriber_endpoint_id", name: "transcriber_endpoint", of: endpoints},
 	{id: "fallback_llm_model_ids", name: "fallback_llm_models", of: llms, many: true},
 	{id: "fallback_multimodal_model_ids", name: "fallback_multimodal_models", of: multimodals, many: true},
 	{id: "fallback_voice_ids", name: "fallback_voices", of: voices, many: true},

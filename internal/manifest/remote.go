@@ -82,9 +82,6 @@ func Open(ctx context.Context, c *Client) (*Server, error) {
 	list := func(of, path string, put func(r row) offered) error {
 		var rows []row
 		err := s.ask(ctx, "GET", path, nil, &rows)
-		if refusal, ok := errors.AsType[*Refusal](err); ok && refusal.Status == http.StatusNotFound && of == endpoints {
-			return nil // a server of a former version has none
-		}
 		if err != nil {
 			return err
 		}
@@ -103,7 +100,6 @@ func Open(ctx context.Context, c *Client) (*Server, error) {
 		list(languages, "/user/assistants/languages", func(r row) offered { return offered{text: r.ISO} }),
 		list(synthesizers, "/user/assistants/synthesizer-providers", coded),
 		list(transcribers, "/user/assistants/transcriber-providers", coded),
-		list(endpoints, "/user/endpoints", func(r row) offered { return offered{text: r.Name} }),
 		list(llms, "/user/assistants/models?type=llm", kind(parley.LLM)),
 		list(multimodals, "/user/assistants/models?type=multimodal", kind(parley.Multimodal)),
 		list(multimodals, "/user/assistants/models?type=dualplex", kind(parley.Dualplex)))

@@ -20,7 +20,7 @@ type Assistant struct {
 	EngineID      *int64 `bun:"-" json:"engine_id" readOnly:"true"`
 	SynthesizerID *int64 `bun:"-" json:"synthesizer_id" readOnly:"true"`
 	TranscriberID *int64 `bun:"-" json:"transcriber_id" readOnly:"true"`
-	VoiceID       int64  `json:"voice_id" required:"true" doc:"Must support the assistant's language and mode."`
+	VoiceID       int64  `json:"voice_id" required:"true" doc:"Must support the assistant's language and mode. In pipeline mode it may be a voice of an endpoint of yours, by its id among the voices."`
 	InstanceID    int64  `bun:"-" json:"instance_id" readOnly:"true"`
 
 	Variables  map[string]string `bun:"-" json:"variables" maxProperties:"200" format:"variables" doc:"Values of {{name}} in the prompt and the initial message."`
@@ -40,15 +40,17 @@ type Assistant struct {
 	PromptVersion  int    `json:"prompt_version" readOnly:"true"`
 	InitialMessage string `json:"initial_message" maxLength:"1000" doc:"What the assistant says first."`
 
-	LLMModelID            *int64 `bun:"llm_model_id" json:"llm_model_id" doc:"Required in pipeline mode."`
+	LLMModelID            *int64 `bun:"llm_model_id" json:"llm_model_id" doc:"Required in pipeline mode. There it may be an endpoint of yours, by its id among the models."`
 	MultimodalModelID     *int64 `json:"multimodal_model_id" doc:"Required in multimodal and dualplex mode."`
 	SynthesizerProviderID *int64 `json:"synthesizer_provider_id" doc:"null: the voice's provider."`
-	TranscriberProviderID *int64 `json:"transcriber_provider_id" doc:"null: the language's default. Pipeline mode only."`
+	TranscriberProviderID *int64 `json:"transcriber_provider_id" doc:"null: the language's default. It may be an endpoint of yours, by its id among the providers. Pipeline mode only."`
 
-	// Endpoints of the account's own, which are asked before the above.
-	LLMEndpointID         *int64     `bun:"llm_endpoint_id" json:"llm_endpoint_id" doc:"One of your endpoints that thinks before llm_model_id, which takes over when it fails or is late. Pipeline mode only."`
-	VoiceEndpointID       *int64     `json:"voice_endpoint_id" doc:"One of your endpoints that speaks before voice_id, likewise. Pipeline mode only."`
-	TranscriberEndpointID *int64     `json:"transcriber_endpoint_id" doc:"One of your endpoints that listens before the transcriber, likewise. Pipeline mode only."`
+	// Endpoints of the account's own, which are named in the above by ids of theirs: while these are set, the above is what
+	// takes over from them.
+	LLMEndpointID         *int64     `bun:"llm_endpoint_id" json:"-"`
+	VoiceEndpointID       *int64     `json:"-"`
+	VoiceEndpointPlace    int64      `json:"-"` // of the voice, among the codes that the endpoint ever had
+	TranscriberEndpointID *int64     `json:"-"`
 	Endpoints             []Endpoint `bun:"-" json:"-"` // those that it names, filled in by the store
 
 	// What takes over when one of the above fails, in order; the server's own lists count where they are empty.
@@ -201,17 +203,18 @@ type AssistantFacts struct {
 	Voice         *Voice
 	LLM           *Model
 	Multimodal    *Model
-	Transcriber   *Provider              // the provider named by transcriber_provider_id
-	Fallback      FallbackFacts          // those of the lists
-	Number        *Number                // the number named by phone_number_id
-	NumberTaken   bool                   // another inbound assistant has that number
-	Knowledgebase bool                   // knowledgebase_id is the user's
-	Tools         map[int64]bool         // those of tool_ids that are the user's
-	Assistants    map[int64]bool         // those of the assistant_transfer tools that are the user's
-	Numbers       map[int64]bool         // those of the warm_call_transfer tools that are the user's
-	Endpoints     map[int64]EndpointPart // those that it names and that are the user's
-	Folder        bool                   // folder_id is the user's
-	Labels        map[int64]bool         // those of label_ids that are the user's
+	Transcriber   *Provider       // the provider named by transcriber_provider_id
+	Fallback      FallbackFacts   // those of the lists
+	Number        *Number         // the number named by phone_number_id
+	NumberTaken   bool            // another inbound assistant has that number
+	Knowledgebase bool            // knowledgebase_id is the user's
+	Tools         map[int64]bool  // those of tool_ids that are the user's
+	Assistants    map[int64]bool  // those of the assistant_transfer tools that are the user's
+	Numbers       map[int64]bool  // those of the warm_call_transfer tools that are the user's
+	Endpoints     []Endpoint      // those that it names and that are the user's
+	Kept          map[string]bool // fields in which it names the endpoint that it had
+	Folder        bool            // folder_id is the user's
+	Labels        map[int64]bool  // those of label_ids that are the user's
 }
 
 // FallbackFacts is what is known about the ids in an assistant's lists of what takes over; those that are not there are
@@ -239,9 +242,9 @@ func (a *Assistant) Check(facts AssistantFacts, f *Fields) {
 			f.AddText(name, "The selected "+name+" is invalid.")
 		}
 	}
+	a.checkEndpoints(facts, selected, bad)
 	a.checkVoice(facts, selected, bad)
 	a.checkFallback(facts.Fallback, selected, bad)
-	a.checkEndpoints(facts.Endpoints, selected, bad)
 
 	switch {
 	case pipeline && a.LLMModelID == nil:
@@ -321,6 +324,8 @@ func (a *Assistant) checkVoice(facts AssistantFacts, selected func(string), bad 
 	}
 	v := facts.Voice
 	switch m := facts.Multimodal; {
+	case v == nil && a.VoiceEndpointID != nil:
+		bad("voice_id", "can't be an endpoint's in this language: no voice of this server speaks it, to take over when the endpoint fails.")
 	case v == nil:
 		selected("voice_id")
 	case facts.Language != nil && v.LanguageID != a.LanguageID:

@@ -112,7 +112,7 @@ func AuditViewOf(thing any) (v AuditView) {
 	case *NumberOrder:
 		also("phone_number", t.PhoneNumber)
 	case *Endpoint:
-		delete(v, "key")
+		delete(v, "api_key")
 		delete(v, "headers")
 		also("key_and_headers", []any{t.Key, t.Headers}) // no value of a field with such a name is kept
 	case *Tool:

@@ -63,7 +63,7 @@ func (a *Assistant) With(d *Draft) *Assistant {
 	if d.Empty() {
 		return a
 	}
-	changed := *a
+	changed := *a.Chosen()
 	if d.SystemPrompt != nil {
 		changed.SystemPrompt = *d.SystemPrompt
 	}
@@ -71,8 +71,9 @@ func (a *Assistant) With(d *Draft) *Assistant {
 		changed.InitialMessage = *d.InitialMessage
 	}
 	if d.LLMModelID != nil && a.LLMModelID != nil {
-		changed.LLMModelID, changed.FallbackLLMModelIDs, changed.LLMEndpointID = d.LLMModelID, nil, nil
+		changed.LLMModelID, changed.FallbackLLMModelIDs = d.LLMModelID, nil
 	}
+	changed.Settle(a)
 	return &changed
 }
 

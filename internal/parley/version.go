@@ -91,7 +91,8 @@ func (a *Assistant) Settings() Settings {
 	return s
 }
 
-// Amended is an assistant with settings laid over its own. Its mid-call tools are not filled in where they differ.
+// Amended is an assistant with settings laid over its own. Its mid-call tools and
+// endpoints are not filled in where they differ.
 func (a *Assistant) Amended(s Settings) (*Assistant, error) {
 	all := a.Settings()
 	maps.Copy(all, s)
@@ -105,6 +106,8 @@ func (a *Assistant) Amended(s Settings) (*Assistant, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lay changes over assistant %d: %w", a.ID, err)
 	}
+	out.Endpoints = a.Endpoints
+	out.Settle(a)
 	if slices.Equal(out.ToolIDs, a.ToolIDs) {
 		out.MidCallTools = a.MidCallTools
 	}

@@ -243,7 +243,7 @@ func (q Query) AssistantFacts(ctx context.Context, userID int64, a *parley.Assis
 	if f.Tools, err = q.owned(ctx, "tools", userID, a.ToolIDs); err != nil {
 		return f, err
 	}
-	if f.Endpoints, err = q.ownEndpoints(ctx, userID, a); err != nil {
+	if f.Endpoints, err = q.EndpointsOf(ctx, userID, a); err != nil {
 		return f, err
 	}
 	if a.FolderID != nil {

@@ -50,12 +50,17 @@ func (q Query) Endpoints(ctx context.Context, userID int64) ([]parley.Endpoint, 
 	if err := q.q.NewSelect().Model(&list).Where("user_id = ?", userID).Order("name").Scan(ctx); err != nil {
 		return nil, err
 	}
-	for i := range list {
-		if err := q.unsealEndpoint(&list[i]); err != nil {
-			return nil, err
-		}
+	return list, q.unsealEndpoints(list)
+}
+
+// EndpointPage is a page of the user's endpoints, newest first, with their secrets.
+func (q Query) EndpointPage(ctx context.Context, userID int64, p Page) ([]parley.Endpoint, int, error) {
+	list := []parley.Endpoint{}
+	total, err := page(ctx, q.q.NewSelect().Model(&list).Where("user_id = ?", userID), p, "id DESC")
+	if err != nil {
+		return nil, 0, err
 	}
-	return list, nil
+	return list, total, q.unsealEndpoints(list)
 }
 
 // CreateEndpoint stores a new endpoint.
@@ -96,16 +101,6 @@ func (tx *Tx) DeleteEndpoint(ctx context.Context, userID, id int64) error {
 		"DELETE FROM endpoints WHERE id = ? AND user_id = ? RETURNING name", id, userID)
 }
 
-// ownEndpoints are those of the endpoints that an assistant names that are the user's, with what they do.
-func (q Query) ownEndpoints(ctx context.Context, userID int64, a *parley.Assistant) (map[int64]parley.EndpointPart, error) {
-	list, err := q.EndpointsOf(ctx, userID, a)
-	parts := map[int64]parley.EndpointPart{}
-	for _, e := range list {
-		parts[e.ID] = e.Part
-	}
-	return parts, err
-}
-
 // EndpointsOf are the user's endpoints that an assistant names, with their secrets.
 func (q Query) EndpointsOf(ctx context.Context, userID int64, a *parley.Assistant) ([]parley.Endpoint, error) {
 	one := []parley.Assistant{*a}
@@ -131,10 +126,8 @@ func (q Query) addEndpoints(ctx context.Context, assistants []parley.Assistant) 
 	if err := q.q.NewSelect().Model(&list).Where("id IN (?)", bun.List(ids)).Order("id").Scan(ctx); err != nil {
 		return err
 	}
-	for i := range list {
-		if err := q.unsealEndpoint(&list[i]); err != nil {
-			return err
-		}
+	if err := q.unsealEndpoints(list); err != nil {
+		return err
 	}
 	for i := range assistants {
 		a := &assistants[i]
@@ -151,13 +144,48 @@ func (q Query) addEndpoints(ctx context.Context, assistants []parley.Assistant) 
 	return nil
 }
 
+// endpointParts are the kinds as rows have them. An agent is a model there, of a protocol of its own.
+var endpointParts = map[parley.EndpointKind]string{parley.EndpointLLM: "model", parley.EndpointAgent: "model", parley.EndpointTTS: "voice",
+	parley.EndpointSTT: "recognizer"}
+
+const agentProtocol = "custom"
+
+// sealEndpoint fills in what is stored of an endpoint.
 func (q Query) sealEndpoint(e *parley.Endpoint) error {
+	e.Part, e.Speaks, e.FirstVoice = endpointParts[e.Kind], string(e.Protocol), ""
+	if e.Kind == parley.EndpointAgent {
+		e.Speaks = agentProtocol
+	}
+	if len(e.Voices) > 0 {
+		e.FirstVoice = e.Voices[0].Code
+	}
 	plain, err := json.Marshal(endpointSecret{e.Key, e.Headers})
 	e.Sealed, e.KeyHint = q.box.seal(endpointSecrets, plain), hint(e.Key)
 	return err
 }
 
+func (q Query) unsealEndpoints(list []parley.Endpoint) error {
+	for i := range list {
+		if err := q.unsealEndpoint(&list[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unsealEndpoint is the reverse of sealEndpoint. Rows of the former version have one voice at most.
 func (q Query) unsealEndpoint(e *parley.Endpoint) error {
+	if e.Protocol = parley.EndpointProtocol(e.Speaks); e.Speaks == agentProtocol {
+		e.Kind, e.Protocol = parley.EndpointAgent, parley.EndpointParley
+	}
+	for kind, part := range endpointParts {
+		if part == e.Part && kind != parley.EndpointAgent && e.Speaks != agentProtocol {
+			e.Kind = kind
+		}
+	}
+	if e.Kind == parley.EndpointTTS && len(e.Voices) == 0 {
+		e.Voices, e.VoiceCodes = []parley.EndpointVoice{{Code: e.FirstVoice, Name: e.FirstVoice, Gender: "female"}}, []string{e.FirstVoice}
+	}
 	plain, err := q.box.open(endpointSecrets, e.Sealed)
 	if err != nil {
 		return fmt.Errorf("secrets of endpoint %d: %w", e.ID, err)

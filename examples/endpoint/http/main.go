@@ -1,4 +1,4 @@
-// A program of your own that answers the turns of calls and chats as an ordinary HTTP service: an endpoint of the protocol custom
+// A program of your own that answers the turns of calls and chats as an ordinary HTTP service: an endpoint of the protocol parley
 // with a request for each reply (docs/endpoints.md). It remembers nothing: each request has all that it needs.
 package main
 

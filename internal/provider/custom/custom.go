@@ -189,7 +189,7 @@ func (c *Client) Generate(ctx context.Context, req ai.Request, yield func(ai.Del
 		return ai.Reply{}, context.Cause(ctx)
 	}
 	if req.Schema != nil {
-		return ai.Reply{}, &ai.Error{Kind: ai.Config, Err: errors.New("an endpoint of the protocol custom fills in no schema")}
+		return ai.Reply{}, &ai.Error{Kind: ai.Config, Err: errors.New("an endpoint of the protocol parley fills in no schema")}
 	}
 	s, fresh, err := c.take(ctx)
 	if err != nil {
