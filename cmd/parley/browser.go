@@ -36,7 +36,7 @@ func (s *Settings) browsers(pace *rtp.Pace) (*rtc.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	line := rtc.New(rtc.Config{Listen: s.WebRTCListen, Pace: pace, External: s.ExternalIP, Relays: s.TLSCert != "", TURN: turn,
+	line := rtc.New(rtc.Config{Listen: s.WebRTCListen, Pace: pace, External: s.ExternalIP, Relays: s.TLSCert != "" && !s.turnOff(), TURN: turn,
 		Bound: func(l net.Listener) net.Listener { return s.front().Listen(l, s.ConnectionsPerAddress) }})
 	if err := line.Listen(); err != nil {
 		if s.WebRTCListen == webRTCListen && errors.Is(err, syscall.EADDRINUSE) {
@@ -50,20 +50,26 @@ func (s *Settings) browsers(pace *rtp.Pace) (*rtc.Server, error) {
 	return line, nil
 }
 
-// turn is the operator's own TURN server.
+// turnOff reports whether browsers may not be relayed at all.
+func (s *Settings) turnOff() bool { return slices.Equal(s.TURN, []string{"off"}) }
+
+// turn returns the operator's own TURN servers.
 func (s *Settings) turn() (t rtc.TURN, err error) {
-	t = rtc.TURN{URLs: s.TURNURLs, User: s.TURNUser, Password: s.TURNPassword, Secret: s.TURNSecret}
+	if s.turnOff() {
+		return t, nil
+	}
+	t = rtc.TURN{URLs: s.TURN, User: s.TURNUser, Password: s.TURNPassword, Secret: s.TURNSecret}
 	if strings.ContainsAny(t.User+t.Password, "\"\\<>") {
 		return t, errors.New("PARLEY_TURN_USER and PARLEY_TURN_PASSWORD can't have the characters \" \\ < >: choose others at the TURN server")
 	}
 	for _, url := range t.URLs {
 		kind, host, ok := strings.Cut(url, ":")
 		if !slices.Contains([]string{"stun", "stuns", "turn", "turns"}, kind) || !ok || host == "" || strings.ContainsAny(url, "<>\" ") {
-			return t, fmt.Errorf("PARLEY_TURN_URLS: %q is not the address of a TURN server, "+
+			return t, fmt.Errorf("PARLEY_TURN: %q is not the address of a TURN server, "+
 				"such as turn:turn.example.com:3478 or turns:turn.example.com:443?transport=tcp", url)
 		}
 		if strings.HasPrefix(kind, "turn") && t.Secret == "" && (t.User == "" || t.Password == "") {
-			return t, errors.New("PARLEY_TURN_URLS needs PARLEY_TURN_SECRET (coturn's static-auth-secret), " +
+			return t, errors.New("PARLEY_TURN needs PARLEY_TURN_SECRET (coturn's static-auth-secret), " +
 				"or PARLEY_TURN_USER and PARLEY_TURN_PASSWORD")
 		}
 	}

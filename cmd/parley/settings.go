@@ -68,7 +68,7 @@ type Settings struct {
 	SIPTLSClientCA       string     `name:"sip-tls-client-ca" help:"File of certificate authorities (PEM). Clients of SIP over TLS must then present a certificate that one of them signed."`
 	RTPPorts             string     `name:"rtp-ports" default:"10000-19999" help:"UDP port range for call audio (RTP)."`
 	WebRTCListen         string     `name:"webrtc-listen" default:"127.0.0.1:8189" help:"Listen address for calls from browsers (WebRTC), UDP and TCP; off disables them."`
-	TURNURLs             []string   `name:"turn-urls" help:"Your own TURN servers for browsers that reach neither this server's WebRTC port nor its HTTPS port by TURN, such as turns:turn.example.com:443?transport=tcp."`
+	TURN                 []string   `name:"turn" help:"Your own TURN servers for browsers that reach neither this server's WebRTC port nor its HTTPS port by TURN, such as turns:turn.example.com:443?transport=tcp; or off: the HTTPS port does not relay calls either."`
 	TURNUser             string     `name:"turn-user" help:"User name at these servers, with a password."`
 	TURNPassword         string     `name:"turn-password" help:"Password of that user: every browser that calls is told it."`
 	TURNSecret           string     `name:"turn-secret" help:"Or the secret that these servers share with this one (coturn's static-auth-secret): each call gets a name that expires."`

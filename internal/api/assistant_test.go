@@ -153,6 +153,34 @@ func (h *harness) full(toolID, otherID int64) map[string]any {
 	})
 }
 
+// What an assistant shows can be sent back, and sent again for another one, also where it is empty, gone or slow by now.
+func TestAssistantSentBack(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		slow := h.tool(map[string]any{"mode": "async", "timeout": 120})
+		trunk := h.trunk("+4930901820")
+		aid := h.assistant(map[string]any{"tool_ids": []any{slow}, "post_call_schema": []any{},
+			"tools": []any{map[string]any{"type": "warm_call_transfer", "supervisor_phone": "+4930901821",
+				"outbound_phone_id": trunk["phone_number_id"]}}})
+		at := fmt.Sprintf("/user/assistant/%d", aid)
+		h.put(at, map[string]any{"post_call_schema": []any{}}, status(200))
+		same := func(when string) {
+			t.Helper()
+			before := h.get(at, status(200))
+			h.put(at, nil, raw(string(before.body)), status(200))
+			if after := h.get(at); !bytes.Equal(before.body, after.body) {
+				t.Errorf("%s: %s", when, difference(before.body, after.body))
+			}
+		}
+		same("at first")
+		h.post("/user/assistant", nil, raw(string(h.get(at).body)), status(201))
+		h.delete(fmt.Sprintf("%s/%d", trunksAt, id(trunk)), status(200))
+		same("without the number")
+		h.put(at, map[string]any{"name": "Renamed"}, status(200))
+		h.put(at, map[string]any{"tools": []any{map[string]any{"type": "collect_keypad", "timeout": 31}}}, status(422)).
+			says("tools.0.timeout", "The tools.0.timeout field must not be greater than 30.")
+	})
+}
+
 // Sending back by PUT what GET returned is accepted and changes nothing, whatever the assistant holds.
 func TestAssistantPutOfGet(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {

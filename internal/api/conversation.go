@@ -543,7 +543,7 @@ func (a *API) generateReply(ctx context.Context, r *request, in *replyRequest) (
 func (a *API) eraseCustomer(ctx context.Context, r *request, in *struct {
 	Phone string `path:"phone"`
 }) (*erased, error) {
-	gone, err := a.Calls.EraseCustomer(ctx, r.UserID(), in.Phone)
+	gone, err := a.Calls.EraseCustomer(ctx, r.UserID(), in.Phone, r.country())
 	return &erased{"Customer data erased successfully", gone}, err
 }
 

@@ -365,6 +365,33 @@ func TestGenerateReply(t *testing.T) {
 	})
 }
 
+// A customer is erased by a number as it is dialled in the account's country, and by the name that a channel gave them.
+func TestEraseInNationalForm(t *testing.T) {
+	h, model := rough(t)
+	aid, _ := h.active(nil)
+	h.put("/user/me", map[string]any{"country": "DE"}, status(200))
+	for _, customer := range []string{"+4930901820", "030901820", "desk"} {
+		model.Script(aitest.Behaviour{Text: "Hello."})
+		h.post("/ai/generate-reply", map[string]any{"assistant_id": aid, "customer_identifier": customer, "message": "Hi"}, status(200))
+	}
+	for _, c := range []struct{ path, want string }{{"030901820", "2"}, {"+4930901820", "0"}, {"desk", "1"}} {
+		if got := h.delete("/user/customers/"+c.path, status(200)).json()["conversations"]; got != json.Number(c.want) {
+			t.Errorf("%s: erased %v, want %s", c.path, got, c.want)
+		}
+	}
+}
+
+// A credential whose role does not suffice is none, where none is needed.
+func TestPublicWithSmallRole(t *testing.T) {
+	h, model := rough(t)
+	_, uuid := h.active(nil)
+	agent := header("Authorization", "Bearer "+h.credential(&auth.Who{User: h.user}, "key", parley.RoleViewer))
+	made := h.post("/conversations", map[string]any{"assistant_id": uuid}, agent, status(200)).json()
+	model.Script(aitest.Behaviour{Text: "Hello."})
+	h.post(fmt.Sprintf("/conversations/%s/messages", made["conversation_id"]), map[string]any{"message": "Hi"}, agent, status(200))
+	h.post("/conversations", map[string]any{"assistant_id": uuid, "type": "test"}, agent, status(401))
+}
+
 func TestConversationFilters(t *testing.T) {
 	eachTalking(t, func(t *testing.T, h *harness, model *aitest.Server) {
 		aid, uuid := h.active(nil)

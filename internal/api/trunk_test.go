@@ -21,6 +21,44 @@ func trunkBody() map[string]any {
 		"sip_username": "parley", "sip_password": " s3cret pass "}
 }
 
+// trunk makes a trunk with a number.
+func (h *harness) trunk(number string) map[string]any {
+	h.Helper()
+	return h.post(trunksAt, with(trunkBody(), map[string]any{"phone_number": number}), status(201)).json()["data"].(map[string]any)
+}
+
+// Numbers of a trunk are read as they are dialled in its country, and any of them may become its main one.
+func TestTrunkNumbersInNationalForm(t *testing.T) {
+	each(t, func(t *testing.T, h *harness) {
+		made := h.post(trunksAt, with(trunkBody(), map[string]any{"phone_number": "030 901820", "country_code": "DE",
+			"numbers": []any{"030 901821", "0049 30 901822", "004930901830-004930901839"}}), status(201)).json()["data"].(map[string]any)
+		if got := fmt.Sprintln(made["phone_number"], made["numbers"]); got !=
+			"+4930901820 [+4930901821 +4930901822 +4930901830-+4930901839]\n" {
+			t.Errorf("numbers %s", got)
+		}
+		at := fmt.Sprintf("%s/%d", trunksAt, id(made))
+		swapped := h.put(at, map[string]any{"phone_number": "+4930901821", "numbers": []any{"+4930901820"}}, status(200)).
+			json()["data"].(map[string]any)
+		if got := fmt.Sprintln(swapped["phone_number"], swapped["numbers"]); got != "+4930901821 [+4930901820]\n" {
+			t.Errorf("swapped %s", got)
+		}
+		if rows := h.get("/user/phone-numbers/all", status(200)).rows(); len(rows) != 2 {
+			t.Errorf("owned: %v", rows)
+		}
+		h.put(at, map[string]any{"country_code": "AT"}, status(200))
+		for _, row := range h.get("/user/phone-numbers/all").rows() {
+			if row["phone_number"] == "+4930901821" && row["country_code"] != "AT" {
+				t.Errorf("its number: %v", row)
+			}
+		}
+		var many []any
+		for i := range 101 {
+			many = append(many, fmt.Sprintf("+49309019%03d", i))
+		}
+		h.put(at, map[string]any{"numbers": many}, status(200))
+	})
+}
+
 func TestTrunkLife(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.get(trunksAt, status(200)).is(`{"data":[]}`)

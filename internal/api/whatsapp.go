@@ -1,12 +1,14 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -114,6 +116,7 @@ func (a *API) listTemplates(ctx context.Context, r *request, in *templateQuery) 
 		status = ""
 	}
 	list, err := a.DB.WhatsAppTemplates(ctx, status)
+	slices.SortFunc(list, func(x, y parley.WhatsAppTemplate) int { return cmp.Compare(y.ID, x.ID) }) // the newest first
 	out := &dataList[whatsAppTemplate]{Data: make([]whatsAppTemplate, len(list))}
 	for i, t := range list {
 		names := t.Variables()

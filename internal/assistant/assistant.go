@@ -249,18 +249,26 @@ func (d *Studio) check(ctx context.Context, q store.Query, userID int64, old, a 
 		facts.Transcriber = c.Transcriber(*p)
 	}
 	facts.Fallback = fallbackFacts(c, old, a)
-	for _, t := range old.Tools {
+	for _, t := range old.Tools { // what is named already may stay, even if it was deleted
 		if id := t.AssistantID; id != nil {
-			if facts.Assistants == nil {
-				facts.Assistants = map[int64]bool{}
-			}
-			facts.Assistants[*id] = true
+			facts.Assistants = allowed(facts.Assistants, *id)
+		}
+		if id := t.OutboundPhoneID; id != nil {
+			facts.Numbers = allowed(facts.Numbers, *id)
 		}
 	}
 	a.Check(facts, &fields)
 	slices.Sort(a.LabelIDs)
 	a.Tools = slices.DeleteFunc(a.Tools, func(t parley.AssistantTool) bool { return t.Type == parley.MidCall })
 	return fields.Err()
+}
+
+func allowed(ids map[int64]bool, id int64) map[int64]bool {
+	if ids == nil {
+		ids = map[int64]bool{}
+	}
+	ids[id] = true
+	return ids
 }
 
 func model(c *catalog.Catalog, id, old *int64, kinds ...parley.ModelKind) *parley.Model {

@@ -239,11 +239,13 @@ type Erased struct {
 	Calls         int `json:"calls"`
 }
 
-// EraseCustomer removes a user's data about a customer, given by phone number or a channel's name for them. It refuses
-// while the customer is in a call.
-func (d *Center) EraseCustomer(ctx context.Context, userID int64, who string) (gone Erased, err error) {
-	if phone, ok := parley.NormalizePhone(who); ok {
-		who = phone
+// EraseCustomer removes a user's data about a customer, given by phone number or a channel's name for them. A national number is
+// read as it is dialled in the country; data kept under the name as it was given goes too. It refuses while the customer is in a call.
+func (d *Center) EraseCustomer(ctx context.Context, userID int64, who, country string) (gone Erased, err error) {
+	if phone, err := parley.ReadPhone(who, country); err == nil && phone != who {
+		if gone, err = d.EraseCustomer(ctx, userID, phone, country); err != nil {
+			return gone, err
+		}
 	}
 	err = d.DB.InSteps(ctx, func(ctx context.Context, tx *store.Tx) (bool, error) {
 		names, calls, err := tx.EraseCalls(ctx, userID, who, some) // first: it refuses

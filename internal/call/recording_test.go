@@ -292,7 +292,7 @@ func TestDelete(t *testing.T) {
 		mine, others := h.reported(n.said().ID), n.start(to("+12025550142"))
 		h.answered().hangUp(parley.CustomerHangup)
 		h.reported(others.ID)
-		if erased, err := n.EraseCustomer(t.Context(), h.user.ID, "+12025550199"); err != nil || erased.Calls != 1 {
+		if erased, err := n.EraseCustomer(t.Context(), h.user.ID, "+12025550199", ""); err != nil || erased.Calls != 1 {
 			t.Errorf("erased %+v: %v", erased, err)
 		}
 		gone(mine.Recording)

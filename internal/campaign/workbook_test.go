@@ -165,6 +165,7 @@ func TestWorkbookOfEmptyCells(t *testing.T) {
 	}
 	defer s.Close()
 	gone, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	for n := 1; ; n++ { // the import gets its turn every mostEmpty rows, and stops when it must
 		cells, err := s.next(gone)
 		if n < 5 && (cells != nil || err != nil) || n == 5 && !errors.Is(err, context.Canceled) {

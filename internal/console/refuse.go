@@ -64,7 +64,7 @@ func (c *Console) customerErase(r *request) (*answer, error) {
 	if who == "" {
 		return c.refusePage(r, &refusals{said: "Nothing was erased: say whose data.", refused: true})
 	}
-	gone, err := c.Calls.EraseCustomer(r.Context(), r.UserID(), who)
+	gone, err := c.Calls.EraseCustomer(r.Context(), r.UserID(), who, r.who.User.Country)
 	if text := refusal(err); text != "" {
 		return c.refusePage(r, &refusals{said: text, refused: true})
 	}

@@ -110,6 +110,9 @@ func (d *Pool) laid(t *parley.TrunkInput, password bool, country string, lay Lay
 			why.AddText("phone_number", help)
 		}
 	}
+	for i, text := range t.Numbers {
+		t.Numbers[i] = parley.ReadNumber(text, cmp.Or(t.CountryCode, country))
+	}
 	t.Check(t.SIPPassword != "" || !sent && password, &d.Trunks, &wrong)
 	return sent, wrong.Explained(why).Err()
 }

@@ -158,6 +158,9 @@ type PreChatField struct {
 	Required bool   `json:"required" default:"false"`
 }
 
+// maxKeypadWait is the longest that collect_keypad waits for a key, in seconds.
+const maxKeypadWait = 30
+
 // AssistantTool is an entry of an assistant's tools: a built-in one with its settings, or (in answers) a mid-call tool.
 type AssistantTool struct {
 	Type string `json:"type" required:"true" enum:"end_call,call_transfer,warm_call_transfer,dtmf_input,collect_keypad,assistant_transfer,mid_call"`
@@ -178,7 +181,7 @@ type AssistantTool struct {
 	BriefingInitialMessage string `json:"briefing_initial_message,omitempty" maxLength:"1000" doc:"warm_call_transfer: said first to the target."`
 	ConnectedMessage       string `json:"connected_message,omitempty" maxLength:"1000" doc:"warm_call_transfer: said to both when they are connected."`
 	// collect_keypad
-	Timeout *int64 `json:"timeout,omitempty" minimum:"1" maximum:"30" doc:"collect_keypad: seconds to wait for a key (5); mid_call: the tool's timeout."`
+	Timeout *int64 `json:"timeout,omitempty" minimum:"1" maximum:"600" doc:"collect_keypad: seconds to wait for a key (5), at most 30; mid_call: the tool's timeout."`
 	StopKey string `json:"stop_key,omitempty" maxLength:"1" doc:"collect_keypad: the key that ends it, # (the default) or *."`
 	// assistant_transfer
 	AssistantID           *int64 `json:"assistant_id,omitempty" format:"assistant" doc:"assistant_transfer: another of your assistants."`
@@ -368,6 +371,8 @@ func (a *Assistant) checkTools(facts AssistantFacts, f *Fields) {
 			if t.Timeout == nil {
 				five := int64(5)
 				t.Timeout = &five
+			} else if *t.Timeout > maxKeypadWait {
+				f.Add(at+".timeout", "must not be greater than %d.", maxKeypadWait)
 			}
 			if t.StopKey == "" {
 				t.StopKey = "#"

@@ -139,6 +139,21 @@ func (t *Trunk) checkNumbers(f *Fields) {
 	}
 }
 
+// ReadNumber returns one of a trunk's numbers with its country code, as checkNumbers wants it: a national number as it is dialled in the
+// country, and 00 as +. A range, and what can't be read, stays as it is otherwise.
+func ReadNumber(text, country string) string {
+	text = prefix00.ReplaceAllString(text, "$1+")
+	if !strings.HasPrefix(text, "+") {
+		if n, err := ReadPhone(text, country); err == nil {
+			return n
+		}
+	}
+	return text
+}
+
+// prefix00 is 00 before a number, or before either end of a range.
+var prefix00 = regexp.MustCompile(`(^|-)\s*00`)
+
 const extensionSigns = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+-_.*#"
 
 // lastDigits is the end of a range such as +4930901820-99: the digits in which the last number differs from the first.

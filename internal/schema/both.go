@@ -58,6 +58,10 @@ func (f Forms[T]) Settle(old, now Both[T], short, own bool) (Both[T], error) {
 		return Both[T]{Short: now.Short}, nil
 	case !own: // it stays as it was
 		return Both[T]{Short: old.Short, Own: now.Own}, nil
+	case short && Same(now.Own, f.Of(now.Short)): // they say the same
+		return Both[T]{Short: now.Short}, nil
+	case Same(now.Own, f.Shown(old)): // nothing changed
+		return old, nil
 	}
 	if err := Check(now.Own); err != nil {
 		return now, err

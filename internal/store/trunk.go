@@ -154,20 +154,26 @@ func (tx *Tx) CreateTrunk(ctx context.Context, userID int64, t *parley.Trunk) er
 
 // SaveTrunk stores a changed trunk, and its number where that has changed.
 func (tx *Tx) SaveTrunk(ctx context.Context, userID int64, old, t *parley.Trunk) error {
-	if old.PhoneNumber != t.PhoneNumber {
+	more, err := tx.dropFurther(ctx, userID, old, t) // first: its main number may be one of them
+	if err != nil {
+		return err
+	}
+	if old.PhoneNumber != t.PhoneNumber || old.CountryCode != t.CountryCode {
 		n, err := tx.NumberForUpdate(ctx, userID, t.PhoneNumberID)
 		if err != nil {
 			return err
 		}
-		if err := tx.free(ctx, t.PhoneNumber); err != nil {
-			return err
+		if old.PhoneNumber != t.PhoneNumber {
+			if err := tx.free(ctx, t.PhoneNumber); err != nil {
+				return err
+			}
 		}
 		n.PhoneNumber, n.CountryCode = t.PhoneNumber, t.CountryCode
 		if err := tx.saveNumber(ctx, userID, n); err != nil {
 			return err
 		}
 	}
-	if err := tx.saveFurther(ctx, userID, old, t); err != nil {
+	if err := tx.addFurther(ctx, userID, t, more); err != nil {
 		return err
 	}
 	t.UpdatedAt, t.Proxy = parley.Now(), (*string)(t.OutboundProxy)
@@ -176,14 +182,13 @@ func (tx *Tx) SaveTrunk(ctx context.Context, userID int64, old, t *parley.Trunk)
 	return tx.note(userID, parley.AuditChanged, parley.AuditTrunk, t.ID, t, one(res, err, trunkNotFound))
 }
 
-// saveFurther makes the numbers of a trunk beside its own those that it has now.
-func (tx *Tx) saveFurther(ctx context.Context, userID int64, old, t *parley.Trunk) error {
+// dropFurther deletes the numbers beside its own that a trunk no longer has, and returns those that it has in addition.
+func (tx *Tx) dropFurther(ctx context.Context, userID int64, old, t *parley.Trunk) (more []string, err error) {
 	was, is := old.Further(), t.Further()
 	have := map[string]bool{}
 	for _, number := range was {
 		have[number] = true
 	}
-	var more []string
 	for _, number := range is {
 		if !have[number] {
 			more = append(more, number)
@@ -194,10 +199,10 @@ func (tx *Tx) saveFurther(ctx context.Context, userID int64, old, t *parley.Trun
 		_, err := tx.q.NewRaw("DELETE FROM numbers WHERE trunk_id = ? AND user_id = ? AND phone_number IN (?)", t.ID, userID,
 			bun.List(gone)).Exec(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return tx.addFurther(ctx, userID, t, more)
+	return more, nil
 }
 
 // addFurther gives a trunk numbers beside its own.

@@ -219,7 +219,7 @@ func TestVoices(t *testing.T) {
 		strings.Contains(first.Languages, "xx") {
 		t.Errorf("got %+v", first)
 	}
-	if last := list[4]; last.Gender != "" || last.Languages != flash {
+	if last := list[4]; last.Gender != "female" || last.Languages != flash {
 		t.Errorf("got %+v", last)
 	}
 	if _, err := o.Voices(t.Context(), "s3cret"); ai.KindOf(err) != ai.Config || strings.Contains(err.Error(), "s3cret") {

@@ -81,10 +81,10 @@ func spoken(verified []string) string {
 	return strings.Join(first, " ")
 }
 
+// gender returns male or female: clients know no other.
 func gender(labels map[string]string) string {
-	switch g := strings.ToLower(labels["gender"]); g {
-	case "male", "female":
-		return g
+	if strings.EqualFold(labels["gender"], "male") {
+		return "male"
 	}
-	return ""
+	return "female"
 }
