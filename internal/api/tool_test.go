@@ -342,7 +342,8 @@ func TestToolMode(t *testing.T) {
 // An auditor reads tools without what only those may see who may change them.
 func TestToolsForAuditors(t *testing.T) {
 	h, _ := rough(t)
-	made := h.tool(map[string]any{"endpoint": "https://example.com/secret", "headers": []any{map[string]any{"name": "X-Key", "value": "s3cret"}}})
+	made := h.tool(map[string]any{"endpoint": "https://example.com/secret",
+		"headers": []any{map[string]any{"name": "X-Key", "value": "s3cret"}}})
 	auditor := header("Authorization", "Bearer "+h.credential(h.member(parley.RoleAuditor), "session", ""))
 	for _, path := range []string{"/user/tools", fmt.Sprintf("/user/tools/%d", made)} {
 		got := string(h.get(path, auditor, status(200)).body)

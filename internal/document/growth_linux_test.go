@@ -7,41 +7,18 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 	"unicode"
-	"unsafe"
-)
 
-// work is the processor time that fn takes on this thread. It is the least of several tries, so that other work on the
-// machine matters little.
-func work(t *testing.T, fn func()) time.Duration {
-	t.Helper()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	spent := func() time.Duration {
-		var at syscall.Timespec
-		const thread = 3 // CLOCK_THREAD_CPUTIME_ID
-		if _, _, no := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, thread, uintptr(unsafe.Pointer(&at)), 0); no != 0 {
-			t.Fatal(no)
-		}
-		return time.Duration(at.Nano())
-	}
-	least := time.Hour
-	for range 5 {
-		began := spent()
-		fn()
-		least = min(least, spent()-began)
-	}
-	return least
-}
+	"parley/internal/testenv"
+)
 
 // linear fails when a text that is eight times as long takes far more than eight times the work: 64 times would be
 // quadratic.
 func linear(t *testing.T, short int, fn func(size int)) {
 	t.Helper()
-	few, many := work(t, func() { fn(short) }), work(t, func() { fn(8 * short) })
+	few, many := testenv.Processor(t, func() { fn(short) }), testenv.Processor(t, func() { fn(8 * short) })
 	if floor := 100 * time.Microsecond; many > 32*max(few, floor) {
 		t.Errorf("%d characters take %v, eight times as many %v", short, few, many)
 	}
@@ -132,7 +109,7 @@ func TestHTMLIsLinear(t *testing.T) {
 					}
 				}
 			}
-			flat, deep := work(t, read(3)), work(t, read(360))
+			flat, deep := testenv.Processor(t, read(3)), testenv.Processor(t, read(360))
 			if deep > 8*flat {
 				t.Errorf("a page takes %v, one that is nested 360 deep %v", flat, deep)
 			}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-	"time"
 
 	sipgo "github.com/emiago/sipgo/sip"
 )
@@ -54,26 +53,6 @@ func TestTidyBounds(t *testing.T) {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
-}
-
-// TestTidySlow: no message takes long, however it is made to.
-func TestTidySlow(t *testing.T) {
-	worst := time.Duration(0)
-	for _, part := range []string{`<,`, `"\";`, `;"`, `";`, `;a="\`, `<`, `\"<,`, `;;`, `,`, "\r\n ", `<sip:a@b;`, `a=",`} {
-		for _, name := range []string{"Via", "From", "Contact", "P-Asserted-Identity", "WWW-Authenticate", "Content-Type", "X"} {
-			text := []byte("OPTIONS sip:a@b SIP/2.0\r\n" + name + ": " + strings.Repeat(part, (mostMessage-100)/len(part)) + "\r\n\r\n")
-			best := time.Hour
-			for range 3 {
-				began := time.Now()
-				tidy(nil, text)
-				best = min(best, time.Since(began))
-			}
-			if worst = max(worst, best); best > 500*time.Millisecond {
-				t.Errorf("%s for a message of %q in %s", best, part, name)
-			}
-		}
-	}
-	t.Logf("%s at most", worst)
 }
 
 // TestTidyAllocates: nothing, once it has a place to write to.
