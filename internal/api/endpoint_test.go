@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -219,7 +220,12 @@ func TestEndpointChosen(t *testing.T) {
 			}
 		}
 
-		at := fmt.Sprintf("/user/assistant/%d", h.assistant(nil))
+		models := slices.DeleteFunc(h.get("/user/assistants/models?type=llm", status(200)).list(),
+			func(m map[string]any) bool { return strings.HasPrefix(m["code"].(string), "endpoint/") })
+		if len(models) < 2 {
+			t.Fatal("the first model is the only one")
+		}
+		at := fmt.Sprintf("/user/assistant/%d", h.assistant(map[string]any{"llm_model_id": models[1]["id"]}))
 		before := h.get(at, status(200)).json()
 		h.put(at, ids, status(200))
 		chosen := func() string {

@@ -34,7 +34,7 @@ var elsewhere = map[string]string{
 	"replies": "TestPublicLimitsAndCORS", "whatsapp_sends": "TestWhatsAppLimitAndNone", "sign_ins": "TestLoginLimits",
 	"sign_ups":    "TestTrialAccount",
 	"invitations": "TestInvitationByEmail", "caller_id_codes": "TestCallerIDs", "public_conversations": "TestVisitorsAreLimited",
-	"public_messages": "TestVisitorsAreLimited", "endpoints": "TestEndpointMakers", "endpoint_tests_rate": "TestEndpointMeasured",
+	"public_messages": "TestVisitorsAreLimited", "endpoints": "TestEndpointReach", "endpoint_tests_rate": "TestEndpointMeasured",
 }
 
 // TestEveryLimit makes everything that an account can make until it is refused: at the count that the plan or the table
@@ -218,7 +218,7 @@ func disk(t *testing.T, dir string) (bytes int64) {
 // TestElsewhere checks that the tests which are named for other limits exist.
 func TestElsewhere(t *testing.T) {
 	var all strings.Builder
-	for _, dir := range []string{".", "../store", "../limit", "../web", "../auth", "../number", "../call", "../filter", "../console"} {
+	for _, dir := range []string{".", "../store", "../limit", "../web", "../auth", "../number", "../call", "../filter", "../console", "../chat"} {
 		files, err := filepath.Glob(dir + "/*_test.go")
 		if err != nil || len(files) == 0 {
 			t.Fatal(dir, err)

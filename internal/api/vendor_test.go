@@ -24,7 +24,7 @@ func vendorsHouse(t *testing.T, db *store.DB) *harness {
 			t.Fatal(err)
 		}
 		t.Cleanup(keys.Close)
-		c.Keys, c.Catalog = keys, keys.Catalog
+		c.Keys, c.Catalog, c.Assistants.Catalog = keys, keys.Catalog, keys.Catalog
 	})
 }
 

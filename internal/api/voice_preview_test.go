@@ -25,6 +25,7 @@ func TestVoicePreviews(t *testing.T) {
 	h := lite(t, func(c *api.Config) {
 		c.Front.PublicURL = ""
 		c.Catalog = catalog.New("", provider.All())
+		c.Assistants.Catalog = c.Catalog
 		blobs, err := blob.OpenDir(t.TempDir())
 		if err != nil {
 			t.Fatal(err)

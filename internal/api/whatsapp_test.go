@@ -290,7 +290,7 @@ func TestWhatsAppTemplates(t *testing.T) {
 			t.Fatalf("%v", list)
 		}
 		got := fmt.Sprintln(list[1]["name"], list[1]["variables"], list[1]["has_variables"], list[1]["body_text"],
-			list[1]["status"], list[0]["variables"], list[0]["has_variables"], list[2]["variables"])
+			list[1]["status"], list[2]["variables"], list[2]["has_variables"], list[0]["variables"]) // the newest first
 		if got != "order [1 2] true Dear {{1}}, your order {{2}} is ready. APPROVED [] false [day]\n" {
 			t.Error(got)
 		}
