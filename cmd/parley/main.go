@@ -74,6 +74,17 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
+// noRenamed refuses settings under their former names, which would be ignored without a word.
+func noRenamed() error {
+	for was, now := range map[string]string{"PARLEY_ENDPOINTS": "PARLEY_USER_ENDPOINTS (off, public or private)",
+		"PARLEY_TURN_URLS": "PARLEY_TURN"} {
+		if os.Getenv(was) != "" {
+			return fmt.Errorf("the setting %s is called %s now", was, now)
+		}
+	}
+	return nil
+}
+
 func run(args []string, stdout, stderr io.Writer) int {
 	c := commands{Settings: settingsOf(provider.All(), allChannels())}
 	parser, err := kong.New(&c, kong.Name("parley"), kong.DefaultEnvars("PARLEY"), kong.UsageOnError(),
@@ -86,6 +97,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	parsed, err := parser.Parse(args)
+	if err == nil {
+		err = noRenamed()
+	}
 	if err == nil {
 		err = readSecrets(parsed.Flags())
 	}

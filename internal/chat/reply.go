@@ -197,6 +197,9 @@ func (c *Chat) think(ctx context.Context, conv *parley.Conversation, a *parley.A
 		upTo = math.MaxInt64
 	}
 	past := history(list, upTo, made)
+	if len(past) == 0 && !further { // so much was said since that it is not read any more
+		past = []ai.Message{{Role: ai.User, Text: m.Content}}
+	}
 	if further {
 		past = append(past, answers(tools)...)
 	} else { // the customer's words stay the last

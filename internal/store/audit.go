@@ -58,11 +58,10 @@ func audited(fn func(context.Context, *Tx) error) func(context.Context, *Tx) err
 		if err := fn(ctx, tx); err != nil || len(tx.noted) == 0 {
 			return err
 		}
-		if err := tx.meterChanges(ctx); err != nil {
+		if _, err := tx.q.NewInsert().Model(&tx.noted).ExcludeColumn("id").Returning("NULL").Exec(ctx); err != nil {
 			return err
 		}
-		_, err := tx.q.NewInsert().Model(&tx.noted).ExcludeColumn("id").Returning("NULL").Exec(ctx)
-		return err
+		return tx.meterChanges(ctx) // last: who waits for the account's row must not hold that of the count
 	}
 }
 

@@ -297,7 +297,7 @@ type messageCall struct {
 }
 
 // mostRead is how many messages of a conversation are read at once.
-const mostRead = 2000
+const mostRead = 5000
 
 // Messages are a conversation's newest messages in order: each reply behind what it answers.
 func (q Query) Messages(ctx context.Context, conversationID string) ([]parley.Message, error) {

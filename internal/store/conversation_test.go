@@ -275,15 +275,15 @@ func TestFullConversation(t *testing.T) {
 				})
 			}
 			c, ofChannel := begun(nil), begun(&phone)
-			if err := says(c, parley.AuthorCustomer, 2003); err != nil {
+			if err := says(c, parley.AuthorCustomer, 5003); err != nil {
 				t.Fatal(err)
 			}
 			list, err := db.Messages(t.Context(), c.ID)
-			if err != nil || len(list) != 2000 || list[0].Content != "message 3" || list[1999].Content != "message 2002" {
+			if err != nil || len(list) != 5000 || list[0].Content != "message 3" || list[4999].Content != "message 5002" {
 				t.Errorf("%d messages are read from %q on: %v", len(list), list[0].Content, err)
 			}
 			news, err := db.MessagesAfter(t.Context(), c.ID, list[0].ID-4)
-			if err != nil || len(news) != 2000 || news[0].Content != "message 0" {
+			if err != nil || len(news) != 5000 || news[0].Content != "message 0" {
 				t.Errorf("%d new messages are read from %q on: %v", len(news), news[0].Content, err)
 			}
 			storetest.Exec(t, o, fmt.Sprint("UPDATE conversations SET message_count = ", parley.MostMessages-1))
