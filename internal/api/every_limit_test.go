@@ -218,7 +218,8 @@ func disk(t *testing.T, dir string) (bytes int64) {
 // TestElsewhere checks that the tests which are named for other limits exist.
 func TestElsewhere(t *testing.T) {
 	var all strings.Builder
-	for _, dir := range []string{".", "../store", "../limit", "../web", "../auth", "../number", "../call", "../filter", "../console", "../chat"} {
+	for _, dir := range []string{".", "../store", "../limit", "../web", "../auth", "../number", "../call", "../chat", "../filter",
+		"../console"} {
 		files, err := filepath.Glob(dir + "/*_test.go")
 		if err != nil || len(files) == 0 {
 			t.Fatal(dir, err)
