@@ -197,13 +197,10 @@ func (c *Chat) think(ctx context.Context, conv *parley.Conversation, a *parley.A
 		upTo = math.MaxInt64
 	}
 	past := history(list, upTo, made)
-	if len(past) == 0 && !further { // so much was said since that it is not read any more
-		past = []ai.Message{{Role: ai.User, Text: m.Content}}
-	}
 	if further {
 		past = append(past, answers(tools)...)
-	} else { // the customer's words stay the last
-		past = slices.Insert(past, len(past)-1, answers(tools)...)
+	} else {
+		past = beforeLast(past, m, answers(tools))
 	}
 	turn := ready.Turn(past, sink{ctx, w})
 	for i, t := range turn.Tools {
@@ -256,6 +253,15 @@ func history(list []parley.Message, upTo int64, made map[int64][]parley.Function
 		out = append(out, agent.Replay(m.Content, calls(m.FunctionCalls))...)
 	}
 	return out
+}
+
+// beforeLast puts answers of tools before the customer's message m, which stays the last of past. So much may have been said since
+// that past is not read any more: then m stands for it.
+func beforeLast(past []ai.Message, m *parley.Message, answers []ai.Message) []ai.Message {
+	if len(past) == 0 {
+		past = []ai.Message{{Role: ai.User, Text: m.Content}}
+	}
+	return slices.Insert(past, len(past)-1, answers...)
 }
 
 // outcome is what a reply comes to.
