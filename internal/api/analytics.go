@@ -12,8 +12,8 @@ import (
 )
 
 type analyticsQuery struct {
-	Range       string `query:"range" enum:"today,yesterday,7d,30d,90d" doc:"Days in the account's time zone, up to today (7d). date_from and date_to override it."`
-	DateFrom    string `query:"date_from" format:"date" doc:"YYYY-MM-DD, in the account's time zone."`
+	Range       string `query:"range" enum:"today,yesterday,7d,30d,90d" doc:"Days in your time zone, up to today (7d). date_from and date_to override it."`
+	DateFrom    string `query:"date_from" format:"date" doc:"YYYY-MM-DD, in your time zone."`
 	DateTo      string `query:"date_to" format:"date" doc:"YYYY-MM-DD, included."`
 	AssistantID int64  `query:"assistant_id" format:"assistant"`
 	NumberID    int64  `query:"phone_number_id"`
