@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 
 	"parley/internal/parley"
 )
@@ -65,6 +66,35 @@ func audited(fn func(context.Context, *Tx) error) func(context.Context, *Tx) err
 	}
 }
 
+// tally are changes that were not counted to their account's day yet. They are counted many at once: a query for each change would cost
+// more than the limit is worth. A process that ends forgets its part.
+type tally struct {
+	lot int64 // how many are counted at once
+
+	mu sync.Mutex
+	of map[int64]int64 // by account
+}
+
+// maxTallied is how many accounts have changes that were not counted.
+const maxTallied = 100_000
+
+func newTally() *tally { return &tally{lot: 100, of: map[int64]int64{}} }
+
+// add adds changes of an account, and returns how many are to be counted now: none until there is a lot.
+func (t *tally) add(userID, n int64) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.of) >= maxTallied {
+		clear(t.of)
+	}
+	if n += t.of[userID]; n < t.lot {
+		t.of[userID] = n
+		return 0
+	}
+	delete(t.of, userID)
+	return n
+}
+
 // meterChanges counts what a transaction has noted to its account's day, and refuses more than the limit. Deletions, and what is about
 // people and their access, go on until twice as much: whoever fills the log can still be shut out. The operator's commands have no
 // limit.
@@ -76,11 +106,16 @@ func (tx *Tx) meterChanges(ctx context.Context) error {
 	for _, e := range tx.noted {
 		urgent = urgent && (e.Action == parley.AuditDeleted || slices.Contains(ofAccess, e.Kind))
 	}
-	n, err := tx.count(ctx, userID, row, int64(len(tx.noted)), parley.Now())
+	lot := tx.tally.add(userID, int64(len(tx.noted)))
+	if lot == 0 {
+		return nil
+	}
+	n, err := tx.count(ctx, userID, row, lot, parley.Now())
 	if err != nil {
 		return err
 	}
 	if n > row.Most && !urgent || n > 2*row.Most {
+		tx.tally.add(userID, lot-int64(len(tx.noted))) // the next change is judged as well
 		return row.Refuse(row.Most, 0)
 	}
 	return nil

@@ -174,6 +174,45 @@ func TestAuditedTables(t *testing.T) {
 	}
 }
 
+// Changes are counted a hundred at once, and what is refused does not make room for others.
+func TestAuditLots(t *testing.T) {
+	o := storetest.Options(t, "sqlite")
+	db := storetest.Open(t, o)
+	u := storetest.User(t, db, 0)
+	ana := store.Actor{UserID: u.ID, Who: "owner", Name: "Ana"}
+	n := 0
+	create := func(ctx context.Context, tx *store.Tx) error {
+		n++
+		return tx.CreateTool(ctx, u.ID, &parley.Tool{Name: fmt.Sprint("t", n), Endpoint: "https://example.com/", Method: "GET", Timeout: 5})
+	}
+	counted := func() (sum int) {
+		storetest.Query(t, o, &sum, "SELECT coalesce(sum(n), 0) FROM day_counts WHERE name = 'changes'")
+		return sum
+	}
+	for range 99 {
+		if err := by(t, db, ana, create); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := counted(); got != 0 {
+		t.Errorf("%d were counted one by one", got)
+	}
+	if err := by(t, db, ana, create); err != nil || counted() != 100 {
+		t.Fatalf("%d were counted, %v", counted(), err)
+	}
+	storetest.Exec(t, o, fmt.Sprintf("UPDATE day_counts SET n = %d, day = day + 1 WHERE name = 'changes'", parley.LimitNamed("changes").Most))
+	for range 99 {
+		if err := by(t, db, ana, create); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := by(t, db, ana, create); err == nil {
+			t.Error("a change beyond the limit was not refused")
+		}
+	}
+}
+
 // An account's changes are counted by the day. Beyond the limit things are deleted, and people shut out, until twice as many; the
 // operator and the server have none.
 func TestAuditLimit(t *testing.T) {
@@ -181,6 +220,7 @@ func TestAuditLimit(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			o := storetest.Options(t, engine)
 			db := storetest.Open(t, o)
+			store.CountEachChange(db)
 			u := storetest.User(t, db, 0)
 			ana := store.Actor{UserID: u.ID, Who: "owner", Name: "Ana"}
 			var made []int64

@@ -47,6 +47,7 @@ type Query struct {
 	link  Link // of a simulated process; nil otherwise
 
 	totals *totals // of long lists; nil in a transaction
+	tally  *tally  // of changes in the audit log
 }
 
 // DB is an open database. Its methods may be called from any goroutine.
@@ -158,7 +159,8 @@ func newDB(read, write *bun.DB, postgres *patience, o Options) (*DB, error) {
 	if o.Watch != nil {
 		read, write = read.WithQueryHook(o.Watch), write.WithQueryHook(o.Watch)
 	}
-	db := &DB{Query: Query{q: read, sqlite: postgres == nil, box: b, news: make(chan struct{}, 1), rules: o.Rules, totals: newTotals()},
+	db := &DB{Query: Query{q: read, sqlite: postgres == nil, box: b, news: make(chan struct{}, 1), rules: o.Rules,
+		totals: newTotals(), tally: newTally()},
 		read: read, write: write, postgres: postgres, path: o.Path, version: o.Version}
 	if db.jobs, err = inserter(write.DB, db.sqlite); err != nil {
 		return nil, err

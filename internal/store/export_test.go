@@ -89,3 +89,6 @@ var Swap = swap
 
 // RememberTotals has db remember how long lists are from that many rows on, with that many young ones.
 func RememberTotals(db *DB, rows, young int64) { db.totals.minRows, db.totals.maxYoung = rows, young }
+
+// CountEachChange has db count changes in the audit log one by one.
+func CountEachChange(db *DB) { db.tally.lot = 1 }
