@@ -364,7 +364,7 @@ func turnDown(exchange *phone.Phone) (at time.Time, err error) {
 
 // list imports 100,000 rows, against taking them apart alone.
 func (p *program) list(id int64) error {
-	const rows = campaign.MostRows
+	const rows = campaign.MaxRows
 	var file bytes.Buffer
 	file.WriteString("phone_number,name,city\n")
 	for i := range rows {

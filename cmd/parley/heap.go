@@ -11,7 +11,7 @@ import (
 const (
 	slackPercent = 300      // garbage that is let lie, of what is kept
 	slack        = 16 << 20 // and at most so much of it while there are calls, where they keep less
-	leastSlack   = 50       // percent of what is kept, however much it is
+	minSlack     = 50       // percent of what is kept, however much it is
 )
 
 // slacken has the garbage collector run seldom. The heap is small (tens of MB) and requests allocate much of what
@@ -72,4 +72,4 @@ func slacken(live func() int) (stop func()) {
 }
 
 // slackOf is the percentage of garbage while there are calls.
-func slackOf(kept uint64) int { return int(max(leastSlack, min(slackPercent, slack*100/max(kept, 1)))) }
+func slackOf(kept uint64) int { return int(max(minSlack, min(slackPercent, slack*100/max(kept, 1)))) }

@@ -22,8 +22,8 @@ type mcpCmd struct{ accountFlags }
 
 // Limits of the bridge.
 const (
-	mostMessage = 8 << 20 // bytes of a message, either way
-	mostAtOnce  = 16      // messages under way
+	maxMessage  = 8 << 20 // bytes of a message, either way
+	maxAtOnce   = 16      // messages under way
 	messageTime = 5 * time.Minute
 )
 
@@ -71,7 +71,7 @@ func (b *bridge) run(ctx context.Context, in io.Reader) error {
 	go func() { // a terminal can't be told to stop reading: with a signal the process ends and this with it
 		defer crash.Contain(func(err error) { read <- err })
 		s := bufio.NewScanner(in)
-		s.Buffer(nil, mostMessage)
+		s.Buffer(nil, maxMessage)
 		for s.Scan() {
 			select {
 			case lines <- bytes.Clone(s.Bytes()):
@@ -83,7 +83,7 @@ func (b *bridge) run(ctx context.Context, in io.Reader) error {
 	}()
 	var under sync.WaitGroup
 	defer under.Wait()
-	room := make(chan struct{}, mostAtOnce)
+	room := make(chan struct{}, maxAtOnce)
 	for {
 		select {
 		case <-ctx.Done():
@@ -148,7 +148,7 @@ func (b *bridge) post(ctx context.Context, m *message, line []byte) (answered bo
 	}
 	defer res.Body.Close()
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	body := io.LimitReader(res.Body, mostMessage)
+	body := io.LimitReader(res.Body, maxMessage)
 	switch {
 	case res.StatusCode == http.StatusAccepted || res.StatusCode == http.StatusNoContent:
 		return len(m.ID) == 0, nil
@@ -182,7 +182,7 @@ func (b *bridge) post(ctx context.Context, m *message, line []byte) (answered bo
 func (b *bridge) events(m *message, body io.Reader) (answered bool, err error) {
 	var data []byte
 	s := bufio.NewScanner(body)
-	s.Buffer(nil, mostMessage)
+	s.Buffer(nil, maxMessage)
 	for s.Scan() {
 		line := s.Bytes()
 		if rest, ok := bytes.CutPrefix(line, []byte("data:")); ok {

@@ -47,8 +47,8 @@ type ownSecret struct {
 
 // What is looked for of accounts. The server's own secrets are never forgotten.
 const (
-	mostEntered = 2000 // of all accounts
-	mostOwn     = 20   // of one
+	maxEntered = 2000 // of all accounts
+	maxOwn     = 20   // of one
 )
 
 // hide has a secret of an account, or (0) of the server, hidden from now on. An account must not choose what the log lacks: of its
@@ -61,8 +61,8 @@ func (e *entered) hide(userID int64, secret string) {
 		return
 	}
 	e.list = append(e.list, is)
-	e.forget(mostOwn, func(o ownSecret) bool { return userID != 0 && o.userID == userID })
-	e.forget(mostEntered, func(o ownSecret) bool { return o.userID != 0 })
+	e.forget(maxOwn, func(o ownSecret) bool { return userID != 0 && o.userID == userID })
+	e.forget(maxEntered, func(o ownSecret) bool { return o.userID != 0 })
 	var pairs []string
 	for _, o := range e.list {
 		for _, form := range []string{o.text, url.QueryEscape(o.text), url.PathEscape(o.text)} {
@@ -91,7 +91,7 @@ func (e *entered) forget(most int, of func(ownSecret) bool) {
 func likeKey(secret string) bool {
 	_, notAddr := netip.ParseAddr(secret)
 	_, notPort := netip.ParseAddrPort(secret)
-	return len(secret) >= shortestOwn && notAddr != nil && notPort != nil && strings.ContainsAny(secret, "0123456789") &&
+	return len(secret) >= minOwn && notAddr != nil && notPort != nil && strings.ContainsAny(secret, "0123456789") &&
 		!strings.ContainsAny(strings.TrimRight(secret, "="), "=\"' @") && !strings.Contains(secret, "://")
 }
 
@@ -117,8 +117,8 @@ func (r redactor) Write(p []byte) (int, error) {
 // shortest is how long a key or a password is at least: what is shorter may stand in every other word.
 const shortest = 8
 
-// shortestOwn is how long an account's secret is at least that is hidden.
-const shortestOwn = 20
+// minOwn is how long an account's secret is at least that is hidden.
+const minOwn = 20
 
 // keyFiles are settings that name the file of a key.
 var keyFiles = []string{"TLSKey", "SIPTLSKey", "STIRKey"}

@@ -110,10 +110,10 @@ func TestRedactOfAccounts(t *testing.T) {
 			t.Errorf("an account has %q hidden", text)
 		}
 	}
-	for n := range mostOwn + 1 {
+	for n := range maxOwn + 1 {
 		s.entered.hide(8, key(100+n))
 	}
-	if got := written(key(7) + " " + key(100) + " " + key(101) + " " + key(100+mostOwn) + " server01"); got !=
+	if got := written(key(7) + " " + key(100) + " " + key(101) + " " + key(100+maxOwn) + " server01"); got !=
 		"[secret] "+key(100)+" [secret] [secret] [secret]" {
 		t.Errorf("after one account's many: %s", got)
 	}
@@ -123,7 +123,7 @@ func TestRedactOfAccounts(t *testing.T) {
 	}
 	s.entered.list = nil
 	s.entered.hide(0, "server01")
-	for n := range mostEntered {
+	for n := range maxEntered {
 		s.entered.list = append(s.entered.list, ownSecret{int64(n + 1), key(n)})
 	}
 	s.entered.hide(5000, key(5000))

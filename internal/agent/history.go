@@ -59,8 +59,8 @@ func Trim(history []ai.Message, budget int) []ai.Message {
 	return number(append(out, slices.Concat(units[from:]...)...))
 }
 
-// leastResult is how short a tool's answer may become, in tokens.
-const leastResult = 200
+// minResult is how short a tool's answer may become, in tokens.
+const minResult = 200
 
 // shortenResults shortens what tools answered until the units fit a budget, or are short. An older answer keeps a
 // quarter of what the latest keeps: much of it has been said already.
@@ -71,9 +71,9 @@ func shortenResults(units [][]ai.Message, budget int) {
 	}
 	for share := budget / 2; ; share /= 2 {
 		for i, u := range units {
-			most := max(share, leastResult)
+			most := max(share, minResult)
 			if i < len(units)-1 {
-				most = max(share/4, leastResult)
+				most = max(share/4, minResult)
 			}
 			for j := range u {
 				if total <= budget {
@@ -85,7 +85,7 @@ func shortenResults(units [][]ai.Message, budget int) {
 				}
 			}
 		}
-		if share < leastResult {
+		if share < minResult {
 			return
 		}
 	}

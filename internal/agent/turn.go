@@ -112,7 +112,7 @@ func shortened(err error, req ai.Request) int {
 	case takes > 0:
 		less = min(less, (takes-roomForReply)*3/4-frame)
 	}
-	return max(less, min(has/8, leastResult))
+	return max(less, min(has/8, minResult))
 }
 
 // roomForReply is how many tokens of what a model takes are left for its reply, when it is asked again.

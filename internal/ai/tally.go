@@ -21,8 +21,8 @@ type Tally struct {
 	switches []Switch
 }
 
-// mostSwitches is how many switches a Tally keeps.
-const mostSwitches = 100
+// maxSwitches is how many switches a Tally keeps.
+const maxSwitches = 100
 
 // actor identifies a part of a conversation and the vendor meant for it.
 type actor struct {
@@ -81,7 +81,7 @@ func (t *Tally) Acts(part Part, should, who string, why Kind) bool {
 		why = ""
 	}
 	s := Switch{time.Now(), part, from, who, why}
-	if from != who && len(t.switches) < mostSwitches {
+	if from != who && len(t.switches) < maxSwitches {
 		t.switches = append(t.switches, s)
 	}
 	t.mu.Unlock()

@@ -66,7 +66,7 @@ func TestAlerts(t *testing.T) {
 		}
 		h.delete(path, status(200))
 		h.get(path, status(404))
-		for range parley.MostAlerts {
+		for range parley.MaxAlerts {
 			h.post("/user/alerts", rule(nil), status(201))
 		}
 		h.post("/user/alerts", rule(nil), status(403))

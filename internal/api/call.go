@@ -266,7 +266,7 @@ func (a *API) followCall(ctx context.Context, r *request, in *callEvents) (*stru
 		return nil, err
 	}
 	defer leave()
-	events, stop, ok := a.Hub.Listen(call.Topic(in.ID), mostListeners)
+	events, stop, ok := a.Hub.Listen(call.Topic(in.ID), maxListeners)
 	if !ok {
 		return nil, &auth.LimitError{RetryAfter: 10}
 	}

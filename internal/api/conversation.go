@@ -301,8 +301,8 @@ func (a *API) streamReply(ctx context.Context, r *request, w *chat.Waiter) error
 	}
 }
 
-// mostListeners is how many may follow one conversation on a node.
-const mostListeners = 20
+// maxListeners is how many may follow one conversation on a node.
+const maxListeners = 20
 
 // followConversation sends what happens in a conversation from now on, or after the message that Last-Event-ID names.
 func (a *API) followConversation(ctx context.Context, r *request, in *byText) (*struct{}, error) {
@@ -315,7 +315,7 @@ func (a *API) followConversation(ctx context.Context, r *request, in *byText) (*
 		return nil, err
 	}
 	defer leave()
-	events, stop, ok := a.Hub.Listen(conv.ID, mostListeners)
+	events, stop, ok := a.Hub.Listen(conv.ID, maxListeners)
 	if !ok {
 		return nil, &auth.LimitError{RetryAfter: 10}
 	}

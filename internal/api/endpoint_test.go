@@ -166,7 +166,7 @@ func TestEndpointReach(t *testing.T) {
 		if want != 201 {
 			continue
 		}
-		for i := range parley.MostEndpoints - 1 {
+		for i := range parley.MaxEndpoints - 1 {
 			h.post("/user/endpoints", endpointBody(fmt.Sprintf("mine %d", i)), status(201))
 		}
 		h.post("/user/endpoints", endpointBody("one more"), status(403))

@@ -12,7 +12,7 @@ import (
 // How many rows of an unpaginated list are in memory at once: few at first, and more while they are small.
 const (
 	firstRows = 10
-	mostRows  = 200
+	maxRows   = 200
 	smallPage = 32 << 10 // bytes: after a page that is no larger, the next one has four times its rows
 )
 
@@ -46,7 +46,7 @@ func sendList[T any](w http.ResponseWriter, r *http.Request, next func(n int) ([
 			_, err = w.Write(b.Bytes())
 		}
 		if b.Len() <= smallPage {
-			n = min(4*n, mostRows)
+			n = min(4*n, maxRows)
 		}
 		if b.Reset(); err != nil || last {
 			break

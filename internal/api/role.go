@@ -10,7 +10,7 @@ const self parley.Role = "self"
 
 // roles are what each operation needs of a credential. An operation that is not here needs an administrator: people, keys, the account.
 // TestRoles walks all operations with all roles.
-var roles = parley.LeastRoles(map[parley.Role]string{
+var roles = parley.MinRoles(map[parley.Role]string{
 	self: `
 		POST /logout
 		POST /user/me/confirm-email

@@ -350,7 +350,7 @@ func (a *API) visit(v *call.WebCall, leg *rtc.Leg, sees view, err error) {
 		v.Drop(err)
 		return
 	}
-	events, stop, ok := a.Hub.Listen(call.Topic(v.ID), mostListeners)
+	events, stop, ok := a.Hub.Listen(call.Topic(v.ID), maxListeners)
 	if !ok { // nobody knows of the call yet
 		slog.Error("follow a web call", "call", v.ID)
 	}
@@ -420,9 +420,9 @@ func visitorView(e event.Event) any {
 	return nil
 }
 
-// mostResult is how many characters of a tool's arguments and of its result a browser is sent: a message of a data
+// maxResult is how many characters of a tool's arguments and of its result a browser is sent: a message of a data
 // channel is no place for more, and the call's page has the whole.
-const mostResult = 4000
+const maxResult = 4000
 
 // ownerView is what the assistant's own user may know: what a tool was given and what it answered, too.
 func ownerView(e event.Event) any {
@@ -435,8 +435,8 @@ func ownerView(e event.Event) any {
 }
 
 func shortened(text string) string {
-	if runes := []rune(text); len(runes) > mostResult {
-		return string(runes[:mostResult]) + "…"
+	if runes := []rune(text); len(runes) > maxResult {
+		return string(runes[:maxResult]) + "…"
 	}
 	return text
 }

@@ -25,7 +25,7 @@ func TestToolsInWebCalls(t *testing.T) {
 		{visitorView, used("secret"), `{"name":"order_status","type":"tool"}`},
 		{ownerView, used("ready"), `{"arguments":"{\"number\":\"4711\"}","failed":false,"name":"order_status","result":"ready","type":"tool"}`},
 		{ownerView, used("The tool failed: no answer."), `"failed":true`},
-		{ownerView, used(strings.Repeat("é", mostResult+1)), `"result":"` + strings.Repeat("é", mostResult) + `…"`},
+		{ownerView, used(strings.Repeat("é", maxResult+1)), `"result":"` + strings.Repeat("é", maxResult) + `…"`},
 		{ownerView, event.Event{Kind: call.Partial, Data: "What time"}, `{"text":"What time","type":"partial"}`},
 		{ownerView, event.Event{Kind: call.Turn, Data: parley.CallTurn{Whispered: true}}, "null"},
 	} {

@@ -23,8 +23,8 @@ import (
 const (
 	// How old a list of a server's tools may be when a conversation begins; one that failed is tried again sooner.
 	listedFor, failedFor = 5 * time.Minute, 30 * time.Second
-	mostTools            = 128 // of all servers of an assistant
-	longestName          = 64
+	maxTools             = 128 // of all servers of an assistant
+	maxName              = 64
 )
 
 // CreateTool makes a tool. The tools of an MCP server are listed, if it answers; its listing says if it doesn't.
@@ -219,7 +219,7 @@ func named(servers []parley.Tool, others []string) (list []namedTool) {
 	}
 	for i := range servers {
 		for _, l := range tool.Offered(&servers[i]) {
-			if l.Given && len(list) < mostTools {
+			if l.Given && len(list) < maxTools {
 				name := plainName(l.Name)
 				count[name]++
 				list = append(list, namedTool{l, &servers[i], name})
@@ -234,7 +234,7 @@ func named(servers []parley.Tool, others []string) (list []namedTool) {
 		}
 		for base, k := n.name, 2; used[n.name] || n.name != plainName(n.Name) && count[n.name] > 0; k++ {
 			tail := "_" + strconv.Itoa(k)
-			n.name = base[:min(len(base), longestName-len(tail))] + tail
+			n.name = base[:min(len(base), maxName-len(tail))] + tail
 		}
 		used[n.name] = true
 	}
@@ -249,7 +249,7 @@ func plainName(name string) string {
 		}
 		return '_'
 	}, name)
-	return name[:min(len(name), longestName)]
+	return name[:min(len(name), maxName)]
 }
 
 // ToolNames are the names by which a model calls an assistant's mid-call tools, with those of its MCP servers.

@@ -210,7 +210,7 @@ func TestPairDrift(t *testing.T) {
 				}
 			}
 			for _, e := range []*End{x, y} {
-				if n := e.heard.n / e.voice.rate.FrameSize(); n > linkMost {
+				if n := e.heard.n / e.voice.rate.FrameSize(); n > maxLink {
 					t.Errorf("%d frames wait", n)
 				}
 			}

@@ -32,13 +32,13 @@ const (
 	cadenceShort   = 12 // and so much the level
 	cadencePitches = 72 // from 65 Hz on
 	cadenceLevels  = 112
-	cadenceLeast   = 25   // frames with a pitch, without which nothing is known of a speaker
+	minCadence     = 25   // frames with a pitch, without which nothing is known of a speaker
 	cadenceMemory  = 3000 // frames, a minute of speech, after which older ones count half
 	cadencePitch   = 0.55 // so clear is the pitch of a nucleus
 	cadenceBelow   = 14   // dB below the loudest frames: so loud is a nucleus at least
 	cadenceNucleus = 6    // frames of one, as long as none is known
 	cadenceFold    = 18   // half semitones from the usual pitch: it must be an octave off
-	cadenceMost    = 1    // of a score: nobody speaks in so clear a way that the words count for nothing
+	maxCadence     = 1    // of a score: nobody speaks in so clear a way that the words count for nothing
 )
 
 // cadenceTraits are what is measured of an end, in the order of cadenceWeights.
@@ -106,7 +106,7 @@ func (c *cadence) syllable(f sounding) {
 // judge sets the score at the end of speech.
 func (c *cadence) judge() {
 	c.score = 0
-	if c.pitched < cadenceLeast {
+	if c.pitched < minCadence {
 		return
 	}
 	sum := cadenceWeights[len(cadenceWeights)-1]
@@ -114,7 +114,7 @@ func (c *cadence) judge() {
 	for i, x := range c.ending {
 		sum += cadenceWeights[i] * x
 	}
-	c.score = min(max(sum, -cadenceMost), cadenceMost)
+	c.score = min(max(sum, -maxCadence), maxCadence)
 }
 
 // traits measures the end of speech.

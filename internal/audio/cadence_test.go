@@ -38,7 +38,7 @@ func TestCadence(t *testing.T) {
 	if over < 0.25 || more > -0.5 || word != 0 {
 		t.Errorf("over %.2f, more to come %.2f, one word %.2f", over, more, word)
 	}
-	if far := cadenceOf(14, 16, 20, 100); far != -cadenceMost {
+	if far := cadenceOf(14, 16, 20, 100); far != -maxCadence {
 		t.Errorf("%v is not as much as a voice may count", far)
 	}
 	want := cadenceWeights[2] * float32(math.Log(14./7))

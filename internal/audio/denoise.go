@@ -43,7 +43,7 @@ const (
 	denoiseAfter  = 6      // steps after a voiced frame in which no more than
 	denoiseLittle = 0.5    // that is taken away: what the network does not know within a word is part of it
 	denoiseMine   = 0.4    // the share of speech from which on a band is left alone
-	denoiseLeast  = 0.1    // all of it together: -20 dB
+	minDenoise    = 0.1    // all of it together: -20 dB
 )
 
 // NewDenoiser begins a stream.
@@ -119,7 +119,7 @@ func (d *Denoiser) step(pcm []int16) {
 		if k < 2 { // below 47 Hz there is no voice
 			g = denoiseFloor
 		}
-		d.spectrum[k] = v * complex(max(g*d.gate*d.keep[k], denoiseLeast), 0)
+		d.spectrum[k] = v * complex(max(g*d.gate*d.keep[k], minDenoise), 0)
 	}
 	d.fft.inverse(d.x, d.spectrum)
 	for i := range d.hop {

@@ -35,7 +35,7 @@ type Echo struct {
 const (
 	echoSaid   = 60  // frames, after which an echo would have been found if there were one
 	echoFrames = 27  // that what was sent may still be heard
-	echoMost   = 500 // ms of delay
+	maxEcho    = 500 // ms of delay
 	echoBefore = 8   // ms: a path's strongest sound is not its first
 
 	echoParts   = 2     // partitions of two frames each that a filter begins with,
@@ -59,7 +59,7 @@ const (
 	echoTrial   = 50    // until it must be good for something,
 	echoOld     = 75    // and until that may be a voice that is louder than the echo
 	echoAlone   = 10    // times what is expected to remain of the echo is more than that,
-	echoLeast   = 0.06  // as is so much of the echo
+	minEcho     = 0.06  // as is so much of the echo
 	echoMasked  = 0.2   // what is left of a frame that is mostly an echo
 	echoGate    = 0.1   // the gain of what is an echo alone,
 	echoHang    = 5     // frames after a voice,
@@ -288,7 +288,7 @@ func (s *echoSearch) add(e *Echo, at int) (delay int, found, doubt bool) {
 	w := borrow(searches, newSearching)
 	defer giveBack(searches, w)
 	step, end := int(e.rate)/searchRate, at+e.rate.FrameSize()
-	const most = echoMost * searchRate / 1000
+	const most = maxEcho * searchRate / 1000
 	clear(w.x)
 	w.sample(w.x[:searchWindow], &e.heard, end, step)
 	for i, k := range w.window {
@@ -458,7 +458,7 @@ func (e *echoFilter) clean(of *Echo, at int, f Frame) (alone bool) {
 	case e.frames > echoYoung:
 		remains = 0 // it knows nothing of this
 	}
-	alone = min(left, came) < max(echoAlone*remains, echoLeast*echo) || near < max(rest, echoLeast*echo)
+	alone = min(left, came) < max(echoAlone*remains, minEcho*echo) || near < max(rest, minEcho*echo)
 	e.turnDown(f, alone, left)
 	return alone || left < echoMasked*came // nobody who speaks is so much fainter than the echo of us
 }

@@ -27,12 +27,12 @@ type Foreground struct {
 const (
 	foregroundShare = 0.0794 // of the energy: 11 dB
 	// a sound that is shorter says little about how loud somebody is
-	foregroundLeast = int(240 * time.Millisecond / FrameTime)
+	minForeground = int(240 * time.Millisecond / FrameTime)
 	// so long after a loud frame the sound is the customer's: the ends of words are faint
 	foregroundHang = int(400 * time.Millisecond / FrameTime)
 	// so much of what the customer says may be faint before its first vowel; a little more
 	foregroundBegin = int(240 * time.Millisecond / FrameTime)
-	foregroundMost  = int(2 * time.Second / FrameTime)
+	maxForeground   = int(2 * time.Second / FrameTime)
 )
 
 // Hear takes a frame: its energy per sample, and what a detector says of it. waits says that the assistant waits for an
@@ -57,7 +57,7 @@ func (g *Foreground) Hear(energy float64, speech, voiced, waits bool) (other, fa
 	if voiced && waits && g.own {
 		g.collect(energy)
 	}
-	if g.faint > foregroundMost {
+	if g.faint > maxForeground {
 		*g = Foreground{waits: true, heard: true}
 	}
 	return g.away > foregroundHang, g.behind > foregroundBegin
@@ -67,7 +67,7 @@ func (g *Foreground) Hear(energy float64, speech, voiced, waits bool) (other, fa
 // what was heard of it says that.
 func (g *Foreground) least() float64 {
 	level := g.level
-	if now := g.loudest[len(g.loudest)-1]; g.voiced >= foregroundLeast && (level == 0 || now < level) {
+	if now := g.loudest[len(g.loudest)-1]; g.voiced >= minForeground && (level == 0 || now < level) {
 		level = now
 	}
 	return level * foregroundShare
@@ -81,8 +81,8 @@ func (g *Foreground) turn(waits bool) {
 		g.heard = false
 	case g.heard:
 		g.faint = 0
-	case g.faint >= foregroundLeast:
-		g.faint = foregroundMost
+	case g.faint >= minForeground:
+		g.faint = maxForeground
 	}
 }
 
@@ -97,7 +97,7 @@ func (g *Foreground) collect(energy float64) {
 
 // learn ends a sound, or what the customer says of it. What is louder or fainter than before counts half, in dB: somebody may shout once.
 func (g *Foreground) learn() {
-	e, long := g.loudest[len(g.loudest)-1], g.voiced >= foregroundLeast
+	e, long := g.loudest[len(g.loudest)-1], g.voiced >= minForeground
 	g.loudest, g.voiced, g.own = [3]float64{}, 0, false
 	switch {
 	case !long:

@@ -3,7 +3,7 @@ package audio
 // The bounds of what waits in a link, in frames.
 const (
 	linkStart = 2 // when it begins to be pulled: one for that, and one for a clock that is late
-	linkMost  = 4 // one more, and two are skipped
+	maxLink   = 4 // one more, and two are skipped
 )
 
 // link carries the sound of one leg to another of the same rate: it is put by one clock and pulled by another.
@@ -18,7 +18,7 @@ type link struct {
 }
 
 func newLink(r Rate) link {
-	return link{ring: make([]int16, linkMost*r.FrameSize()), conceal: NewConceal(r)}
+	return link{ring: make([]int16, maxLink*r.FrameSize()), conceal: NewConceal(r)}
 }
 
 func (l *link) put(f Frame) {

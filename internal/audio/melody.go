@@ -21,7 +21,7 @@ const (
 	melodySlow   = 1.0 / 75 // frames: lately is a second and a half
 	melodyTime   = 100      // frames, 2 s: so much of a sound is heard before it is judged,
 	melodyAgain  = 25       // and then it is told every half a second
-	melodyLeast  = 0.38     // so much more alike than broken by gaps is music
+	minMelody    = 0.38     // so much more alike than broken by gaps is music
 	melodySilent = 50       // frames, 1 s: what comes after so much silence is another sound
 )
 
@@ -53,5 +53,5 @@ func (m *melody) hear(spectrum []complex64, level float64) bool {
 		m.steady += slow * (float64(now.like(before)) - m.steady)
 	}
 	m.gaps += slow * (gap - m.gaps)
-	return m.run >= melodyTime && m.run%melodyAgain == 0 && gap == 0 && m.silent == 0 && m.steady-m.gaps >= melodyLeast
+	return m.run >= melodyTime && m.run%melodyAgain == 0 && gap == 0 && m.silent == 0 && m.steady-m.gaps >= minMelody
 }

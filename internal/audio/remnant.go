@@ -15,7 +15,7 @@ type remnant struct {
 const (
 	restBands = 16
 	restBegin = 0.25  // the share of a filter that has learned nothing
-	restMost  = 0.4   // and the most that it, or what usually remains, ever is
+	maxRest   = 0.4   // and the most that it, or what usually remains, ever is
 	restFall  = 0.2   // how fast it follows when less remains,
 	restRise  = 1.015 // and when more does: 3 dB a second
 	restFade  = 0.6   // of the echo, from frame to frame: 55 dB in half a second
@@ -51,7 +51,7 @@ func (r *remnant) weigh(err, echo []complex64, part float32) (near, rest float32
 	r.add(&came, echo)
 	for b, left := range lefts {
 		r.echo[b] = max(part*came[b], restFade*r.echo[b])
-		usual := min(restOver*r.share[b], restMost) * r.echo[b]
+		usual := min(restOver*r.share[b], maxRest) * r.echo[b]
 		near, rest = near+max(left-usual, 0), rest+min(usual, left)
 		if r.echo[b] < echoSilence {
 			continue
@@ -59,7 +59,7 @@ func (r *remnant) weigh(err, echo []complex64, part float32) (near, rest float32
 		if now := left / r.echo[b]; now < r.share[b] {
 			r.share[b] += restFall * (now - r.share[b])
 		} else {
-			r.share[b] = min(r.share[b]*restRise, restMost)
+			r.share[b] = min(r.share[b]*restRise, maxRest)
 		}
 	}
 	return near, rest

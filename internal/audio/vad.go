@@ -123,7 +123,7 @@ const (
 
 	vadTones     = 2    // frames, as one may have a pitch by chance: what slams and hisses has none
 	vadSureDoubt = 0.25 // so much is taken off the second opinion's logit,
-	vadSureMost  = 3    // so much of it counts of a frame at most,
+	maxVadSure   = 3    // so much of it counts of a frame at most,
 	vadSureSum   = 5    // and so much is enough, with so many frames that have a pitch: 150 to 1
 )
 
@@ -209,7 +209,7 @@ func (v *VAD) decide(voiced bool) {
 	if v.mind.x[vadAlike] > vadPitch {
 		v.tone++
 	}
-	v.sure = max(0, min(v.sure+min(v.mind.value(headSure)-vadSureDoubt, vadSureMost), 2*vadSureSum))
+	v.sure = max(0, min(v.sure+min(v.mind.value(headSure)-vadSureDoubt, maxVadSure), 2*vadSureSum))
 }
 
 // Sure reports whether it is certain, by now, that this is somebody's speech: neither a click nor a cough.

@@ -21,8 +21,8 @@ const (
 	grantFor  = 30 * 24 * time.Hour // without being used
 )
 
-// mostGrants is how many apps an account may let in.
-const mostGrants = 100
+// maxGrants is how many apps an account may let in.
+const maxGrants = 100
 
 // half is how long each of the two secrets in the token of a code or grant is. The first is the same for the grant's life: by it an
 // earlier token is known for what it is. The second is another one after each use.
@@ -44,9 +44,9 @@ func (d *Authority) GrantCode(ctx context.Context, by *Who, scope parley.Role, n
 	}
 	scope = cmp.Or(scope, by.Key.Scope)
 	list, err := d.DB.Grants(ctx, by.User.ID, parley.Now())
-	if err == nil && len(list) >= mostGrants {
+	if err == nil && len(list) >= maxGrants {
 		err = parley.Errorf(parley.Refused,
-			"%d apps are connected, which is as many as there may be. Disconnect one under API keys first.", mostGrants)
+			"%d apps are connected, which is as many as there may be. Disconnect one under API keys first.", maxGrants)
 	}
 	if err != nil {
 		return "", err

@@ -270,13 +270,13 @@ func (d *Center) Now(ctx context.Context, userID, id int64) (*parley.Call, error
 	return c, d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.WatchCall(ctx, id) })
 }
 
-// mostLive is how many live calls are looked at together.
-const mostLive = 100
+// maxLive is how many live calls are looked at together.
+const maxLive = 100
 
 // Live are the user's calls that are not over, newest first, up to the moment where this node has them, and who takes
 // part in each.
 func (d *Center) Live(ctx context.Context, userID int64) ([]parley.Call, map[int64][]parley.CallLeg, error) {
-	list, err := d.DB.OpenCalls(ctx, userID, mostLive)
+	list, err := d.DB.OpenCalls(ctx, userID, maxLive)
 	if err != nil {
 		return nil, nil, err
 	}

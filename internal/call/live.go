@@ -214,15 +214,15 @@ func (l *live) tell(e voice.Event) {
 	l.Hub.Tell(Topic(l.id), out)
 }
 
-// mostSwitches is how many vendor switches a call's record keeps.
-const mostSwitches = 100
+// maxSwitches is how many vendor switches a call's record keeps.
+const maxSwitches = 100
 
 // switched notes that another vendor has taken over, and says so.
 func (l *live) switched(s ai.Switch) {
 	var w parley.VendorSwitch
 	l.change(func(c *parley.Call) {
 		w = assistant.SwitchOf(s, parley.Time(c.AnsweredAt))
-		if len(c.VendorSwitches) < mostSwitches {
+		if len(c.VendorSwitches) < maxSwitches {
 			c.VendorSwitches = append(c.VendorSwitches, w)
 		}
 	})

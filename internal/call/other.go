@@ -20,8 +20,8 @@ import (
 // A supervisor or a third person takes part in a live call: called by telephone, or from a browser. Each is a leg, with
 // a row like that of a transfer's target, and a line of the conversation (voice.Guest).
 
-// mostOthers is how many may take part in a call at once, besides its customer.
-const mostOthers = 8
+// maxOthers is how many may take part in a call at once, besides its customer.
+const maxOthers = 8
 
 // others are who takes part in a live call. Its call's lock guards it.
 type others struct {
@@ -203,14 +203,14 @@ type BrowserChange struct {
 	Fragment string // RFC 8840
 }
 
-// mostWhispered bounds what is whispered at once.
-const mostWhispered = 1000
+// maxWhispered bounds what is whispered at once.
+const maxWhispered = 1000
 
 // Whisper tells the assistant something during one of the user's live calls, which nobody else hears.
 func (d *Center) Whisper(ctx context.Context, userID, id int64, text string) error {
 	text = strings.TrimSpace(text)
-	if n := utf8.RuneCountInString(text); n == 0 || n > mostWhispered {
-		return parley.Errorf(parley.Invalid, "Write what the assistant is to know, in at most %d characters.", mostWhispered)
+	if n := utf8.RuneCountInString(text); n == 0 || n > maxWhispered {
+		return parley.Errorf(parley.Invalid, "Write what the assistant is to know, in at most %d characters.", maxWhispered)
 	}
 	l, err := d.held(ctx, userID, id)
 	if err != nil {
@@ -256,7 +256,7 @@ func (d *Center) HangupLeg(ctx context.Context, userID, id, legID int64) error {
 }
 
 var (
-	errCrowded = parley.Errorf(parley.Conflict, "This call has the most participants that it can have: %d, besides the customer.", mostOthers)
+	errCrowded = parley.Errorf(parley.Conflict, "This call has the most participants that it can have: %d, besides the customer.", maxOthers)
 	errTest    = parley.Errorf(parley.Conflict, "This call is a test, in which nobody else is called.")
 	errNoOther = parley.Errorf(parley.Conflict, "This leg can't be changed: it is over, or belongs to a transfer.")
 )
@@ -314,7 +314,7 @@ func (l *live) enlist(ctx context.Context, leg parley.CallLeg) (*other, error) {
 	switch {
 	case l.others.closed:
 		err = voice.ErrNotHeld
-	case len(l.others.at)+l.others.coming >= mostOthers:
+	case len(l.others.at)+l.others.coming >= maxOthers:
 		err = errCrowded
 	default:
 		l.others.coming++

@@ -17,9 +17,9 @@ const (
 	lineLook  = 500 * time.Millisecond
 )
 
-// mostEarly is how long a caller hears the queue before the call is answered: exchanges cut calls that ring for three
+// maxEarly is how long a caller hears the queue before the call is answered: exchanges cut calls that ring for three
 // minutes (RFC 3261, section 13.3.1.1).
-const mostEarly = 2 * time.Minute
+const maxEarly = 2 * time.Minute
 
 // queue has the caller wait until an assistant has a line.
 func (r *reception) queue() error {
@@ -37,7 +37,7 @@ func (r *reception) queue() error {
 	defer r.watch()()
 	r.waiting.Music()
 	over := time.After(time.Duration(r.route.QueueSeconds) * time.Second)
-	answer := time.After(mostEarly)
+	answer := time.After(maxEarly)
 	look := time.NewTicker(lineLook)
 	defer look.Stop()
 	place, told := 0, time.Time{}

@@ -228,13 +228,13 @@ func (d *Center) line(ctx context.Context, userID, id int64) (Route, error) {
 	return r, err
 }
 
-// longestExtension is the length of the longest extension that is surely no telephone number.
-const longestExtension = 6
+// maxExtension is the length of the longest extension that is surely no telephone number.
+const maxExtension = 6
 
 // proved refuses a trunk's number that its owner has not verified, if the operator requires verification: anybody can
 // write down any number. An extension shows itself to its telephone system alone.
 func (d *Center) proved(ctx context.Context, n *parley.Number) error {
-	if !d.Verified || len(n.PhoneNumber) <= longestExtension && !strings.HasPrefix(n.PhoneNumber, "+") {
+	if !d.Verified || len(n.PhoneNumber) <= maxExtension && !strings.HasPrefix(n.PhoneNumber, "+") {
 		return nil
 	}
 	ok, err := d.DB.ProvedNumber(ctx, n.UserID, n.PhoneNumber)

@@ -60,7 +60,7 @@ func readMessage(file io.Reader) ([]int16, error) {
 	if err != nil {
 		return nil, wrong("must be a WAV file: 16-bit PCM, one or two channels, at 8, 16, 22.05, 24 or 48 kHz.")
 	}
-	raw := make([]int16, w.Channels*w.Rate*parley.MostVoicemailSeconds+w.Channels)
+	raw := make([]int16, w.Channels*w.Rate*parley.MaxVoicemailSeconds+w.Channels)
 	n, err := w.Read(raw)
 	switch {
 	case errors.Is(err, io.EOF):
@@ -68,7 +68,7 @@ func readMessage(file io.Reader) ([]int16, error) {
 	case err != nil:
 		return nil, err
 	case n == len(raw):
-		return nil, wrong("may be %d seconds long at most.", parley.MostVoicemailSeconds)
+		return nil, wrong("may be %d seconds long at most.", parley.MaxVoicemailSeconds)
 	}
 	pcm := raw[:n/w.Channels]
 	for i := range pcm {

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	longestLine = 64 << 10 // bytes
-	mostColumns = 201
-	longestCell = 10_000 // characters, as of any variable
+	maxLine    = 64 << 10 // bytes
+	maxColumns = 201
+	maxCell    = 10_000 // characters, as of any variable
 
 	// A record that line breaks in quotes spread over lines. An open quote must not swallow the list, nor must
 	// looking for its end cost much.
-	longestRecord = 16 << 10 // bytes
-	mostLines     = 50
+	maxRecord = 16 << 10 // bytes
+	maxLines  = 50
 )
 
 // table reads a list: a spreadsheet (XLSX), or a CSV file (RFC 4180, and what spreadsheets make of it): commas,
@@ -137,7 +137,7 @@ func (s *table) openLines(file io.ReadSeeker, head []byte) error {
 	if !wide {
 		var err error
 		if _, err = file.Seek(0, io.SeekStart); err == nil {
-			older, err = olderSet(bufio.NewReaderSize(file, longestLine))
+			older, err = olderSet(bufio.NewReaderSize(file, maxLine))
 		}
 		if err != nil {
 			return err
@@ -153,7 +153,7 @@ func (s *table) openLines(file io.ReadSeeker, head []byte) error {
 	case older != nil:
 		text = transform.NewReader(s.count, older.NewDecoder())
 	}
-	s.lines = bufio.NewReaderSize(text, longestLine)
+	s.lines = bufio.NewReaderSize(text, maxLine)
 	for { // some programs write it twice
 		mark, err := s.lines.Peek(3)
 		if err != nil && err != io.EOF || string(mark) != "\ufeff" {
@@ -170,11 +170,11 @@ func ignoreEnd(err error) error {
 	return err
 }
 
-// mostSample is how many bytes of lines that are not UTF-8 tell their character set.
-const mostSample = 64 << 10
+// maxSample is how many bytes of lines that are not UTF-8 tell their character set.
+const maxSample = 64 << 10
 
-// mostSigns is how many bytes beyond ASCII a list may have whose set nobody can tell: a sign or two.
-const mostSigns = 2
+// maxSigns is how many bytes beyond ASCII a list may have whose set nobody can tell: a sign or two.
+const maxSigns = 2
 
 // olderSet is the character set of a text, nil for UTF-8. A text in UTF-8 may have some lines that are broken: then
 // others of its lines are in it. A text that may be in one set or another is refused.
@@ -187,7 +187,7 @@ func olderSet(r *bufio.Reader) (encoding.Encoding, error) {
 			return nil, err
 		}
 		if err == nil && c != '\n' && c != '\r' {
-			if len(line) < longestLine {
+			if len(line) < maxLine {
 				line = append(line, c)
 			}
 			continue
@@ -197,7 +197,7 @@ func olderSet(r *bufio.Reader) (encoding.Encoding, error) {
 		case utf8.Valid(line):
 			good++
 		default:
-			if bad++; len(sample) < mostSample {
+			if bad++; len(sample) < maxSample {
 				sample = append(append(sample, line...), '\n')
 			}
 		}
@@ -212,7 +212,7 @@ func olderSet(r *bufio.Reader) (encoding.Encoding, error) {
 	switch letters := slices.DeleteFunc(slices.Clone(sample), func(b byte) bool { return b < 0x80 }); {
 	case g.Sure:
 		return g.Encoding, nil
-	case len(letters) <= mostSigns: // as the commonest set has them
+	case len(letters) <= maxSigns: // as the commonest set has them
 		return charmap.Windows1252, nil
 	case g.Or == "":
 		return nil, badSheet("must be saved as CSV UTF-8 or XLSX: its character set can't be told.")
@@ -220,15 +220,15 @@ func olderSet(r *bufio.Reader) (encoding.Encoding, error) {
 	return nil, badSheet(fmt.Sprintf("must be saved as CSV UTF-8 or XLSX: its character set can't be told for sure (%s or %s).", g.Name, g.Or))
 }
 
-// mostBefore is how many rows may stand above a header: titles, dates.
-const mostBefore = 10
+// maxBefore is how many rows may stand above a header: titles, dates.
+const maxBefore = 10
 
 // findHeader reads the cells of a file's header, and leaves the rows after it to be read. It is the first row that names
 // a column of phone numbers; else the first row, or the second where the first is a title.
 func (s *table) findHeader(columns map[string]string) ([]string, error) {
 	var rows []headRow
 	at := -1
-	for at < 0 && len(rows) < mostBefore {
+	for at < 0 && len(rows) < maxBefore {
 		row, err := s.headRow()
 		if err == io.EOF {
 			break
@@ -261,8 +261,8 @@ func (s *table) findHeader(columns map[string]string) ([]string, error) {
 	switch head := rows[at]; {
 	case head.torn:
 		return nil, badSheet("must have a header whose quotes are closed.")
-	case len(head.cells) > mostColumns:
-		return nil, badSheet(fmt.Sprintf("must not have more than %d columns.", mostColumns))
+	case len(head.cells) > maxColumns:
+		return nil, badSheet(fmt.Sprintf("must not have more than %d columns.", maxColumns))
 	default:
 		return head.cells, nil
 	}
@@ -440,13 +440,13 @@ func mapped(columns map[string]string) bool {
 	return false
 }
 
-// mostEmpty is how many empty rows are passed over at a time.
-const mostEmpty = 10_000
+// maxEmpty is how many empty rows are passed over at a time.
+const maxEmpty = 10_000
 
-// next is the next row: its cells by the header, at least one of which is not empty; nil after mostEmpty empty rows. The error is
+// next is the next row: its cells by the header, at least one of which is not empty; nil after maxEmpty empty rows. The error is
 // io.EOF at the end, a badRow where it can't be read and the reading goes on; the cells are then as far as they are known.
 func (s *table) next(ctx context.Context) ([]string, error) {
-	for range mostEmpty {
+	for range maxEmpty {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -495,7 +495,7 @@ func (s *table) record(line string) ([]string, error) {
 	p := parser{comma: s.comma}
 	state, size := p.feed(line), len(line)
 	var ahead []string
-	for state == unclosed && len(ahead) < mostLines && size < longestRecord {
+	for state == unclosed && len(ahead) < maxLines && size < maxRecord {
 		more, err := s.line()
 		if err != nil {
 			break
@@ -527,8 +527,8 @@ func (s *table) check(cells []string) error {
 			return &badRow{s.row, "There is a null character: save the file anew as CSV UTF-8."}
 		case !utf8.ValidString(c) || strings.ContainsRune(c, utf8.RuneError):
 			return &badRow{s.row, "There are characters that are not UTF-8: save the file as CSV UTF-8."}
-		case len(c) > longestCell && utf8.RuneCountInString(c) > longestCell:
-			return &badRow{s.row, fmt.Sprintf("A cell has more than %d characters.", longestCell)}
+		case len(c) > maxCell && utf8.RuneCountInString(c) > maxCell:
+			return &badRow{s.row, fmt.Sprintf("A cell has more than %d characters.", maxCell)}
 		}
 	}
 	return nil
@@ -560,12 +560,12 @@ func (s *table) line() (string, error) {
 		if c == '\n' {
 			break
 		}
-		if long = long || len(b) >= longestLine; !long {
+		if long = long || len(b) >= maxLine; !long {
 			b = append(b, c)
 		}
 	}
 	if long {
-		return "", &badRow{s.row + 1, fmt.Sprintf("The line is longer than %d KiB.", longestLine>>10)}
+		return "", &badRow{s.row + 1, fmt.Sprintf("The line is longer than %d KiB.", maxLine>>10)}
 	}
 	return string(b), nil
 }

@@ -105,11 +105,11 @@ func TestSheet(t *testing.T) {
 			map[int][]string{2: {"+2", "b"}, 4: {"+4", "d"}}, map[int]string{1: torn, 3: quote}},
 		"behind a quote": {"phone_number,name\n+1,\"a\"b\n+2,c\n", nil, map[int][]string{2: {"+2", "c"}},
 			map[int]string{1: torn}},
-		"a line without end": {"phone_number,name\n+1," + strings.Repeat("x", longestLine) + "\n+2,c\n", nil,
+		"a line without end": {"phone_number,name\n+1," + strings.Repeat("x", maxLine) + "\n+2,c\n", nil,
 			map[int][]string{2: {"+2", "c"}}, map[int]string{1: long}},
-		"a cell too long": {"phone_number,name\n+1," + strings.Repeat("é", longestCell+1) + "\n+2," +
-			strings.Repeat("é", longestCell) + "\n", nil,
-			map[int][]string{2: {"+2", strings.Repeat("é", longestCell)}},
+		"a cell too long": {"phone_number,name\n+1," + strings.Repeat("é", maxCell+1) + "\n+2," +
+			strings.Repeat("é", maxCell) + "\n", nil,
+			map[int][]string{2: {"+2", strings.Repeat("é", maxCell)}},
 			map[int]string{1: "A cell has more than 10000 characters."}},
 		"another encoding": {"phone_number,name\n+1,\xc1na\n+2,Bo\n", nil, two, nil},
 		"a broken line of UTF-8": {"phone_number,name\n+1,Ána\n+2,B\xf6\n", nil,

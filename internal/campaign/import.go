@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// MostRows is how many rows one import takes.
-	MostRows  = 100_000
+	// MaxRows is how many rows one import takes.
+	MaxRows   = 100_000
 	batchRows = 500 // in one transaction, so that others get their turn
 )
 
@@ -48,9 +48,9 @@ type ImportReport struct {
 }
 
 const (
-	mostErrors  = 1000 // rows that a report has a reason for
-	mostReadAs  = 10
-	mostPreview = 5
+	maxErrors  = 1000 // rows that a report has a reason for
+	maxReadAs  = 10
+	maxPreview = 5
 )
 
 // ImportError is why a row was not imported.
@@ -171,7 +171,7 @@ func (im *importer) try(ctx context.Context) (*ImportReport, error) {
 
 const (
 	rowColumn, whyColumn = "import_row", "import_error" // of rows that were left out; an import takes no notice of them
-	mostRejected         = 1 << 20                      // bytes of such rows that a report has
+	maxRejected          = 1 << 20                      // bytes of such rows that a report has
 )
 
 // skipped is a row that was left out, as far as it could be read.
@@ -210,9 +210,9 @@ func (im *importer) read(ctx context.Context) (*batch, error) {
 		}
 		im.rows++
 		switch {
-		case im.rows > MostRows:
+		case im.rows > MaxRows:
 			b.skip(im.sheet.row, "row",
-				fmt.Sprintf("An import takes %d rows: this one and those after it were not read. Import them as another file.", MostRows), cells)
+				fmt.Sprintf("An import takes %d rows: this one and those after it were not read. Import them as another file.", MaxRows), cells)
 			b.end = true
 		case isBad:
 			b.skip(bad.row, "row", bad.text, cells)
@@ -242,7 +242,7 @@ func (im *importer) lead(b *batch, cells []string) {
 	}
 	var err error
 	l.PhoneNumber, err = parley.ReadPhone(phone, im.Country)
-	if im.Dry && len(im.report.Preview) < mostPreview {
+	if im.Dry && len(im.report.Preview) < maxPreview {
 		shown := PreviewRow{Row: im.sheet.row, Cells: cells, Number: l.PhoneNumber}
 		if err != nil {
 			shown.Why = err.Error()
@@ -253,7 +253,7 @@ func (im *importer) lead(b *batch, cells []string) {
 		b.skip(im.sheet.row, phoneColumn, notPhone(err), cells)
 		return
 	}
-	if _, whole := parley.NormalizePhone(phone); !whole && len(b.read) < mostReadAs {
+	if _, whole := parley.NormalizePhone(phone); !whole && len(b.read) < maxReadAs {
 		b.read = append(b.read, ReadNumber{im.sheet.row, phone, l.PhoneNumber})
 	}
 	b.leads, b.from = append(b.leads, l), append(b.from, skipped{ImportError{Row: im.sheet.row}, cells})
@@ -283,20 +283,20 @@ func (r *ImportReport) take(b *batch, added []bool) []skipped {
 	slices.SortStableFunc(left, func(a, b skipped) int { return a.Row - b.Row })
 	for _, l := range left {
 		r.Skipped++
-		if len(r.Errors) < mostErrors {
+		if len(r.Errors) < maxErrors {
 			r.Errors = append(r.Errors, l.ImportError)
 		} else {
 			r.More++
 		}
 	}
-	r.ReadAs = append(r.ReadAs, b.read[:min(len(b.read), mostReadAs-len(r.ReadAs))]...)
+	r.ReadAs = append(r.ReadAs, b.read[:min(len(b.read), maxReadAs-len(r.ReadAs))]...)
 	return left
 }
 
 // rejected writes rows that were left out as CSV, as many as a report has room for, so that they can be mended and
 // imported again; the first of them after a header.
 func (im *importer) rejected(left []skipped) (text string, kept int) {
-	if !im.Rejected || len(left) == 0 || im.size >= mostRejected {
+	if !im.Rejected || len(left) == 0 || im.size >= maxRejected {
 		return "", 0
 	}
 	var b strings.Builder
@@ -319,8 +319,8 @@ func (im *importer) rejected(left []skipped) (text string, kept int) {
 		}
 		was := b.Len()
 		out.Write(line)
-		if out.Flush(); im.size+b.Len() > mostRejected {
-			im.size = mostRejected // it is full
+		if out.Flush(); im.size+b.Len() > maxRejected {
+			im.size = maxRejected // it is full
 			return b.String()[:was], kept
 		}
 		kept++

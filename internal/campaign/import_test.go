@@ -254,11 +254,11 @@ func TestImportErrorsAreBounded(t *testing.T) {
 		storetest.Jobs(t, h.DB, h.AddWorkers, Queue)
 		c := h.campaign(nil)
 		report, err := h.ImportLeads(t.Context(), h.user.ID,
-			Import{CampaignID: c.ID, File: strings.NewReader("phone_number\n" + strings.Repeat("nobody\n", MostRows))})
-		if err != nil || report.Skipped != MostRows || len(report.Errors) != mostErrors || report.More != MostRows-mostErrors {
+			Import{CampaignID: c.ID, File: strings.NewReader("phone_number\n" + strings.Repeat("nobody\n", MaxRows))})
+		if err != nil || report.Skipped != MaxRows || len(report.Errors) != maxErrors || report.More != MaxRows-maxErrors {
 			t.Fatalf("%d skipped, %d errors and %d more, %v", report.Skipped, len(report.Errors), report.More, err)
 		}
-		if last := report.Errors[mostErrors-1]; last.Row != mostErrors {
+		if last := report.Errors[maxErrors-1]; last.Row != maxErrors {
 			t.Errorf("the last one told is row %d", last.Row)
 		}
 		if answer, err := json.Marshal(report); err != nil || len(answer) > 200<<10 {

@@ -13,13 +13,13 @@ import (
 // A spreadsheet is a packed file: what it unpacks to is bounded, and large sheets are unpacked into files. A cell far to the
 // right has its row filled up with empty ones, so rows with such cells are bounded as well.
 const (
-	mostUnpacked = 128 << 20 // bytes, of all its parts
-	mostInMemory = 8 << 20   // bytes of a part: of a larger one a file is made
-	mostWide     = 1000      // rows that are wider than mostColumns
-	mostReading  = 4         // lists that are read at once for requests; those of jobs are bounded by Importers
+	maxUnpacked = 128 << 20 // bytes, of all its parts
+	maxInMemory = 8 << 20   // bytes of a part: of a larger one a file is made
+	maxWide     = 1000      // rows that are wider than maxColumns
+	maxReading  = 4         // lists that are read at once for requests; those of jobs are bounded by Importers
 )
 
-var reading = make(chan struct{}, mostReading)
+var reading = make(chan struct{}, maxReading)
 
 // toRead waits until one more list may be read for a request. done must be called after the reading, and may be called again.
 func toRead(ctx context.Context) (done func(), err error) {
@@ -35,7 +35,7 @@ func toRead(ctx context.Context) (done func(), err error) {
 type workbook struct {
 	file         *excelize.File
 	shown, plain *excelize.Rows // the cells as the spreadsheet shows them, and as it keeps them
-	rows, wide   int            // read, and how many of them were wider than mostColumns
+	rows, wide   int            // read, and how many of them were wider than maxColumns
 }
 
 const notWorkbook = badSheet("is an archive or a damaged spreadsheet: open it in your spreadsheet program and save it as XLSX or CSV.")
@@ -55,9 +55,9 @@ func openWorkbook(file io.ReadSeeker) (w *workbook, err error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return w, err
 	}
-	if w.file, err = excelize.OpenReader(file, excelize.Options{UnzipSizeLimit: mostUnpacked, UnzipXMLSizeLimit: mostInMemory}); err != nil {
+	if w.file, err = excelize.OpenReader(file, excelize.Options{UnzipSizeLimit: maxUnpacked, UnzipXMLSizeLimit: maxInMemory}); err != nil {
 		if strings.Contains(err.Error(), "exceeds the") {
-			return w, badSheet(fmt.Sprintf("unpacks to more than %d MiB: save the list alone as XLSX, or as CSV.", mostUnpacked>>20))
+			return w, badSheet(fmt.Sprintf("unpacks to more than %d MiB: save the list alone as XLSX, or as CSV.", maxUnpacked>>20))
 		}
 		return w, notWorkbook
 	}
@@ -106,10 +106,10 @@ func (w *workbook) next() (cells []string, err error) {
 	if cells, err = w.shown.Columns(); err != nil {
 		return nil, notWorkbook
 	}
-	if len(cells) > mostColumns {
-		if w.wide++; w.wide > mostWide {
+	if len(cells) > maxColumns {
+		if w.wide++; w.wide > maxWide {
 			return nil, badSheet(fmt.Sprintf("has more than %d rows with cells beyond column %d: delete the columns that are no part of the list.",
-				mostWide, mostColumns))
+				maxWide, maxColumns))
 		}
 	}
 	plain, err := w.plain.Columns(excelize.Options{RawCellValue: true})

@@ -84,7 +84,7 @@ func TestWorkbook(t *testing.T) {
 func TestWorkbookIsBounded(t *testing.T) {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
-	for name, size := range map[string]int{"[Content_Types].xml": 100, "xl/workbook.xml": 100, "xl/worksheets/sheet1.xml": mostUnpacked + 1} {
+	for name, size := range map[string]int{"[Content_Types].xml": 100, "xl/workbook.xml": 100, "xl/worksheets/sheet1.xml": maxUnpacked + 1} {
 		part, err := w.Create(name)
 		if err != nil {
 			t.Fatal(err)
@@ -145,8 +145,8 @@ func TestWorkbookOfEmptyCells(t *testing.T) {
 		rows string
 		want string // "": it is read
 	}{
-		"some wide rows":    {strings.Repeat(wide, mostWide) + lead, ""},
-		"too many of them":  {strings.Repeat(wide, mostWide+1) + lead, "rows with cells beyond column 201"},
+		"some wide rows":    {strings.Repeat(wide, maxWide) + lead, ""},
+		"too many of them":  {strings.Repeat(wide, maxWide+1) + lead, "rows with cells beyond column 201"},
 		"every row":         {fmt.Sprintf(`<row r="%d"/>`, excelize.TotalRows-1) + lead, ""},
 		"more than any has": {fmt.Sprintf(`<row r="%d"/>`, excelize.TotalRows) + lead, "has more than 1048576 rows"},
 	} {
@@ -166,7 +166,7 @@ func TestWorkbookOfEmptyCells(t *testing.T) {
 	defer s.Close()
 	gone, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for n := 1; ; n++ { // the import gets its turn every mostEmpty rows, and stops when it must
+	for n := 1; ; n++ { // the import gets its turn every maxEmpty rows, and stops when it must
 		cells, err := s.next(gone)
 		if n < 5 && (cells != nil || err != nil) || n == 5 && !errors.Is(err, context.Canceled) {
 			t.Fatalf("%d: %q, %v", n, cells, err)
@@ -183,7 +183,7 @@ func TestWorkbookOfEmptyCells(t *testing.T) {
 // Whoever waits for other lists to be read stops waiting with the request.
 func TestReadingEnds(t *testing.T) {
 	var taken []func()
-	for range mostReading {
+	for range maxReading {
 		done, err := toRead(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -217,7 +217,7 @@ func TestImportTries(t *testing.T) {
 		}{
 			"the last try": {packed(t, `<row><c t="inlineStr"><is><t>+491711234567</t></is></c></row>`), importTries - 1, ""},
 			"one more":     {packed(t, ""), importTries, "A fault on this server ended the import after 0 rows"},
-			"a wide one":   {packed(t, strings.Repeat(`<row><c r="XFD1"><f/></c></row>`, mostWide+1)), 0, "cells beyond column 201"},
+			"a wide one":   {packed(t, strings.Repeat(`<row><c r="XFD1"><f/></c></row>`, maxWide+1)), 0, "cells beyond column 201"},
 		} {
 			row, err := h.queueImport(t.Context(), h.user.ID, Import{CampaignID: h.campaign(nil).ID, File: c.file, Size: c.file.Size()})
 			for range c.tries {

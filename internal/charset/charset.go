@@ -66,11 +66,11 @@ var sets = []set{
 }
 
 const (
-	mostSample = 4 << 10 // bytes that are looked at
-	around     = 24      // bytes of ASCII beside others that are looked at, too
-	old        = 4       // the rarity of sets that hardly anybody writes any more
-	leastOld   = 5       // letters that show that a text is in one of these
-	margin     = 2.5     // how much likelier the best set must be than one that says something else, as a logarithm
+	maxSample = 4 << 10 // bytes that are looked at
+	around    = 24      // bytes of ASCII beside others that are looked at, too
+	old       = 4       // the rarity of sets that hardly anybody writes any more
+	minOld    = 5       // letters that show that a text is in one of these
+	margin    = 2.5     // how much likelier the best set must be than one that says something else, as a logarithm
 )
 
 // worst is how likely a letter is, on average and as a logarithm, in what still reads like a language of a set: ideographs
@@ -121,7 +121,7 @@ func Detect(b []byte) Guess {
 		return Guess{best.set.name, best.set.encoding, "", best.mean >= best.set.worst()}
 	}
 	sure := best.score-second.score >= margin && best.mean >= best.set.worst() &&
-		(best.set.rarity < old || best.letters >= leastOld) && (best.set.rarity == 0 || strings.ContainsFunc(best.text, beyond))
+		(best.set.rarity < old || best.letters >= minOld) && (best.set.rarity == 0 || strings.ContainsFunc(best.text, beyond))
 	return Guess{best.set.name, best.set.encoding, second.set.name, sure}
 }
 
@@ -131,7 +131,7 @@ func beyond(r rune) bool { return r >= 0x80 && unicode.IsLetter(r) }
 // sample is what tells the set of a text: the bytes beyond ASCII and those around them, in parts that no character goes across.
 func sample(b []byte) (parts [][]byte) {
 	size := 0
-	for at := 0; at < len(b) && size < mostSample; {
+	for at := 0; at < len(b) && size < maxSample; {
 		next := bytes.IndexFunc(b[at:], func(r rune) bool { return r >= 0x80 })
 		if next < 0 {
 			break
@@ -141,7 +141,7 @@ func sample(b []byte) (parts [][]byte) {
 			start--
 		}
 		end, ascii := at+next, 0
-		for ; end < len(b) && end-start < mostSample && (ascii < around || b[end] >= 0x30); end++ {
+		for ; end < len(b) && end-start < maxSample && (ascii < around || b[end] >= 0x30); end++ {
 			if ascii++; b[end] >= 0x80 {
 				ascii = 0
 			}

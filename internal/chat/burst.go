@@ -11,8 +11,8 @@ import (
 // Quiet is how long a phone must be quiet before its messages are answered, on a server.
 const Quiet = 2 * time.Second
 
-// longestBurst is how many quiet periods a burst of messages lasts at most: then it is answered, whatever still comes.
-const longestBurst = 5
+// maxBurst is how many quiet periods a burst of messages lasts at most: then it is answered, whatever still comes.
+const maxBurst = 5
 
 // next is the message of a conversation that is answered next, nil when none waits. On a phone people write in bursts:
 // with Config.Quiet, messages that came through a channel wait until it is quiet, and get one reply together, for the
@@ -31,7 +31,7 @@ func (c *Chat) next(ctx context.Context, id string) (*parley.Message, error) {
 		if c.Quiet == 0 || first.Channel == "" || first.Attempts > 0 {
 			return last, nil
 		}
-		due := min(parley.Time(last.CreatedAt).Add(c.Quiet), parley.Time(first.CreatedAt).Add(longestBurst*c.Quiet))
+		due := min(parley.Time(last.CreatedAt).Add(c.Quiet), parley.Time(first.CreatedAt).Add(maxBurst*c.Quiet))
 		pause := due.Sub(parley.Now())
 		if pause <= 0 {
 			return last, nil

@@ -13,8 +13,8 @@ import (
 // AddNote stores a note about one of the user's conversations, in its author's words.
 func (c *Chat) AddNote(ctx context.Context, userID int64, id, author, text string) (*parley.Note, error) {
 	text = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
-	if n := utf8.RuneCountInString(text); n == 0 || n > mostWritten {
-		return nil, parley.Errorf(parley.Invalid, "A note must have 1 to %d characters.", mostWritten)
+	if n := utf8.RuneCountInString(text); n == 0 || n > maxWritten {
+		return nil, parley.Errorf(parley.Invalid, "A note must have 1 to %d characters.", maxWritten)
 	}
 	n := &parley.Note{ConversationID: id, Author: author, Content: text}
 	err := c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -29,7 +29,7 @@ func (c *Chat) AddNote(ctx context.Context, userID int64, id, author, text strin
 	return n, err
 }
 
-const mostWritten = 2000
+const maxWritten = 2000
 
 // DeleteNote removes a note.
 func (c *Chat) DeleteNote(ctx context.Context, userID int64, id string, note int64) error {

@@ -349,8 +349,8 @@ func (c *Chat) charge(ctx context.Context, tx *store.Tx, conv *parley.Conversati
 	return true, err
 }
 
-// mostSwitches is how many vendor switches a conversation's record keeps.
-const mostSwitches = 100
+// maxSwitches is how many vendor switches a conversation's record keeps.
+const maxSwitches = 100
 
 // keepVendors adds to a conversation what an attempt at a reply, or its reading at the end, used of vendors, and which stood in for which.
 func (c *Chat) keepVendors(ctx context.Context, tx *store.Tx, now *parley.Conversation) error {
@@ -361,7 +361,7 @@ func (c *Chat) keepVendors(ctx context.Context, tx *store.Tx, now *parley.Conver
 	}
 	now.VendorUses = assistant.Uses(now.VendorUses, tally, c.Prices.Vendor)
 	for _, s := range switches {
-		if len(now.VendorSwitches) < mostSwitches {
+		if len(now.VendorSwitches) < maxSwitches {
 			now.VendorSwitches = append(now.VendorSwitches, assistant.SwitchOf(s, parley.Time(now.CreatedAt)))
 		}
 	}

@@ -126,7 +126,7 @@ func (c *Console) readAnalytics(r *request, v *analytics) (err error) {
 		return err
 	}
 	ids := v.got.ByCost()
-	if v.names, err = c.DB.AssistantNames(r.Context(), r.UserID(), ids[:min(len(ids), mostRows)]); err != nil {
+	if v.names, err = c.DB.AssistantNames(r.Context(), r.UserID(), ids[:min(len(ids), maxRows)]); err != nil {
 		return err
 	}
 	if v.assistants, _, err = c.assistantFilter(r); err != nil {
@@ -146,8 +146,8 @@ func (c *Console) readAnalytics(r *request, v *analytics) (err error) {
 	return err
 }
 
-// mostRows is how many assistants the page has; the API has all.
-const mostRows = 50
+// maxRows is how many assistants the page has; the API has all.
+const maxRows = 50
 
 // values are the filters as parameters, without the days.
 func (q analyticsQuery) values() url.Values {
@@ -341,7 +341,7 @@ func (v *analytics) name(id int64) string {
 // rows are the assistants that cost most.
 func (v *analytics) rows() []int64 {
 	ids := v.got.ByCost()
-	return ids[:min(len(ids), mostRows)]
+	return ids[:min(len(ids), maxRows)]
 }
 
 // behind is where an assistant's calls or conversations are.

@@ -556,7 +556,7 @@ func TestPeaks(t *testing.T) {
 	}
 	long := make([]int16, 2*100_001)
 	long[2*100_000] = 32767
-	if p, err := readPeaks(wav(2, long...)); err != nil || len(p.Customer) > mostPeaks ||
+	if p, err := readPeaks(wav(2, long...)); err != nil || len(p.Customer) > maxPeaks ||
 		p.Customer[len(p.Customer)-1] != 100 || p.Seconds < 12.5 || p.Seconds > 12.501 {
 		t.Errorf("a long one: %d peaks, %v s, %v", len(p.Customer), p.Seconds, err)
 	}

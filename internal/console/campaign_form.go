@@ -54,7 +54,7 @@ func (c *Console) campaignNew(r *request) (*answer, error) {
 	// when people may be called; who wants other hours chooses them
 	camp.AllowedHoursStartTime, camp.AllowedHoursEndTime = "09:00", "18:00"
 	camp.AllowedDays = camp.AllowedDays[:5]
-	camp.MaxCallsInParallel = min(3, c.Prices.Plan(r.who.User.Plan).MostParallel())
+	camp.MaxCallsInParallel = min(3, c.Prices.Plan(r.who.User.Plan).MaxParallel())
 	tree := treeOf(camp)
 	clockOf(tree)
 	f, err := c.campaignForm(r, nil, tree, nil)

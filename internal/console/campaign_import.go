@@ -158,8 +158,8 @@ func (c *Console) listColumns(r *request, v *campaignView, names []string, said 
 	return nil
 }
 
-// mostText is how long a text of a list's form may be.
-const mostText = 4 << 10
+// maxText is how long a text of a list's form may be.
+const maxText = 4 << 10
 
 // listFile keeps the file of a form on disk: only the whole form says what is to be done with it.
 func (c *Console) listFile(r *request) (f *listForm, err error) {
@@ -193,7 +193,7 @@ func (c *Console) listFile(r *request) (f *listForm, err error) {
 			}
 		case part.FormName() == "allow_duplicate" || part.FormName() == "country" || strings.HasPrefix(part.FormName(), "column."):
 			var text []byte
-			text, err = io.ReadAll(io.LimitReader(part, mostText))
+			text, err = io.ReadAll(io.LimitReader(part, maxText))
 			f.texts.Set(part.FormName(), string(text))
 			f.duplicates = f.texts.Get("allow_duplicate") == "1"
 		}
@@ -225,5 +225,5 @@ func (v *campaignView) importVersion() string {
 	return fmt.Sprintf("%d.%s", v.last.ID, v.last.State)
 }
 
-// mostTold is how many bad rows a page shows.
-const mostTold = 200
+// maxTold is how many bad rows a page shows.
+const maxTold = 200

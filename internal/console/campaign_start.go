@@ -146,12 +146,12 @@ func (a *campaignAhead) hours() string {
 	return from + " to " + to
 }
 
-// mostPlaces are how many time zones are shown one by one.
-const mostPlaces = 8
+// maxPlaces are how many time zones are shown one by one.
+const maxPlaces = 8
 
 // rest is how many leads are in the zones that are not shown.
 func (a *campaignAhead) rest() (leads int64) {
-	for _, p := range a.Places[min(len(a.Places), mostPlaces):] {
+	for _, p := range a.Places[min(len(a.Places), maxPlaces):] {
 		leads += p.Leads
 	}
 	return leads

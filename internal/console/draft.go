@@ -128,7 +128,7 @@ func (c *Console) versionView(r *request) (*versionView, error) {
 	if v.version, err = c.DB.AssistantVersion(r.Context(), r.UserID(), a.ID, int(r.id("version"))); err != nil {
 		return nil, err
 	}
-	list, _, err := c.DB.AssistantVersions(r.Context(), r.UserID(), a.ID, store.Page{Number: 1, Size: 2 * parley.MostVersions})
+	list, _, err := c.DB.AssistantVersions(r.Context(), r.UserID(), a.ID, store.Page{Number: 1, Size: 2 * parley.MaxVersions})
 	if err != nil {
 		return nil, err
 	}

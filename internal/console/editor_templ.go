@@ -747,7 +747,7 @@ func (e *editor) ifItFails(name, label, help string, options []option) templ.Com
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for i := range parley.MostFallbacks {
+		for i := range parley.MaxFallbacks {
 			row := name + "." + strconv.Itoa(i)
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "<select name=\"")
 			if templ_7745c5c3_Err != nil {

@@ -16,7 +16,7 @@ func TestEditorOfWhatTakesOver(t *testing.T) {
 	path := "/assistants/" + id(a.ID)
 	page := v.get(path)
 	boxes := page.doc().Find(`details.more [name="fallback_voice_ids"]`)
-	if _, open := boxes.Closest("details").Attr("open"); boxes.Length() != parley.MostFallbacks || open {
+	if _, open := boxes.Closest("details").Attr("open"); boxes.Length() != parley.MaxFallbacks || open {
 		t.Errorf("%d boxes, open: %v", boxes.Length(), open)
 	}
 	voices := h.Catalog.Voices("pipeline", a.LanguageID)

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	mostFiles = 20 // in one form; the script sends each in a form of its own
+	maxFiles = 20 // in one form; the script sends each in a form of its own
 )
 
 // badFile is a file that was not taken, and why.
@@ -50,7 +50,7 @@ func (c *Console) filesAdd(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := r.upload(mostFiles*parley.MaxDocument + formLimit)
+	body := r.upload(maxFiles*parley.MaxDocument + formLimit)
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return nil, formError(err)
@@ -69,9 +69,9 @@ func (c *Console) filesAdd(r *request) (*answer, error) {
 		if name == "" {
 			continue // a box without a file
 		}
-		if taken+len(refused) == mostFiles {
+		if taken+len(refused) == maxFiles {
 			return nil, parley.Errorf(parley.TooLarge,
-				"At most %d files can be uploaded at once. Those before %s were uploaded: upload the rest separately.", mostFiles, name)
+				"At most %d files can be uploaded at once. Those before %s were uploaded: upload the rest separately.", maxFiles, name)
 		}
 		why, err := c.fileAdd(r, k.ID, name, part)
 		if err != nil && body.Err != nil {

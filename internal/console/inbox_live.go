@@ -59,8 +59,8 @@ type ears struct {
 	wg    sync.WaitGroup
 }
 
-// mostEars is how many may listen to one topic. Those beyond learn of it a little later, by looking.
-const mostEars = 50
+// maxEars is how many may listen to one topic. Those beyond learn of it a little later, by looking.
+const maxEars = 50
 
 // listen listens to these topics and no others.
 func (e *ears) listen(topics []string) {
@@ -70,7 +70,7 @@ func (e *ears) listen(topics []string) {
 		if e.stops[topic] != nil {
 			continue
 		}
-		events, stop, ok := e.hub.Listen(topic, mostEars)
+		events, stop, ok := e.hub.Listen(topic, maxEars)
 		if !ok {
 			continue
 		}
@@ -134,7 +134,7 @@ func (c *Console) follow(r *request, look func(s *stream) (topics []string, err 
 	life := time.Now().Add(web.StreamLife)
 	e := &ears{hub: c.Hub, wake: make(chan struct{}, 1), stops: map[string]func(){}}
 	if hear != nil {
-		e.wake, e.heard = nil, make(chan event.Event, mostEars)
+		e.wake, e.heard = nil, make(chan event.Event, maxEars)
 	}
 	defer e.close()
 	asked, spoke := time.Now(), time.Now()

@@ -144,7 +144,7 @@ func TestKnowledgeWithoutScript(t *testing.T) {
 	v.get(path).says("Opening hours").says("Of the shop")
 	v.send("POST", path+"/files", url.Values{"file": {"x"}}).is(http.StatusBadRequest)
 	var many []file
-	for i := range mostFiles + 1 {
+	for i := range maxFiles + 1 {
 		many = append(many, file{fmt.Sprintf("%d.exe", i), "x"})
 	}
 	v.upload(path+"/files", many...).is(http.StatusRequestEntityTooLarge).says("At most 20 files")

@@ -15,8 +15,8 @@ import (
 	"parley/internal/web"
 )
 
-// mostLives bounds the live streams that one connection carries.
-const mostLives = 60
+// maxLives bounds the live streams that one connection carries.
+const maxLives = 60
 
 // within marks a request that came over another one's connection.
 type within struct{}
@@ -27,8 +27,8 @@ type within struct{}
 // what fails is asked for again.
 func (c *Console) lives(r *request) (*answer, error) {
 	asked := r.URL.Query()["at"]
-	if len(asked) > mostLives {
-		return nil, parley.Errorf(parley.Invalid, "At most %d live streams go over one connection.", mostLives)
+	if len(asked) > maxLives {
+		return nil, parley.Errorf(parley.Invalid, "At most %d live streams go over one connection.", maxLives)
 	}
 	leave, err := c.Front.Enter(c.Streams, r.Request)
 	if err != nil {

@@ -62,7 +62,7 @@ func TestManyStreamsOverOneConnection(t *testing.T) {
 		}
 	}
 	many := url.Values{}
-	for range mostLives + 1 {
+	for range maxLives + 1 {
 		many.Add("at", "/waiting/live")
 	}
 	v.get("/lives?" + many.Encode()).is(http.StatusUnprocessableEntity)

@@ -17,7 +17,7 @@ type peaks struct {
 }
 
 const (
-	mostPeaks = 600
+	maxPeaks  = 600
 	wavHeader = 44 // octets before the sound of a recording of ours
 )
 
@@ -35,7 +35,7 @@ func readPeaks(r io.ReadSeeker) (*peaks, error) {
 		return nil, err
 	}
 	frames := max(1, (size-wavHeader)/int64(2*w.Channels))
-	part := max(1, (frames+mostPeaks-1)/mostPeaks) // frames that a peak stands for
+	part := max(1, (frames+maxPeaks-1)/maxPeaks) // frames that a peak stands for
 	p := &peaks{Customer: []int{}, Assistant: []int{}}
 	buffer := make([]int16, 4096)
 	var loud [2]int

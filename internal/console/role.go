@@ -17,7 +17,7 @@ import (
 
 // roles are what each page and each form needs. What is not here needs an administrator: people, keys, the account. What a member does
 // for themselves (their own profile, password and second factor) is every role's. TestRoles walks all routes with all roles.
-var roles = parley.LeastRoles(map[parley.Role]string{
+var roles = parley.MinRoles(map[parley.Role]string{
 	parley.NeedSession: `
 		GET /{$}
 		GET /lives
@@ -255,8 +255,8 @@ var roles = parley.LeastRoles(map[parley.Role]string{
 		POST /customers/erase`,
 })
 
-// leastRole is what a pattern of routes needs.
-func leastRole(pattern string) parley.Role {
+// minRole is what a pattern of routes needs.
+func minRole(pattern string) parley.Role {
 	if role, ok := roles[pattern]; ok {
 		return role
 	}
@@ -274,7 +274,7 @@ var (
 
 // lets says whether a role may use a pattern of routes.
 func lets(role parley.Role, pattern string) bool {
-	least, path := leastRole(pattern), strings.TrimPrefix(pattern, "GET ")
+	least, path := minRole(pattern), strings.TrimPrefix(pattern, "GET ")
 	ends := func(end string) bool { return strings.HasSuffix(path, end) }
 	if path == pattern || slices.ContainsFunc(makingPages, ends) || slices.ContainsFunc(secretPages, ends) {
 		return role.Includes(least)
@@ -290,7 +290,7 @@ func (r *request) mayUse(pattern string) error {
 	if r.may(pattern) {
 		return nil
 	}
-	return r.who.Lacks(leastRole(pattern))
+	return r.who.Lacks(minRole(pattern))
 }
 
 // may says whether a role may do what a link or a form of a page leads to. Other servers, and what anybody may see, are

@@ -22,11 +22,11 @@ const (
 
 // Words that a page may have beside what stands in the way.
 const (
-	mostChallenge = 150
-	mostConsent   = 300
-	mostMissing   = 200
-	mostSignIn    = 100
-	mostScripted  = 25
+	maxChallenge = 150
+	maxConsent   = 300
+	maxMissing   = 200
+	maxSignIn    = 100
+	maxScripted  = 25
 )
 
 var (
@@ -87,21 +87,21 @@ func barrier(doc *goquery.Document, source string, count int) string {
 	text := low(visible)
 	password := doc.Find(`input[type="password"]`).Length() > 0
 	switch {
-	case count <= mostChallenge &&
+	case count <= maxChallenge &&
 		(challengeTitle.MatchString(title) && (scripts || challengeText.MatchString(text)) || challengeText.MatchString(text) && puzzle ||
 			challengeMarks.MatchString(source)):
 		return IsChallenge
-	case count <= mostSignIn && password && (signInTitle.MatchString(title) || count <= mostScripted),
-		count <= mostSignIn && signInTitle.MatchString(title) &&
+	case count <= maxSignIn && password && (signInTitle.MatchString(title) || count <= maxScripted),
+		count <= maxSignIn && signInTitle.MatchString(title) &&
 			doc.Find(`input[type="email"], input[name*="user"], input[name*="login"]`).Length() > 0:
 		return IsSignIn
-	case count <= mostMissing && missingTitle.MatchString(title):
+	case count <= maxMissing && missingTitle.MatchString(title):
 		return isMissing
 	}
-	if count <= mostConsent && consent(visible, text, low) {
+	if count <= maxConsent && consent(visible, text, low) {
 		return isConsent
 	}
-	if count <= mostScripted && scripts && (count == 0 || doc.Find(roots).Length() > 0 || scriptedText.MatchString(text)) {
+	if count <= maxScripted && scripts && (count == 0 || doc.Find(roots).Length() > 0 || scriptedText.MatchString(text)) {
 		return isScripted
 	}
 	return ""
@@ -122,7 +122,7 @@ func consent(visible *goquery.Selection, text string, low func(*goquery.Selectio
 	if box != visible {
 		box.Remove()
 		visible.Find("header, footer, nav, aside, noscript, button").Remove()
-		return wordsOf(low(visible)) <= mostScripted
+		return wordsOf(low(visible)) <= maxScripted
 	}
 	return true
 }

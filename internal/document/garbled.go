@@ -13,10 +13,10 @@ import (
 // Texts that say nothing. A PDF whose fonts don't say which letters they show, or say it wrongly, is text to every program, and
 // garbage to every reader.
 const (
-	mostOdd     = 0.2 // the share of characters that no text has
-	mostAccents = 0.6 // the share of letters with accents; Vietnamese has a third
-	leastPage   = 50  // letters that tell whether a page is language
-	leastText   = 200 // letters that tell it of a text of another kind: a list of codes is none
+	maxOdd     = 0.2 // the share of characters that no text has
+	maxAccents = 0.6 // the share of letters with accents; Vietnamese has a third
+	minPage    = 50  // letters that tell whether a page is language
+	minText    = 200 // letters that tell it of a text of another kind: a list of codes is none
 )
 
 // garbled says whether a text can't be what somebody wrote, by its odd characters and by how its letters follow one another. lost is
@@ -38,10 +38,10 @@ func garbled(s string, lost, least int) bool {
 			}
 		}
 	}
-	if visible > 0 && float64(odd) >= mostOdd*float64(visible) {
+	if visible > 0 && float64(odd) >= maxOdd*float64(visible) {
 		return true
 	}
-	if letters >= least && float64(accents) >= mostAccents*float64(letters) { // "Íàø îôèñ": Russian read as Latin
+	if letters >= least && float64(accents) >= maxAccents*float64(letters) { // "Íàø îôèñ": Russian read as Latin
 		return true
 	}
 	likeness, judged := charset.Language(s)
@@ -70,7 +70,7 @@ type pageText struct {
 // judge tidies a page and says whether it can be read. lost is how many of its characters have no text.
 func judge(s string, lost int) pageText {
 	p := pageText{text: tidyPage(s)}
-	if p.garbled = garbled(s, lost, leastPage); p.garbled {
+	if p.garbled = garbled(s, lost, minPage); p.garbled {
 		return p
 	}
 	if stamped(p.text) == "" && stamps.MatchString(p.text) {
@@ -91,5 +91,5 @@ func (t *Text) garbled() bool {
 		}
 		b.WriteString(t.Sections[i].Text + "\n")
 	}
-	return garbled(b.String(), 0, leastText)
+	return garbled(b.String(), 0, minText)
 }

@@ -67,11 +67,11 @@ func TestGarbled(t *testing.T) {
 		"BX-1204 / 44.50 / 2026-03-01 / +49 151 123456":                                          false,
 		"": false,
 	} {
-		if got := garbled(text, 0, leastPage); got != want {
+		if got := garbled(text, 0, minPage); got != want {
 			t.Errorf("%t: %s", got, text)
 		}
 	}
-	if !garbled("Page 1", 30, leastPage) {
+	if !garbled("Page 1", 30, minPage) {
 		t.Error("characters without a text don't count")
 	}
 	for kind, file := range map[string][]byte{"txt": []byte(strings.Repeat("Wkh ednhub lq Ednhu Vwuhhw lv rshq iurp vhyhq. ", 9)),

@@ -62,7 +62,7 @@ func pagesText(title string, pages []string, lost []int) (*Text, error) {
 			good += len(s)
 		}
 	}
-	if bad > good || bad == 0 && good < 10_000 && garbled(strings.Join(pages, "\n"), 0, leastPage) { // of short pages
+	if bad > good || bad == 0 && good < 10_000 && garbled(strings.Join(pages, "\n"), 0, minPage) { // of short pages
 		return nil, errFonts
 	}
 	if len(t.Sections) == 0 {

@@ -135,8 +135,8 @@ func beyond(b []byte) (n int) {
 	return n
 }
 
-// mostDamaged is the share of characters that can't be read, of which a text is still one.
-const mostDamaged = 0.02
+// maxDamaged is the share of characters that can't be read, of which a text is still one.
+const maxDamaged = 0.02
 
 // decodeWith reads bytes in a character set. Characters that it doesn't have become U+FFFD, with a warning.
 func decodeWith(e encoding.Encoding, b []byte) (text, warning string, err error) {
@@ -149,7 +149,7 @@ func decodeWith(e encoding.Encoding, b []byte) (text, warning string, err error)
 	switch {
 	case n == 0:
 		return text, "", nil
-	case float64(n) > mostDamaged*float64(utf8.RuneCountInString(text)):
+	case float64(n) > maxDamaged*float64(utf8.RuneCountInString(text)):
 		return "", "", Fail("Many of the file's characters are damaged: save it as plain text in UTF-8 and upload it again.")
 	}
 	return text, fmt.Sprintf("%d characters of the file are damaged and were replaced by \uFFFD: "+

@@ -66,8 +66,8 @@ type opened struct {
 	vendor *ai.Opened
 }
 
-// mostOpen are kept; others are opened anew.
-const mostOpen = 1000
+// maxOpen are kept; others are opened anew.
+const maxOpen = 1000
 
 // What accounts may set, by PARLEY_USER_ENDPOINTS.
 const (
@@ -212,7 +212,7 @@ func (b *Book) Open(e *parley.Endpoint) (*Vendors, error) {
 		if o, err = b.make(e); err != nil {
 			return nil, &ai.Error{Kind: ai.Config, Err: err}
 		}
-		if len(b.open) >= mostOpen {
+		if len(b.open) >= maxOpen {
 			b.open = map[int64]*opened{}
 		}
 		b.open[e.ID] = o

@@ -44,7 +44,7 @@ const (
 	testTime   = 60 * time.Second
 	slowFirst  = 1500 * time.Millisecond // on the telephone, silence is noticed
 	slowCancel = time.Second
-	longestSay = 300 // characters of what a server said of its failure
+	maxSay     = 300 // characters of what a server said of its failure
 )
 
 // Test measures one of a user's endpoints, as often as the account may.
@@ -114,8 +114,8 @@ func (t *trial) failed(what string, err error) {
 	for _, secret := range secrets(t.endpoint) {
 		text = strings.ReplaceAll(text, secret, "[secret]")
 	}
-	if r := []rune(text); len(r) > longestSay {
-		text = string(r[:longestSay]) + "…"
+	if r := []rune(text); len(r) > maxSay {
+		text = string(r[:maxSay]) + "…"
 	}
 	t.found(what, failing, 0, "%s", text)
 }

@@ -133,7 +133,7 @@ func TestRoom(t *testing.T) {
 				return false
 			}
 		}
-		if s.all > slots || s.all-before > claimMost {
+		if s.all > slots || s.all-before > maxClaim {
 			return false
 		}
 		for u := range idle {

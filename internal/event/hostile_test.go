@@ -304,7 +304,7 @@ func FuzzVariables(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		vars, err := variables(answer)
-		if err != nil && vars != nil || len(vars) > mostVariables {
+		if err != nil && vars != nil || len(vars) > maxVariables {
 			t.Errorf("%d variables and %v", len(vars), err)
 		}
 		for name, value := range vars {

@@ -11,8 +11,8 @@ import (
 	"parley/internal/store"
 )
 
-// mostVariables is how many variables an endpoint may give a call.
-const mostVariables = 200
+// maxVariables is how many variables an endpoint may give a call.
+const maxVariables = 200
 
 // Inbound tells an assistant's endpoint of a call that is about to be answered, and gives the variables that it
 // answers with. It takes two seconds at most, and a little to keep the log. Whatever goes wrong there are no
@@ -70,8 +70,8 @@ func variables(answer []byte) (map[string]string, error) {
 	if json.Unmarshal(tree["variables"], &inner) == nil && inner != nil {
 		tree = inner
 	}
-	if len(tree) > mostVariables {
-		return nil, fmt.Errorf("its answer has more than %d", mostVariables)
+	if len(tree) > maxVariables {
+		return nil, fmt.Errorf("its answer has more than %d", maxVariables)
 	}
 	vars := make(map[string]string, len(tree))
 	for name, raw := range tree {

@@ -22,7 +22,7 @@ const (
 	slots   = 512 // in this process; past half of them every user has only one more
 
 	claimFor   = 15 * time.Second // longer than an attempt and its note take: then it is somebody else's
-	claimMost  = 64               // deliveries in one transaction, so that it stays short
+	maxClaim   = 64               // deliveries in one transaction, so that it stays short
 	lookAround = 500 * time.Millisecond
 )
 
@@ -138,7 +138,7 @@ func (s *Sender) room(due []int64) (list []laneRoom, full bool) {
 		if n <= 0 {
 			continue
 		}
-		if n = min(n, claimMost-all); n == 0 {
+		if n = min(n, maxClaim-all); n == 0 {
 			return list, true
 		}
 		list, given[id], all = append(list, laneRoom{lane, n}), given[id]+n, all+n

@@ -135,9 +135,9 @@ func (d *Desk) replayed(ctx context.Context, userID int64, r *Report) ([]Turn, e
 }
 
 const (
-	mostTurns  = 40
-	mostAnswer = 8 << 10 // bytes of a tool's answer
-	mostWords  = 1500    // characters of what is said in one go
+	maxTurns  = 40
+	maxAnswer = 8 << 10 // bytes of a tool's answer
+	maxWords  = 1500    // characters of what is said in one go
 )
 
 type (
@@ -175,7 +175,7 @@ func (s *source) script(name string, a *parley.Assistant, expect bool) (string, 
 	}
 	said := 0
 	for i, e := range s.dialog {
-		if e.customer != "" && said == mostTurns {
+		if e.customer != "" && said == maxTurns {
 			break
 		}
 		if e.customer == "" && i == 0 && e.assistant != "" && out.Channel == "" {
@@ -191,7 +191,7 @@ func (s *source) script(name string, a *parley.Assistant, expect bool) (string, 
 				continue
 			}
 			if _, ok := out.Mock[f.Name]; !ok && f.Result != "" {
-				out.Mock[f.Name] = mocked{impersonal(f.Result[:min(len(f.Result), mostAnswer)])}
+				out.Mock[f.Name] = mocked{impersonal(f.Result[:min(len(f.Result), maxAnswer)])}
 			}
 			wanted = append(wanted, pattern(f))
 		}
@@ -206,7 +206,7 @@ func (s *source) script(name string, a *parley.Assistant, expect bool) (string, 
 		out.End = map[string]string{"reason": "assistant_hangup"}
 	}
 	if twice := 2 * s.lasted; twice > 90*time.Second {
-		out.Limit = fmt.Sprintf("%ds", int(min(twice, mostLimit).Seconds()))
+		out.Limit = fmt.Sprintf("%ds", int(min(twice, maxLimit).Seconds()))
 	}
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
@@ -225,8 +225,8 @@ func speakable(s string) string {
 		}
 		return r
 	}, impersonal(s))), " ")
-	if len(s) > mostWords {
-		s = strings.ToValidUTF8(s[:mostWords], "")
+	if len(s) > maxWords {
+		s = strings.ToValidUTF8(s[:maxWords], "")
 	}
 	s = strings.ReplaceAll(s, " at reply", " at  reply") // it would be a moment
 	return strings.Trim(s, "' ")

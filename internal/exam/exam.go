@@ -55,12 +55,12 @@ func Topic(runID int64) string { return "test-run:" + strconv.FormatInt(runID, 1
 
 // Limits of tests and runs.
 const (
-	mostScript  = 64 << 10
-	mostOfOne   = 50              // performances of one test
-	mostOfRun   = 200             // performances of one run
-	mostRuns    = 3               // of one account at once
-	mostLimit   = 5 * time.Minute // of one performance
-	mostTries   = 3
+	maxScript   = 64 << 10
+	maxOfOne    = 50              // performances of one test
+	maxOfRun    = 200             // performances of one run
+	maxRuns     = 3               // of one account at once
+	maxLimit    = 5 * time.Minute // of one performance
+	maxTries    = 3
 	keptRuns    = 50 // of one assistant
 	defaultEars = rehearsal.Told
 )

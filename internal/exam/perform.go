@@ -191,8 +191,8 @@ func reason(err error) string {
 
 // play holds the conversation and fills in the result.
 func (h *hands) play(ctx context.Context, r *parley.TestResult) error {
-	if r.Tries > mostTries {
-		return fmt.Errorf("the server stopped while it was performed, %d times", mostTries)
+	if r.Tries > maxTries {
+		return fmt.Errorf("the server stopped while it was performed, %d times", maxTries)
 	}
 	a, run, err := h.subject(ctx, r)
 	if err != nil {

@@ -46,7 +46,7 @@ func (d *Desk) Start(ctx context.Context, userID, assistantID int64, o Order) (*
 		}
 		if n, err := tx.UnfinishedTestRuns(ctx, userID); err != nil {
 			return err
-		} else if n >= mostRuns {
+		} else if n >= maxRuns {
 			return parley.Errorf(parley.Conflict, "%d of your test runs are in progress. Wait until one has finished, or stop one.", n)
 		}
 		if err := tx.ForgetTestRuns(ctx, a.ID, keptRuns-1); err != nil {
@@ -82,9 +82,9 @@ func (d *Desk) ordered(ctx context.Context, a *parley.Assistant, run *parley.Tes
 	switch {
 	case len(list) == 0:
 		return nil, parley.Errorf(parley.Invalid, "This assistant has no tests yet: make one first.")
-	case len(list) > mostOfRun:
+	case len(list) > maxOfRun:
 		return nil, parley.Errorf(parley.Invalid, "These tests make %d performances, and a run can have at most %d: run some of them.",
-			len(list), mostOfRun)
+			len(list), maxOfRun)
 	}
 	return list, nil
 }

@@ -160,7 +160,7 @@ func (h *house) arrived() {
 // A test for which the account has no line now is given back, as often as that takes, and performed once there is one.
 func TestRunWaitsForALine(t *testing.T) {
 	each(t, func(h *house) {
-		h.busy = mostTries + 2
+		h.busy = maxTries + 2
 		d := h.desk()
 		defer h.serve(d)()
 		r := h.finished(d, h.start(d, Order{}).ID)

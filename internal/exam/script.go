@@ -43,11 +43,11 @@ func read(script string) ([]rehearsal.Case, error) {
 	switch {
 	case strings.TrimSpace(script) == "":
 		return nil, no(0, "the script is empty")
-	case len(script) > mostScript:
-		return nil, no(0, "the script is longer than %d KB", mostScript>>10)
+	case len(script) > maxScript:
+		return nil, no(0, "the script is longer than %d KB", maxScript>>10)
 	}
 	cases, err := rehearsal.ReadOf("this assistant", unnamed, []byte(script),
-		rehearsal.Bounds{Bytes: mostScript, Cases: mostOfOne})
+		rehearsal.Bounds{Bytes: maxScript, Cases: maxOfOne})
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +65,8 @@ func read(script string) ([]rehearsal.Case, error) {
 			return nil, no(c.Line, "these tests simulate callers; use parley test for an assistant that calls")
 		case c.Line != cases[0].Line:
 			return nil, no(c.Line, "this is a second test: create a separate test for it")
-		case c.Limit > mostLimit:
-			return nil, no(c.Line, "limit is more than %v, which is the most here", mostLimit)
+		case c.Limit > maxLimit:
+			return nil, no(c.Line, "limit is more than %v, which is the most here", maxLimit)
 		}
 		for _, m := range c.Mocks {
 			if m.Real {
@@ -75,8 +75,8 @@ func read(script string) ([]rehearsal.Case, error) {
 		}
 		n += c.Repeat
 	}
-	if n > mostOfOne {
-		return nil, no(cases[0].Line, "its matrix and repeat make %d performances: %d are the most here", n, mostOfOne)
+	if n > maxOfOne {
+		return nil, no(cases[0].Line, "its matrix and repeat make %d performances: %d are the most here", n, maxOfOne)
 	}
 	return cases, nil
 }

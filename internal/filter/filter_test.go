@@ -78,7 +78,7 @@ func TestFilters(t *testing.T) {
 		if got := list(other.ID, ""); got != "calls Failed type=web" {
 			t.Errorf("the other's filters are %s", got)
 		}
-		for i := range parley.MostFilters - 2 {
+		for i := range parley.MaxFilters - 2 {
 			if _, err := save(u.ID, "calls", fmt.Sprint(i), "a=b"); err != nil {
 				t.Fatal(err)
 			}

@@ -369,7 +369,7 @@ func bindMap(name string, raw any, v reflect.Value, r *rules, f *parley.Fields) 
 	if vars, ok := out.Interface().(map[string]string); ok && r.format == "variables" {
 		var wrong parley.Fields
 		if parley.CheckVariables(vars, &wrong); len(wrong) > 0 {
-			f.Add(name, "must not hold more than %d bytes altogether.", parley.MostVariableBytes)
+			f.Add(name, "must not hold more than %d bytes altogether.", parley.MaxVariableBytes)
 			return
 		}
 	}

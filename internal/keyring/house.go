@@ -12,8 +12,8 @@ import (
 	"parley/internal/store"
 )
 
-// mostHouses are kept; those of users who come back are made again.
-const mostHouses = 1000
+// maxHouses are kept; those of users who come back are made again.
+const maxHouses = 1000
 
 // of is a user's house: the server's for 0, and for users who never had own keys.
 func (r *Ring) of(userID int64) *house {
@@ -48,7 +48,7 @@ func (r *Ring) keep(userID int64, h *house) *house {
 	if o := r.houses[userID]; o != nil && o.revision == h.revision && o.over == h.over {
 		return o
 	}
-	if len(r.houses) > mostHouses {
+	if len(r.houses) > maxHouses {
 		r.houses = map[int64]*house{0: r.houses[0]}
 	}
 	r.houses[userID] = h

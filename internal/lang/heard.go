@@ -99,7 +99,7 @@ func align(written, said []word) (matches []match) {
 		to++
 	}
 	n, m := len(written)-to, len(said)-to
-	if (n-from)*(m-from) <= mostPairs {
+	if (n-from)*(m-from) <= maxPairs {
 		for _, x := range longest(written[from:n], said[from:m], same) {
 			matches = append(matches, match{from + x.written, from + x.said})
 		}
@@ -110,8 +110,8 @@ func align(written, said []word) (matches []match) {
 	return matches
 }
 
-// mostPairs bounds what is compared.
-const mostPairs = 1 << 16
+// maxPairs bounds what is compared.
+const maxPairs = 1 << 16
 
 // longest is the longest common sequence.
 func longest(written, said []word, same func(a, b word) bool) (matches []match) {

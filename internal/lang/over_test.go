@@ -393,14 +393,14 @@ func TestTurnsHeldOut(t *testing.T) {
 		for way := range ways {
 			cut, delay := spread(way, all, r)
 			usualCut, usualDelay := with(way, 600, all)
-			mostCut, mostDelay := with(way, 1200, all)
+			maxCut, maxDelay := with(way, 1200, all)
 			half, nine, longest := waits(way, 600, all)
 			t.Logf("quality: turns, %s, %s: cut off at 300 ms in the mean %.1f %%, %.1f to %.1f (goal 25); delay at 5 %% cut off %.0f ms, "+
 				"%.0f to %.0f (goal 850)",
 				about, ways[way].name, 100*cutAt(way, 300, all), 100*cut[0], 100*cut[1], delayAt(way, 0.05, all), delay[0], delay[1])
 			t.Logf("quality: turns, %s, %s: with endpoint_sensitivity 0.5 %.1f %% and %.0f ms (half %.0f, nine of ten %.0f, at most %.0f); "+
 				"with 0 %.1f %% and %.0f ms; %d utterances, pauses put in by us",
-				about, ways[way].name, 100*usualCut, usualDelay, half, nine, longest, 100*mostCut, mostDelay, len(all))
+				about, ways[way].name, 100*usualCut, usualDelay, half, nine, longest, 100*maxCut, maxDelay, len(all))
 		}
 		t.Logf("quality: turns, %s: of 10,000 that are over, with endpoint_sensitivity 0.5 %.1f wait for more than 3.5 s and %.1f for more "+
 			"than 5, with 0 %.1f and %.1f",

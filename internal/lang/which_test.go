@@ -60,7 +60,7 @@ func TestWhichOfPairs(t *testing.T) {
 		}
 	}
 	all, wrong, unclear := 0, 0, 0
-	const mostWrong, mostUnclear = 5, 400
+	const maxWrong, maxUnclear = 5, 400
 	for _, own := range codes {
 		for _, other := range codes {
 			if other == own {
@@ -79,7 +79,7 @@ func TestWhichOfPairs(t *testing.T) {
 		}
 	}
 	t.Logf("%d sentences: %d are taken for the other language, %d are unclear", all, wrong, unclear)
-	if all < 10000 || wrong > mostWrong || unclear > mostUnclear {
+	if all < 10000 || wrong > maxWrong || unclear > maxUnclear {
 		t.Error("these are too many")
 	}
 }

@@ -29,9 +29,9 @@ var subjects = map[Kind]string{
 
 // How many e-mails a day (UTC) may go out.
 const (
-	mostOfAccount = 200 // that an account causes
-	mostToProven  = 100 // to an address that somebody of that account has confirmed, whichever accounts cause them
-	mostToOthers  = 3   // to any other, likewise
+	maxOfAccount = 200 // that an account causes
+	maxToProven  = 100 // to an address that somebody of that account has confirmed, whichever accounts cause them
+	maxToOthers  = 3   // to any other, likewise
 )
 
 // may is the rule for every e-mail: it goes to an address that somebody who works in the account has confirmed. Two kinds, which ask
@@ -41,9 +41,9 @@ func (k Kind) may(ctx context.Context, tx *store.Tx, userID int64, email string)
 	if err != nil || !proven && k != Invitation && k != Confirmation {
 		return false, err
 	}
-	most := int64(mostToOthers)
+	most := int64(maxToOthers)
 	if proven {
-		most = mostToProven
+		most = maxToProven
 	}
-	return tx.CountMail(ctx, userID, email, mostOfAccount, most, parley.Now())
+	return tx.CountMail(ctx, userID, email, maxOfAccount, most, parley.Now())
 }

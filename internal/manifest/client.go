@@ -91,14 +91,14 @@ func (c *Client) upload(ctx context.Context, at string, fields map[string]string
 	})
 }
 
-// mostWaits is how often a server that is busy is asked again.
-const mostWaits = 5
+// maxWaits is how often a server that is busy is asked again.
+const maxWaits = 5
 
 // send sends a request, again after a while where the server says so.
 func (c *Client) send(ctx context.Context, method, path, kind string, body []byte, read func(io.Reader) error) error {
 	for tries := 0; ; tries++ {
 		wait, err := c.once(ctx, method, path, kind, body, read)
-		if wait == 0 || tries == mostWaits {
+		if wait == 0 || tries == maxWaits {
 			return err
 		}
 		select {

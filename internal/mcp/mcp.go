@@ -23,12 +23,12 @@ const (
 	maxAnswer    = 4 << 20 // bytes of one HTTP answer, with the events before it
 	maxLines     = 5000    // of it, where it is events: each message costs work
 	maxRedirects = 5
-	mostListed   = 200 // tools of a server
-	mostPages    = 20  // of such a list
+	maxListed    = 200 // tools of a server
+	maxPages     = 20  // of such a list
 	maxText      = 4 << 10
 	maxName      = 128
 	idle         = 5 * time.Minute // how long an unused session is kept
-	mostIdle     = 256             // such sessions
+	maxIdle      = 256             // such sessions
 	// Everybody speaks this version; servers that only speak a later one are asked for it.
 	version = "2025-11-25"
 )
@@ -91,7 +91,7 @@ func (c *Client) List(ctx context.Context, s Server) (list []Tool, more bool, er
 				return err
 			}
 			for _, t := range got.Tools {
-				if len(list) == mostListed {
+				if len(list) == maxListed {
 					more = true
 					return nil
 				}
@@ -99,7 +99,7 @@ func (c *Client) List(ctx context.Context, s Server) (list []Tool, more bool, er
 					list = append(list, toolOf(t))
 				}
 			}
-			if params.Cursor = got.NextCursor; params.Cursor == "" || page == mostPages {
+			if params.Cursor = got.NextCursor; params.Cursor == "" || page == maxPages {
 				more = params.Cursor != ""
 				return nil
 			}
@@ -226,7 +226,7 @@ func (c *Client) leave(key string, s *session) {
 				oldest = k
 			}
 		}
-		if free == 0 || free <= mostIdle && time.Since(c.open[oldest].used) < idle {
+		if free == 0 || free <= maxIdle && time.Since(c.open[oldest].used) < idle {
 			return
 		}
 		c.end(c.open[oldest])

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	mostGrants  = 1000
+	maxGrants   = 1000
 	maxMetadata = 64 << 10
 )
 
@@ -45,7 +45,7 @@ func (c *Client) grantOf(s Server) *grant {
 	defer c.mu.Unlock()
 	g := c.grants[key]
 	if g == nil {
-		if len(c.grants) >= mostGrants { // tokens are had again
+		if len(c.grants) >= maxGrants { // tokens are had again
 			clear(c.grants)
 		}
 		follow := *c.http

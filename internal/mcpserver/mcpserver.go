@@ -32,8 +32,8 @@ import (
 // Path is where the server is.
 const Path = "/mcp"
 
-// mostBody is how long a request may be: a prompt of 100,000 characters fits, escaped.
-const mostBody = 1 << 20
+// maxBody is how long a request may be: a prompt of 100,000 characters fits, escaped.
+const maxBody = 1 << 20
 
 // Config is what the server works with.
 type Config struct {
@@ -58,7 +58,7 @@ func New(c Config) *Server {
 	// made when it is first asked for, as the reference is
 	made := sync.OnceValue(s.newSDK)
 	s.sdk = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return made() }, &sdk.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: mostBody,
+		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxBody,
 		DisableLocalhostProtection:   true, // foreign judges it: a proxy on this machine passes on the host that its client named
 		PropagateRequestCancellation: true, Logger: slog.New(slog.DiscardHandler)})
 	return s
@@ -156,7 +156,7 @@ func batch(r *http.Request) bool {
 		io.Reader
 		io.Closer
 	}{body, r.Body}
-	for range mostBody {
+	for range maxBody {
 		switch b, err := body.Peek(1); {
 		case err != nil:
 			return false

@@ -131,8 +131,8 @@ func plain(v any, components object, depth int) any {
 	return v
 }
 
-// mostAnswer is how much of an answer of the API is read.
-const mostAnswer = 8 << 20
+// maxAnswer is how much of an answer of the API is read.
+const maxAnswer = 8 << 20
 
 // answer is what the API answered.
 type answer struct {
@@ -182,7 +182,7 @@ func (s *Server) ask(ctx context.Context, o *operation, path map[string]string, 
 		return nil, err
 	}
 	defer res.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(res.Body, mostAnswer))
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
 		return nil, fmt.Errorf("read the answer of %s: %w", o.Path, err)
 	}

@@ -35,8 +35,8 @@ var prompts = func() (list []prompt) {
 	return list
 }()
 
-// mostArgument is how long an argument of a prompt may be, in bytes.
-const mostArgument = 20 << 10
+// maxArgument is how long an argument of a prompt may be, in bytes.
+const maxArgument = 20 << 10
 
 func addPrompts(server *sdk.Server) {
 	for _, p := range prompts {
@@ -62,8 +62,8 @@ func (p *prompt) fill(args map[string]string) (string, error) {
 		switch value := strings.TrimSpace(args[a.Name]); {
 		case value == "" && a.Needed:
 			return "", parley.Errorf(parley.Refused, "The argument %s is missing.", a.Name)
-		case len(value) > mostArgument:
-			return "", parley.Errorf(parley.Refused, "The argument %s is longer than %d bytes.", a.Name, mostArgument)
+		case len(value) > maxArgument:
+			return "", parley.Errorf(parley.Refused, "The argument %s is longer than %d bytes.", a.Name, maxArgument)
 		default:
 			pairs = append(pairs, "{{"+a.Name+"}}", value)
 		}

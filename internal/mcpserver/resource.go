@@ -16,8 +16,8 @@ import (
 // Resources are named by URIs of this scheme.
 const scheme = "parley://"
 
-// mostResource is how many bytes of a resource are read.
-const mostResource = 100 << 10
+// maxResource is how many bytes of a resource are read.
+const maxResource = 100 << 10
 
 // kind is a kind of resource: what one is named by, the operation that reads it, and how a model reads that.
 type kind struct {
@@ -102,8 +102,8 @@ func (s *Server) addResources(server *sdk.Server) {
 }
 
 func contents(uri, mime, text string) *sdk.ReadResourceResult {
-	if len(text) > mostResource {
-		text = strings.ToValidUTF8(text[:mostResource], "") + "\n[cut: the resource has " + fmt.Sprint(len(text)) + " bytes]"
+	if len(text) > maxResource {
+		text = strings.ToValidUTF8(text[:maxResource], "") + "\n[cut: the resource has " + fmt.Sprint(len(text)) + " bytes]"
 	}
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: mime, Text: text}}}
 }

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	mostText = 20 << 10 // bytes of a result, as far as cutting its texts and lists allows
-	readOn   = 16000    // characters of a field that are read at a time
+	maxText = 20 << 10 // bytes of a result, as far as cutting its texts and lists allows
+	readOn  = 16000    // characters of a field that are read at a time
 )
 
 // compact is JSON on one line, without the escapes that are for HTML.
@@ -52,7 +52,7 @@ func shape(v any, short []string) string {
 	}
 	for texts, items := 6000, 100; ; texts, items = texts/2, items/2 {
 		out := compact(cut(v, texts, items))
-		if len(out) <= mostText || items <= 1 {
+		if len(out) <= maxText || items <= 1 {
 			return out
 		}
 	}

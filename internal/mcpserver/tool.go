@@ -61,8 +61,8 @@ var tools = func() (list []tool) {
 	return list
 }()
 
-// longestWait is how long a tool waits for something: clients give up after a minute.
-const longestWait = 50
+// maxWait is how long a tool waits for something: clients give up after a minute.
+const maxWait = 50
 
 // addTool adds a tool to the protocol's server.
 func (s *Server) addTool(server *sdk.Server, t *tool) {
@@ -132,7 +132,7 @@ func (t *tool) schema(o *operation) object {
 			"and arguments gets the first answer, and does nothing again."}
 	}
 	if t.Then != nil {
-		props[waitArg] = object{"type": "integer", "minimum": 0, "maximum": longestWait,
+		props[waitArg] = object{"type": "integer", "minimum": 0, "maximum": maxWait,
 			"description": fmt.Sprintf("How many seconds to wait until it is over. Default: %d.", t.Wait)}
 	}
 	if t.one() {
@@ -181,7 +181,7 @@ func (s *Server) call(ctx context.Context, t *tool, o *operation, args object) *
 		return refused(known(ctx, err))
 	}
 	if t.Then != nil && !got.failed() {
-		if got, err = s.until(ctx, t.Then, path, got, time.Duration(min(wait, longestWait))*time.Second); err != nil {
+		if got, err = s.until(ctx, t.Then, path, got, time.Duration(min(wait, maxWait))*time.Second); err != nil {
 			return refused(known(ctx, err))
 		}
 	}

@@ -25,8 +25,8 @@ type Offer struct {
 }
 
 const (
-	mostOffers = 30
-	offerFor   = 24 * time.Hour // how long a price that was shown is kept
+	maxOffers = 30
+	offerFor  = 24 * time.Hour // how long a price that was shown is kept
 )
 
 // Search finds numbers in a country that contain some digits. The user may buy what it shows.
@@ -76,11 +76,11 @@ func spread(found []carrier.Number, taken map[string]bool) (list []carrier.Numbe
 		}
 		seen[n.PhoneNumber] = true
 	}
-	if len(free) <= mostOffers {
+	if len(free) <= maxOffers {
 		return free
 	}
-	for i := range mostOffers {
-		list = append(list, free[i*len(free)/mostOffers])
+	for i := range maxOffers {
+		list = append(list, free[i*len(free)/maxOffers])
 	}
 	return list
 }

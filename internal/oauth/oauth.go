@@ -39,11 +39,11 @@ const (
 
 // Limits of what is sent.
 const (
-	mostForm  = 16 << 10
-	mostURIs  = 5
-	mostURI   = 512
-	mostName  = 80
-	mostState = 2048
+	maxForm  = 16 << 10
+	maxURIs  = 5
+	maxURI   = 512
+	maxName  = 80
+	maxState = 2048
 )
 
 // Server answers apps.
@@ -104,7 +104,7 @@ func (s *Server) limited(h func(w http.ResponseWriter, r *http.Request) error) h
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, err := s.Rate.Take(s.Front.Client(r), time.Now())
 		if err == nil {
-			r.Body = http.MaxBytesReader(w, r.Body, mostForm)
+			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 			err = h(w, r)
 		}
 		if err != nil {
@@ -162,7 +162,7 @@ func (s *Server) id(a *app) string {
 // app is the app with a client id.
 func (s *Server) app(id string) (*app, bool) {
 	text, mac, ok := strings.Cut(id, ".")
-	if !ok || len(id) > mostForm || subtle.ConstantTimeCompare([]byte(mac), []byte(s.sign(text))) != 1 {
+	if !ok || len(id) > maxForm || subtle.ConstantTimeCompare([]byte(mac), []byte(s.sign(text))) != 1 {
 		return nil, false
 	}
 	raw, err := encoding.DecodeString(text)
@@ -180,7 +180,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) error {
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 		return &refusal{"invalid_client_metadata", "The body must be a JSON object of at most 16 KB."}
 	}
-	if len(in.URIs) == 0 || len(in.URIs) > mostURIs {
+	if len(in.URIs) == 0 || len(in.URIs) > maxURIs {
 		return &refusal{"invalid_redirect_uri", "An app has one to five redirect_uris."}
 	}
 	for _, uri := range in.URIs {
@@ -204,8 +204,8 @@ func named(name string) string {
 		}
 		return c
 	}, name)), " ")
-	if runes := []rune(name); len(runes) > mostName {
-		name = string(runes[:mostName])
+	if runes := []rune(name); len(runes) > maxName {
+		name = string(runes[:maxName])
 	}
 	if name == "" {
 		return "An app without a name"
@@ -217,7 +217,7 @@ func named(name string) string {
 func redirectable(text string) bool {
 	u, err := url.Parse(text)
 	strange := func(r rune) bool { return r > unicode.MaxASCII } // it is shown: nothing may look like another
-	if err != nil || len(text) > mostURI || u.Host == "" || u.Hostname() == "" || strings.ContainsFunc(u.Host, strange) ||
+	if err != nil || len(text) > maxURI || u.Host == "" || u.Hostname() == "" || strings.ContainsFunc(u.Host, strange) ||
 		u.User != nil || strings.Contains(text, "#") || u.Opaque != "" {
 		return false
 	}
@@ -272,7 +272,7 @@ var errAsk = parley.Errorf(parley.Refused,
 // told from others is sent nothing.
 func (s *Server) Read(r *http.Request, form url.Values) (*Ask, error) {
 	a, ok := s.app(form.Get("client_id"))
-	if !ok || !a.takes(form.Get("redirect_uri")) || len(form.Get("state")) > mostState {
+	if !ok || !a.takes(form.Get("redirect_uri")) || len(form.Get("state")) > maxState {
 		return nil, errAsk
 	}
 	u, err := url.Parse(form.Get("redirect_uri"))

@@ -56,11 +56,11 @@ type Alert struct {
 	DueAt Time `json:"-"` // when it is looked at next; 0 while it is not active
 }
 
-// MostAlerts is how many an account may have: each is looked at every minute.
-const MostAlerts = 50
+// MaxAlerts is how many an account may have: each is looked at every minute.
+const MaxAlerts = 50
 
-// mostSilence is the longest that no_calls waits.
-const mostSilence = 168
+// maxSilence is the longest that no_calls waits.
+const maxSilence = 168
 
 // Of says whether the alert is of calls in a window, so that the number of calls matters.
 func (k AlertKind) Of() bool { return k == AlertFailures || k == AlertLatency }
@@ -71,8 +71,8 @@ func (a *Alert) Check(f *Fields) {
 	case f.Has("threshold") || f.Has("kind"):
 	case a.Kind == AlertFailures && a.Threshold > 100:
 		f.Add("threshold", "must not be greater than 100.")
-	case a.Kind == AlertSilence && a.Threshold > mostSilence:
-		f.Add("threshold", "must not be greater than %d.", mostSilence)
+	case a.Kind == AlertSilence && a.Threshold > maxSilence:
+		f.Add("threshold", "must not be greater than %d.", maxSilence)
 	}
 	if a.AssistantID != nil && a.Kind == AlertBalance && !f.Has("assistant_id") {
 		f.Add("assistant_id", "must be null: the balance is the whole account's.")

@@ -228,8 +228,8 @@ type FallbackFacts struct {
 	Transcribers      map[int64]bool // those that understand the assistant's language
 }
 
-// MostFallbacks is the maximum length of an assistant's lists of what takes over.
-const MostFallbacks = 3
+// MaxFallbacks is the maximum length of an assistant's lists of what takes over.
+const MaxFallbacks = 3
 
 // Check adds what the fields' own rules can't see: rules across fields, and the ids. Fields that failed already are
 // left alone.

@@ -164,8 +164,8 @@ func AuditChanges(from, to AuditView, bare bool) []AuditChange {
 // auditSecret are fields that may hold secrets, however short they are, or what was said.
 var auditSecret = regexp.MustCompile(`password|secret|token|header|url|endpoint|variables|prompt|message|content|^script$`)
 
-// mostAudited is the longest text that is kept, in characters.
-const mostAudited = 80
+// maxAudited is the longest text that is kept, in characters.
+const maxAudited = 80
 
 // auditKept is a value as the log keeps it, nil for one that it doesn't keep.
 func auditKept(field string, v json.RawMessage) json.RawMessage {
@@ -175,7 +175,7 @@ func auditKept(field string, v json.RawMessage) json.RawMessage {
 		return json.RawMessage("null")
 	case auditSecret.MatchString(field), v[0] == '{', v[0] == '[':
 		return nil
-	case v[0] == '"' && utf8.RuneCountInString(text(v)) > mostAudited:
+	case v[0] == '"' && utf8.RuneCountInString(text(v)) > maxAudited:
 		return nil
 	}
 	return v

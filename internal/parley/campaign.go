@@ -91,8 +91,8 @@ type CampaignFacts struct {
 	Numbers   map[int64]bool // those of phone_number_ids that are the user's
 }
 
-// MostParallel is how many calls at once a campaign may have on a plan.
-func (p Plan) MostParallel() int64 { return int64(min(10, p.ParallelCalls)) }
+// MaxParallel is how many calls at once a campaign may have on a plan.
+func (p Plan) MaxParallel() int64 { return int64(min(10, p.ParallelCalls)) }
 
 // Check fills in what depends on the account, and adds the rules that the fields' own can't see. Values that the
 // campaign already has, in old, are not judged again; old is nil for a new campaign.
@@ -103,7 +103,7 @@ func (c *Campaign) Check(old *Campaign, facts CampaignFacts, f *Fields) {
 	if c.Timezone == "" && !f.Has("timezone") {
 		c.Timezone = facts.Account.Timezone
 	}
-	most := facts.Plan.MostParallel()
+	most := facts.Plan.MaxParallel()
 	switch {
 	case f.Has("max_calls_in_parallel"):
 	case c.MaxCallsInParallel == 0:

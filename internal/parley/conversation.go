@@ -75,7 +75,7 @@ var nameVariables = []string{"name", "fullname", "customername", "visitorname", 
 func (c *Conversation) givenName() string {
 	given := map[string]string{}
 	for name, value := range c.Variables {
-		if text := VisitorText(value, false); text != "" && len(text) <= LongestAnswer {
+		if text := VisitorText(value, false); text != "" && len(text) <= MaxAnswer {
 			given[strings.ToLower(strings.ReplaceAll(name, "_", ""))] = text
 		}
 	}
@@ -139,8 +139,8 @@ const (
 	AuthorHuman    = "human" // somebody of the user's, in the assistant's place
 )
 
-// MostMessages is how many messages a conversation has before it takes no more of its customer and of people.
-const MostMessages = 10_000
+// MaxMessages is how many messages a conversation has before it takes no more of its customer and of people.
+const MaxMessages = 10_000
 
 // Message is one message of a conversation.
 type Message struct {

@@ -16,8 +16,8 @@ func (u *User) Zone() *time.Location {
 // Ranges are the days that analytics may be asked for without naming them.
 var Ranges = []string{"today", "yesterday", "7d", "30d", "90d"}
 
-// MostDays is how many days analytics are of at most.
-const MostDays = 366
+// MaxDays is how many days analytics are of at most.
+const MaxDays = 366
 
 // Days are some days in a row, in a time zone.
 type Days struct {
@@ -42,7 +42,7 @@ func RangeOf(name string, now time.Time, zone *time.Location) *Days {
 // DaysBetween are the days from one date to another, both included.
 func DaysBetween(first, last time.Time, zone *time.Location) (*Days, error) {
 	d := &Days{}
-	for n := 0; len(d.Dates) <= MostDays; n++ {
+	for n := 0; len(d.Dates) <= MaxDays; n++ {
 		at := midnight(first, n, zone)
 		if at.Format(time.DateOnly) > last.Format(time.DateOnly) {
 			d.To = At(at)
@@ -54,7 +54,7 @@ func DaysBetween(first, last time.Time, zone *time.Location) (*Days, error) {
 	case len(d.Dates) == 0:
 		return nil, fmt.Errorf("must not be before the first day")
 	case d.To == 0:
-		return nil, fmt.Errorf("must be at most %d days after the first", MostDays-1)
+		return nil, fmt.Errorf("must be at most %d days after the first", MaxDays-1)
 	}
 	return d, nil
 }

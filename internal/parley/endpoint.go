@@ -82,8 +82,8 @@ var EndpointProtocols = map[EndpointKind][]EndpointProtocol{
 	EndpointAgent: {EndpointParley},
 }
 
-// MostEndpoints is how many endpoints an account may have.
-const MostEndpoints = 50
+// MaxEndpoints is how many endpoints an account may have.
+const MaxEndpoints = 50
 
 // maxVoiceCodes is how many voices an endpoint may have had.
 const maxVoiceCodes = 1000

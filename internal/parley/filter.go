@@ -14,5 +14,5 @@ type SavedFilter struct {
 	CreatedAt Time   `json:"created_at" readOnly:"true"`
 }
 
-// MostFilters is how many an account may save.
-const MostFilters = 50
+// MaxFilters is how many an account may save.
+const MaxFilters = 50

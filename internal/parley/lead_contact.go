@@ -10,8 +10,8 @@ type LeadContact struct {
 	Status      LeadStatus        `json:"status"`
 }
 
-// MostContacts is how many further numbers a lead may have.
-const MostContacts = 10
+// MaxContacts is how many further numbers a lead may have.
+const MaxContacts = 10
 
 // NumberContacts gives a lead's contacts their ids and their first state.
 func NumberContacts(list []LeadContact) []LeadContact {

@@ -81,9 +81,9 @@ func Least(a, b Role) Role {
 	return "none"
 }
 
-// LeastRoles makes a table of routes ("GET /calls") and the least roles that they need, from a list of routes for each
+// MinRoles makes a table of routes ("GET /calls") and the least roles that they need, from a list of routes for each
 // role, one to a line.
-func LeastRoles(lists map[Role]string) map[string]Role {
+func MinRoles(lists map[Role]string) map[string]Role {
 	all := map[string]Role{}
 	for role, list := range lists {
 		for line := range strings.Lines(list) {
@@ -116,8 +116,8 @@ type Member struct {
 	UpdatedAt     Time   `json:"updated_at"`
 }
 
-// MostMembers is how many members and open invitations an account may have.
-const MostMembers = 200
+// MaxMembers is how many members and open invitations an account may have.
+const MaxMembers = 200
 
 // MemberChange is what those who manage an account may change of a member.
 type MemberChange struct {

@@ -34,6 +34,6 @@ type CannedAnswerInput struct {
 
 // The most of them that there may be.
 const (
-	MostNotes         = 200 // of a conversation
-	MostCannedAnswers = 200 // of an account
+	MaxNotes         = 200 // of a conversation
+	MaxCannedAnswers = 200 // of an account
 )

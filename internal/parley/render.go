@@ -5,31 +5,31 @@ import (
 	"unicode/utf8"
 )
 
-// MostRendered is how many bytes the variables of one rendering may bring, all together. The text's own words are never
+// MaxRendered is how many bytes the variables of one rendering may bring, all together. The text's own words are never
 // cut.
-const MostRendered = 100_000
+const MaxRendered = 100_000
 
-// longestPlaceholder is how far the end of a {{name}} is looked for: a name has at most 255 bytes, and a few spaces
+// maxPlaceholder is how far the end of a {{name}} is looked for: a name has at most 255 bytes, and a few spaces
 // around it.
-const longestPlaceholder = 600
+const maxPlaceholder = 600
 
 // Render replaces every {{name}} in text by its variable, and by nothing where there is none. Spaces inside the braces
 // are allowed. It is one pass: what a variable holds is never rendered again, so that a customer's words can't reach
 // into a prompt. A pair of braces that holds no name (letters, digits, underscore, dot, hyphen) is left as it is.
-// Variables beyond MostRendered are cut off.
+// Variables beyond MaxRendered are cut off.
 func Render(text string, vars map[string]string) string {
 	if !strings.Contains(text, "{{") {
 		return text
 	}
 	var b strings.Builder
-	for room := MostRendered; ; {
+	for room := MaxRendered; ; {
 		i := strings.Index(text, "{{")
 		if i < 0 {
 			break
 		}
 		b.WriteString(text[:i])
 		text = text[i+2:]
-		j := strings.Index(text[:min(len(text), longestPlaceholder)], "}}")
+		j := strings.Index(text[:min(len(text), maxPlaceholder)], "}}")
 		if j < 0 || !variableName(strings.TrimSpace(text[:j])) {
 			b.WriteString("{{")
 			continue

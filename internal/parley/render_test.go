@@ -34,7 +34,7 @@ func TestRenderIsBounded(t *testing.T) {
 	big := strings.Repeat("ü", 400)
 	got := parley.Render(strings.Repeat("{{big}}", 10_000)+"the end {{last}}.",
 		map[string]string{"big": big, "last": "x"})
-	if len(got) > parley.MostRendered+len("the end .") || len(got) < parley.MostRendered-1 ||
+	if len(got) > parley.MaxRendered+len("the end .") || len(got) < parley.MaxRendered-1 ||
 		!strings.HasSuffix(got, "the end .") || !utf8.ValidString(got) {
 		t.Errorf("rendered %d bytes, ending in %q", len(got), got[max(0, len(got)-20):])
 	}

@@ -35,8 +35,8 @@ type Diversion struct {
 
 // The most X- headers that a call takes or sends, and the bytes of one's value: many devices cut longer lines.
 const (
-	MostSIPHeaders  = 20
-	LongestSIPValue = 1024
+	MaxSIPHeaders = 20
+	MaxSIPValue   = 1024
 )
 
 var sipHeaderName = regexp.MustCompile(`^[Xx]-[A-Za-z0-9_-]{1,62}$`)
@@ -46,8 +46,8 @@ func ValidSIPHeader(name string) bool { return sipHeaderName.MatchString(name) }
 
 // CheckSIPHeaders adds what is wrong with the headers of a field.
 func CheckSIPHeaders(field string, headers map[string]string, f *Fields) {
-	if len(headers) > MostSIPHeaders {
-		f.Add(field, "must not have more than %d entries.", MostSIPHeaders)
+	if len(headers) > MaxSIPHeaders {
+		f.Add(field, "must not have more than %d entries.", MaxSIPHeaders)
 	}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		switch at := field + "." + name; {
@@ -55,8 +55,8 @@ func CheckSIPHeaders(field string, headers map[string]string, f *Fields) {
 			f.Add(at, "must have a name that begins with X-, and then has up to 62 letters, digits, hyphens and underscores.")
 		case strings.ContainsFunc(headers[name], unicode.IsControl):
 			f.Add(at, "must be one line, without control characters.")
-		case len(headers[name]) > LongestSIPValue:
-			f.Add(at, "must not be longer than %d bytes.", LongestSIPValue)
+		case len(headers[name]) > MaxSIPValue:
+			f.Add(at, "must not be longer than %d bytes.", MaxSIPValue)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func SIPHeaders(vars map[string]string, trunk, call map[string]string) map[strin
 	for _, own := range []map[string]string{trunk, call} {
 		for name, value := range own {
 			maps.DeleteFunc(headers, func(other, _ string) bool { return strings.EqualFold(other, name) })
-			if value = head(VisitorText(Render(value, vars), false), LongestSIPValue); value != "" {
+			if value = head(VisitorText(Render(value, vars), false), MaxSIPValue); value != "" {
 				headers[name] = value
 			}
 		}

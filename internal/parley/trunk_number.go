@@ -15,8 +15,8 @@ import (
 
 // How a trunk is talked to: the numbers that it has, and how they are written.
 
-// MostTrunkNumbers is how many numbers a trunk may have beside its own.
-const MostTrunkNumbers = 1000
+// MaxTrunkNumbers is how many numbers a trunk may have beside its own.
+const MaxTrunkNumbers = 1000
 
 // ProxyAddress is host[:port] of an outbound proxy, or a boolean as other systems have it, "true" or "false": neither
 // names a proxy.
@@ -130,8 +130,8 @@ func (t *Trunk) checkNumbers(f *Fields) {
 		switch total += n; {
 		case !ok:
 			bad(at, "must be a phone number in international format, or a range such as +4930901820-+4930901829 or +4930901820-29.")
-		case total > MostTrunkNumbers:
-			bad("numbers", "must not hold more than "+strconv.Itoa(MostTrunkNumbers)+" numbers altogether.")
+		case total > MaxTrunkNumbers:
+			bad("numbers", "must not hold more than "+strconv.Itoa(MaxTrunkNumbers)+" numbers altogether.")
 			return
 		default:
 			t.Numbers[i] = writeRange(first, n)
@@ -179,7 +179,7 @@ func numberRange(s string) (first int64, n int, ok bool) {
 		return 0, 0, false
 	}
 	last, err := strconv.ParseInt(b[1:], 10, 64)
-	if err != nil || last < first || last-first >= MostTrunkNumbers {
+	if err != nil || last < first || last-first >= MaxTrunkNumbers {
 		return 0, 0, false
 	}
 	return first, int(last-first) + 1, true

@@ -5,10 +5,10 @@ import "github.com/uptrace/bun"
 // The most refusals that are kept of a trunk's calls: from its own addresses, from others together, and from one of these.
 // What is kept of a message has at most so many bytes.
 const (
-	MostRefusals         = 25
-	MostRefusalsOfPlace  = 5
-	LongestRefusedReason = 500
-	LongestRefusedText   = 4 << 10
+	MaxRefusals        = 25
+	MaxRefusalsOfPlace = 5
+	MaxRefusedReason   = 500
+	MaxRefusedText     = 4 << 10
 )
 
 // TrunkRefusal is a call that came over a trunk and was refused before it became a call.

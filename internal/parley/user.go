@@ -85,8 +85,8 @@ const (
 
 // How many sessions of a kind an account's owner has, and a member; their oldest ends for another.
 const (
-	MostSessions       = 1000
-	MostMemberSessions = 100
+	MaxSessions       = 1000
+	MaxMemberSessions = 100
 )
 
 // Plan is what an account may have at once, and what it may begin in a day.

@@ -12,9 +12,9 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// MostVersions is how many versions of an assistant are kept, the newest, and beside them as many wordings of its
+// MaxVersions is how many versions of an assistant are kept, the newest, and beside them as many wordings of its
 // prompt.
-const MostVersions = 200
+const MaxVersions = 200
 
 // AssistantVersion is an assistant as it is live, or was.
 type AssistantVersion struct {

@@ -8,8 +8,8 @@ import (
 // The most that the variables of one thing may hold: their number, and the bytes of their names and values together. No
 // rendering brings more.
 const (
-	MostVariables     = 200
-	MostVariableBytes = MostRendered
+	MaxVariables     = 200
+	MaxVariableBytes = MaxRendered
 )
 
 // CheckVariables adds the error of variables that are too many or hold too much.
@@ -19,15 +19,15 @@ func CheckVariables(vars map[string]string, f *Fields) {
 		size += len(name) + len(value)
 	}
 	switch {
-	case len(vars) > MostVariables:
-		f.Add("variables", "must not have more than %d entries.", MostVariables)
-	case size > MostVariableBytes:
-		f.Add("variables", "must not hold more than %d bytes altogether.", MostVariableBytes)
+	case len(vars) > MaxVariables:
+		f.Add("variables", "must not have more than %d entries.", MaxVariables)
+	case size > MaxVariableBytes:
+		f.Add("variables", "must not hold more than %d bytes altogether.", MaxVariableBytes)
 	}
 }
 
-// LongestAnswer is how many characters a visitor may put into one variable: as many as the widget's boxes take.
-const LongestAnswer = 500
+// MaxAnswer is how many characters a visitor may put into one variable: as many as the widget's boxes take.
+const MaxAnswer = 500
 
 // Answers are those of vars that the pre-chat fields ask for, as a visitor may give them: others are left out, in a
 // field of one line a line break becomes a space, and what is too long is the field's error. Without them a visitor
@@ -40,8 +40,8 @@ func (w *WidgetSettings) Answers(vars map[string]string, f *Fields) map[string]s
 			continue
 		}
 		text := VisitorText(given, field.Type == "textarea")
-		if len([]rune(text)) > LongestAnswer {
-			f.Add("variables."+field.Variable, "must not be greater than %d characters.", LongestAnswer)
+		if len([]rune(text)) > MaxAnswer {
+			f.Add("variables."+field.Variable, "must not be greater than %d characters.", MaxAnswer)
 			continue
 		}
 		answers[field.Variable] = text

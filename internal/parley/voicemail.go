@@ -2,8 +2,8 @@ package parley
 
 import "github.com/uptrace/bun"
 
-// MostVoicemailSeconds is how long a recorded message for voicemails may be.
-const MostVoicemailSeconds = 60
+// MaxVoicemailSeconds is how long a recorded message for voicemails may be.
+const MaxVoicemailSeconds = 60
 
 // VoicemailUpload bounds a form with a recorded message. It is five times what a message needs, so that one that is too long
 // is read to its end and refused in words: a browser that is cut off while it sends shows none.

@@ -21,7 +21,7 @@ import (
 const (
 	apiVersion = "2025-06-30.basil"
 	patience   = 15 * time.Second
-	mostBody   = 4 << 20 // a page of 100 sessions has some hundred KB
+	maxBody    = 4 << 20 // a page of 100 sessions has some hundred KB
 )
 
 // session is a Checkout session, as far as it is read here.
@@ -145,7 +145,7 @@ func (t *Till) ask(ctx context.Context, method, path string, values url.Values, 
 		return err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, mostBody))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ import (
 const WebhookPath = "/webhooks/stripe"
 
 const (
-	mostEvent = 1 << 20
-	oldest    = 5 * time.Minute // that a signature may be, either way
+	maxEvent = 1 << 20
+	oldest   = 5 * time.Minute // that a signature may be, either way
 )
 
 // ServeHTTP takes Stripe's events. One whose signature is not right changes nothing. Stripe tells again, for three days,
@@ -34,7 +34,7 @@ func (t *Till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "use POST", http.StatusMethodNotAllowed)
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostEvent))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxEvent))
 	if err != nil {
 		http.Error(w, "the body can't be read", http.StatusRequestEntityTooLarge)
 		return

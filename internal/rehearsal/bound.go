@@ -18,9 +18,9 @@ type Bounds struct {
 var usual = Bounds{Bytes: 1 << 20, Cases: 10_000}
 
 const (
-	mostItems   = 1000    // of one list or mapping
-	mostPattern = 1000    // characters of one regular expression
-	mostWeight  = 100_000 // steps of the programs of a file's regular expressions
+	maxItems   = 1000    // of one list or mapping
+	maxPattern = 1000    // characters of one regular expression
+	maxWeight  = 100_000 // steps of the programs of a file's regular expressions
 )
 
 // measure counts what is in a file: its values, each as often as an alias repeats it, their texts, and the weight of its
@@ -47,8 +47,8 @@ func (m *measure) add(n *yaml.Node) error {
 	if n.Kind == yaml.MappingNode {
 		items /= 2
 	}
-	if items > mostItems {
-		return mistake(n, "this list has %d items: %d are the most", items, mostItems)
+	if items > maxItems {
+		return mistake(n, "this list has %d items: %d are the most", items, maxItems)
 	}
 	for _, one := range n.Content {
 		if err := m.add(one); err != nil {
@@ -69,14 +69,14 @@ func (m *measure) addPattern(n *yaml.Node) error {
 		return nil
 	}
 	pattern = pattern[:max(0, strings.LastIndexByte(pattern, '/'))]
-	if len(pattern) > mostPattern {
-		return mistake(n, "this regular expression is longer than %d characters", mostPattern)
+	if len(pattern) > maxPattern {
+		return mistake(n, "this regular expression is longer than %d characters", maxPattern)
 	}
 	re, err := syntax.Parse("(?i)"+pattern, syntax.Perl)
 	if err != nil {
 		return nil // who reads the value says so
 	}
-	if m.weight += weight(re); m.weight > mostWeight {
+	if m.weight += weight(re); m.weight > maxWeight {
 		return mistake(n, "the regular expressions of this file are too large: repeat less in them, such as {1000}")
 	}
 	return nil
@@ -91,7 +91,7 @@ func weight(re *syntax.Regexp) int {
 	if re.Op == syntax.OpRepeat {
 		n *= max(1, re.Min, re.Max)
 	}
-	return min(n, mostWeight+1)
+	return min(n, maxWeight+1)
 }
 
 // ranged says how many values "1..20" stands for; 1 for anything else, which is one value.

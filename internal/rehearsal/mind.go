@@ -21,9 +21,9 @@ type Criterion struct {
 type mind struct{ ai.Model }
 
 const (
-	mostSpoken  = 500 // characters of what a persona says at once
+	maxSpoken   = 500 // characters of what a persona says at once
 	usualTurns  = 8
-	mostTurns   = 50
+	maxTurns    = 50
 	personaText = `You play a customer who talks to a company's assistant. This is who you are and what you want:
 
 %s
@@ -49,8 +49,8 @@ func (m mind) next(ctx context.Context, persona string, messages []ai.Message) (
 	}
 	leaves = hangUpText.MatchString(r.Text)
 	words = strings.Join(strings.Fields(bracketed.ReplaceAllString(hangUpText.ReplaceAllString(r.Text, " "), " ")), " ")
-	if cut := []rune(words); len(cut) > mostSpoken {
-		words = string(cut[:mostSpoken])
+	if cut := []rune(words); len(cut) > maxSpoken {
+		words = string(cut[:maxSpoken])
 	}
 	if plain(words) == "" && !leaves {
 		return "", false, fmt.Errorf("play the caller: the model says nothing: %.200q", r.Text)

@@ -217,7 +217,7 @@ func parseEcho(s string) (float64, error) {
 
 func (c *Caller) read(n *yaml.Node) error {
 	return object(n, "caller", parsed("voice", &c.Voice, text), parsed("pace", &c.Pace, pace),
-		parsed("persona", &c.Persona, text), parsed("turns", &c.Turns, count(mostTurns)))
+		parsed("persona", &c.Persona, text), parsed("turns", &c.Turns, count(maxTurns)))
 }
 
 // values reads a mapping of texts.

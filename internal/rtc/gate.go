@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// mostPackets is how many packets an address may send within a second: a call has 50, or 100 where a browser wants
+// maxPackets is how many packets an address may send within a second: a call has 50, or 100 where a browser wants
 // them short.
-const mostPackets = 500
+const maxPackets = 500
 
 // gate is a socket that takes no more than that from anyone: what a flood costs is the reading of it. Behind it
 // packets go through several queues, and those that aren't sound are kept until somebody reads them.
@@ -39,7 +39,7 @@ func (g *gate) pass(from netip.AddrPort, now time.Time) bool {
 		clear(g.seen)
 	}
 	g.seen[from]++
-	return g.seen[from] <= mostPackets
+	return g.seen[from] <= maxPackets
 }
 
 // listen opens the sockets of an address: of none, one for every address of the machine, since what is answered from

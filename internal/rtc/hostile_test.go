@@ -60,14 +60,14 @@ func TestGate(t *testing.T) {
 	g := &gate{seen: map[netip.AddrPort]int{}}
 	one, other, at := netip.MustParseAddrPort("192.0.2.1:1"), netip.MustParseAddrPort("192.0.2.1:2"), time.Now()
 	passed := 0
-	for range 3 * mostPackets {
+	for range 3 * maxPackets {
 		if g.pass(one, at) {
 			passed++
 		}
 	}
-	if passed != mostPackets || !g.pass(other, at) || g.pass(one, at.Add(time.Second-1)) ||
+	if passed != maxPackets || !g.pass(other, at) || g.pass(one, at.Add(time.Second-1)) ||
 		!g.pass(one, at.Add(time.Second)) || len(g.seen) != 1 {
-		t.Errorf("%d of %d passed, %d are known", passed, 3*mostPackets, len(g.seen))
+		t.Errorf("%d of %d passed, %d are known", passed, 3*maxPackets, len(g.seen))
 	}
 }
 
@@ -146,7 +146,7 @@ func TestHostileCallers(t *testing.T) {
 			}
 		}, true},
 		{"more packets than a call has", func(t *testing.T, b *browser) {
-			for i := range 3 * mostPackets {
+			for i := range 3 * maxPackets {
 				if _, err := b.raw.writer.WriteRTP(&rtp.Header{Version: 2, PayloadType: 111, SSRC: 99,
 					SequenceNumber: uint16(i)}, []byte{0x48, 0, 0}); err != nil {
 					t.Fatal(err)
@@ -173,7 +173,7 @@ func TestHostileCallers(t *testing.T) {
 			theirs.mu.Lock()
 			defer theirs.mu.Unlock()
 			// as many as come at once, and then as many as fingers press: a busy machine takes longer to send them
-			if n, most := len(theirs.digits), mostKeys+int(time.Since(began)/keyTime)+1; n > most {
+			if n, most := len(theirs.digits), maxKeys+int(time.Since(began)/keyTime)+1; n > most {
 				t.Errorf("%d keys were heard, and %d may be pressed in that time", n, most)
 			}
 		})

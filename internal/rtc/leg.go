@@ -260,8 +260,8 @@ func (l *Leg) Run(ctx context.Context, p audio.Peer) error {
 
 // ---- What comes from the network, decrypted ----
 
-// mostStreams is more than a browser with one microphone begins, also when it changes it, with their RTCP.
-const mostStreams = 64
+// maxStreams is more than a browser with one microphone begins, also when it changes it, with their RTCP.
+const maxStreams = 64
 
 // receive has a connection's packets come to the leg itself, from the goroutine that decrypts them: what pion would
 // do is to keep them for another one. T is the type by which pion tells RTP and RTCP apart; the module that names it
@@ -270,7 +270,7 @@ func receive[T ~int](factory *func(T, uint32) io.ReadWriteCloser, l *Leg) {
 	*factory = func(kind T, _ uint32) io.ReadWriteCloser {
 		l.mu.Lock()
 		l.streams++
-		many := l.streams > mostStreams
+		many := l.streams > maxStreams
 		l.mu.Unlock()
 		if many {
 			l.end(parley.CustomerHangup)
@@ -334,16 +334,16 @@ func (l *Leg) clock(ctx context.Context, m *media) {
 const ChannelLabel = "parley"
 
 const (
-	mostWaiting  = 64      // messages before the channel opens
-	mostBuffered = 1 << 20 // bytes that a browser may be behind
-	mostChannels = 8       // that a browser may open: each takes a goroutine and 64 KB
-	mostMessage  = 256     // bytes of a message that is looked at
+	maxWaiting  = 64      // messages before the channel opens
+	maxBuffered = 1 << 20 // bytes that a browser may be behind
+	maxChannels = 8       // that a browser may open: each takes a goroutine and 64 KB
+	maxMessage  = 256     // bytes of a message that is looked at
 )
 
 func (l *Leg) attach(d *webrtc.DataChannel) {
 	l.mu.Lock()
 	l.offered++
-	many := l.offered > mostChannels
+	many := l.offered > maxChannels
 	l.mu.Unlock()
 	if many {
 		l.end(parley.CustomerHangup)
@@ -366,7 +366,7 @@ func (l *Leg) attach(d *webrtc.DataChannel) {
 	d.OnMessage(func(msg webrtc.DataChannelMessage) {
 		defer crash.Contain(l.crashed)
 		var in struct{ Type, Key string }
-		if len(msg.Data) > mostMessage || json.Unmarshal(msg.Data, &in) != nil || in.Type != "digit" ||
+		if len(msg.Data) > maxMessage || json.Unmarshal(msg.Data, &in) != nil || in.Type != "digit" ||
 			len(in.Key) != 1 || !audio.ValidKeys(in.Key) {
 			return
 		}
@@ -386,9 +386,9 @@ func (l *Leg) Tell(v any) {
 	defer l.mu.Unlock()
 	switch {
 	case l.ended && l.channel == nil:
-	case l.channel == nil && len(l.waiting) < mostWaiting:
+	case l.channel == nil && len(l.waiting) < maxWaiting:
 		l.waiting = append(l.waiting, string(text))
-	case l.channel != nil && l.channel.BufferedAmount() < mostBuffered:
+	case l.channel != nil && l.channel.BufferedAmount() < maxBuffered:
 		_ = l.channel.SendText(string(text))
 	}
 }

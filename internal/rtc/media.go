@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	mostPacket = 1500
-	opusClock  = 48000 // of RTP timestamps (RFC 7587, section 4.1)
+	maxPacket = 1500
+	opusClock = 48000 // of RTP timestamps (RFC 7587, section 4.1)
 
-	mostAhead = 2 * time.Second       // of sound that comes faster than it is spoken, after a network that stood still
-	keyTime   = 50 * time.Millisecond // nobody presses keys faster for long
-	mostKeys  = 32                    // that come at once
+	maxAhead = 2 * time.Second       // of sound that comes faster than it is spoken, after a network that stood still
+	keyTime  = 50 * time.Millisecond // nobody presses keys faster for long
+	maxKeys  = 32                    // that come at once
 )
 
 // media is the sound of a call: packets to frames and back. It has no clock: the leg's goroutines call packet and
@@ -91,7 +91,7 @@ func (m *media) take(data []byte, at time.Duration) {
 		return
 	}
 	payload := rtp.Unpad(h, data[n:])
-	if len(payload) == 0 || !m.sound.add(at, 0, mostAhead) {
+	if len(payload) == 0 || !m.sound.add(at, 0, maxAhead) {
 		return
 	}
 	if m.pcm = m.decoder.Decode(m.pcm[:0], payload); len(m.pcm) == 0 {
@@ -104,7 +104,7 @@ func (m *media) take(data []byte, at time.Duration) {
 // digit takes a key that was pressed.
 func (m *media) digit(key byte, at time.Duration) {
 	m.mu.Lock()
-	if m.keys.add(at, keyTime, (mostKeys-1)*keyTime) {
+	if m.keys.add(at, keyTime, (maxKeys-1)*keyTime) {
 		m.peer.Digit(key)
 	}
 	m.peer.Tell()

@@ -207,7 +207,7 @@ func TestFloodOfSound(t *testing.T) {
 			m.packet(raw, at)
 		}
 	}
-	most := int(mostAhead/audio.FrameTime) + 1
+	most := int(maxAhead/audio.FrameTime) + 1
 	send(0, 2000, 0)
 	if p.frames != most {
 		t.Errorf("%d frames heard at once, not %d", p.frames, most)
@@ -219,14 +219,14 @@ func TestFloodOfSound(t *testing.T) {
 	for range 1000 {
 		m.digit('1', 0)
 	}
-	if len(p.digits) != mostKeys {
+	if len(p.digits) != maxKeys {
 		t.Errorf("%d keys at once", len(p.digits))
 	}
 	for range 1000 {
 		m.digit('2', time.Second)
 	}
-	if len(p.digits) != mostKeys+20 {
-		t.Errorf("%d keys a second later", len(p.digits)-mostKeys)
+	if len(p.digits) != maxKeys+20 {
+		t.Errorf("%d keys a second later", len(p.digits)-maxKeys)
 	}
 }
 

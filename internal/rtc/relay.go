@@ -24,7 +24,7 @@ type ICEServer struct {
 const (
 	realm = "parley"
 
-	mostRelays = 4                // that a call may have at once: one, and those of connections that have just been lost
+	maxRelays  = 4                // that a call may have at once: one, and those of connections that have just been lost
 	relayIdle  = 2 * time.Minute  // without a packet, after which a connection is closed
 	relayStart = 10 * time.Second // for a connection's first packets
 )
@@ -94,7 +94,7 @@ func (r *relay) key(a *turn.RequestAttributes) (name string, key []byte, ok bool
 func (r *relay) quota(name, _ string, _ net.Addr) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.taken[name] < mostRelays
+	return r.taken[name] < maxRelays
 }
 
 func (r *relay) count(name string, n int) {
@@ -211,8 +211,8 @@ func (c *framed) Close() error {
 	return err
 }
 
-// mostFrame is more than a message with a packet of sound or of a handshake has.
-const mostFrame = 1500
+// maxFrame is more than a message with a packet of sound or of a handshake has.
+const maxFrame = 1500
 
 var errFrame = errors.New("no message of TURN, or a longer one than is relayed")
 
@@ -228,7 +228,7 @@ func size(header []byte) (int, error) {
 	default:
 		return 0, errFrame
 	}
-	if n > mostFrame {
+	if n > maxFrame {
 		return 0, errFrame
 	}
 	return n, nil
@@ -255,8 +255,8 @@ func (c *framed) Read(b []byte) (int, error) {
 			return 0, err
 		}
 		had := len(c.buf)
-		c.buf = slices.Grow(c.buf, mostFrame)
-		n, err := c.Conn.Read(c.buf[had : had+mostFrame])
+		c.buf = slices.Grow(c.buf, maxFrame)
+		n, err := c.Conn.Read(c.buf[had : had+maxFrame])
 		c.buf = c.buf[:had+n]
 		if n == 0 && err != nil {
 			return 0, err

@@ -61,8 +61,8 @@ func (f Fragment) String() string {
 // Tag names the connection, until the next one (RFC 9725, section 4.3.1).
 func (f Fragment) Tag() string { return `"` + f.Name + `"` }
 
-// mostRestarts is how often a browser may connect anew: each time costs as much as an answer.
-const mostRestarts = 100
+// maxRestarts is how often a browser may connect anew: each time costs as much as an answer.
+const maxRestarts = 100
 
 // ErrOver is that a call is over.
 var ErrOver = errors.New("the call is over")
@@ -81,7 +81,7 @@ func (l *Leg) Restart(ctx context.Context, f Fragment) (ours Fragment, err error
 	if theirs, err := ReadFragment(l.offer.text); err == nil && theirs.Name == f.Name {
 		return l.ours, nil
 	}
-	if l.restarts++; l.restarts > mostRestarts {
+	if l.restarts++; l.restarts > maxRestarts {
 		return ours, parley.Errorf(parley.Refused, "This call has been connected anew too often. Call again.")
 	}
 	next := *l.offer

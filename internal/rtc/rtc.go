@@ -127,7 +127,7 @@ func (s *Server) Listen() error {
 	e.DisableActiveTCP(true)
 	e.SetICETimeouts(s.Lost*2/3, s.Lost/3, 2*time.Second) // browsers ask every few seconds whether we are there
 	e.SetAnsweringDTLSRole(webrtc.DTLSRoleServer)         // the browser begins: it knows when its way is open
-	e.SetReceiveMTU(mostPacket)
+	e.SetReceiveMTU(maxPacket)
 	e.SetSCTPMaxReceiveBufferSize(64 << 10) // browsers send keys
 	if s.External.IsValid() {
 		err = e.SetICEAddressRewriteRules(webrtc.ICEAddressRewriteRule{External: []string{s.External.String()},
@@ -245,8 +245,8 @@ func (e full) Unwrap() error { return parley.Errorf(parley.Unavailable, "%s", e.
 
 // Offers that nobody follows up cost memory until Connect is over, and nothing else: they take nobody's line.
 const (
-	mostOffers     = 200 // at once; of more, the oldest gives way: who means it connects in a second
-	mostOffersFrom = 6   // of one address, at once
+	maxOffers     = 200 // at once; of more, the oldest gives way: who means it connects in a second
+	maxOffersFrom = 6   // of one address, at once
 )
 
 // ErrMany is the refusal of an address that offers calls and does not take them up.
@@ -290,9 +290,9 @@ func (s *Server) admit(l *Leg) error {
 		return parley.Errorf(parley.Unavailable, "The server is restarting. Please try again in a moment.")
 	case s.talking >= s.MaxCalls || s.Pace.Behind():
 		return errFull
-	case same >= mostOffersFrom:
+	case same >= maxOffersFrom:
 		return ErrMany
-	case len(s.waiting) >= mostOffers:
+	case len(s.waiting) >= maxOffers:
 		s.waiting[0].end(parley.Unreachable)
 		s.waiting = slices.Delete(s.waiting, 0, 1)
 	}
@@ -315,8 +315,8 @@ func (s *Server) connect(l *Leg) bool {
 	return true
 }
 
-// mostMedia is how many media an offer may have: each that is refused costs as well.
-const mostMedia = 8
+// maxMedia is how many media an offer may have: each that is refused costs as well.
+const maxMedia = 8
 
 // Offer is a browser's description of the call that it wants, looked through.
 type Offer struct {
@@ -341,8 +341,8 @@ func ReadOffer(text string) (*Offer, error) {
 	if err != nil {
 		return refuse("it can't be read")
 	}
-	if len(parsed.MediaDescriptions) > mostMedia {
-		return refuse(fmt.Sprintf("it may have at most %d media", mostMedia))
+	if len(parsed.MediaDescriptions) > maxMedia {
+		return refuse(fmt.Sprintf("it may have at most %d media", maxMedia))
 	}
 	o := &Offer{text: text}
 	for _, m := range parsed.MediaDescriptions {

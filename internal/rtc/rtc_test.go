@@ -498,7 +498,7 @@ func TestJunkOffers(t *testing.T) {
 		_, _, err = s.Answer(t.Context(), o, func(*Leg, error) {})
 		return err
 	}
-	for i := range mostOffersFrom {
+	for i := range maxOffersFrom {
 		if err := offer("192.0.2.1"); err != nil {
 			t.Fatalf("offer %d: %v", i, err)
 		}
@@ -506,7 +506,7 @@ func TestJunkOffers(t *testing.T) {
 	if err := offer("192.0.2.1"); !errors.Is(err, ErrMany) {
 		t.Errorf("one more of the same address: %v", err)
 	}
-	for range mostOffersFrom {
+	for range maxOffersFrom {
 		if err := offer("192.0.2.2"); err != nil {
 			t.Errorf("another address: %v", err)
 		}
@@ -552,7 +552,7 @@ func TestLateSoundRefuses(t *testing.T) {
 // When there are more offers than are kept, the oldest is dropped.
 func TestOldOffersGiveWay(t *testing.T) {
 	s := New(Config{MaxCalls: 1})
-	legs := make([]*Leg, mostOffers+1)
+	legs := make([]*Leg, maxOffers+1)
 	for i := range legs {
 		legs[i] = &Leg{server: s, ID: strconv.Itoa(i), done: make(chan struct{})}
 		if err := s.admit(legs[i]); err != nil {
@@ -724,7 +724,7 @@ var offers = []struct{ name, text, want string }{
 	{"no SDP", "hello", "can't be read"},
 	{"no audio", strings.Replace(sdp, "m=audio", "m=video", 1), "it has no audio"},
 	{"audio that is refused", strings.Replace(sdp, "m=audio 9", "m=audio 0", 1), "it has no audio"},
-	{"more media than a call needs", sdp + strings.Repeat("m=audio 9 UDP/TLS/RTP/SAVPF 111\r\nc=IN IP4 0.0.0.0\r\na=mid:1\r\n", mostMedia),
+	{"more media than a call needs", sdp + strings.Repeat("m=audio 9 UDP/TLS/RTP/SAVPF 111\r\nc=IN IP4 0.0.0.0\r\na=mid:1\r\n", maxMedia),
 		"at most 8 media"},
 	{"no Opus", strings.Replace(sdp, "opus/48000/2", "opas/48000/2", 1), "must offer Opus"},
 	{"no G.722", strings.NewReplacer("a=rtpmap:9 G722/8000\r\n", "", "111 9 0", "111 0").Replace(sdp),

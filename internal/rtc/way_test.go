@@ -173,7 +173,7 @@ func TestRestart(t *testing.T) {
 	if _, changed, err := leg.Reconnect(t.Context(), leg.Connection().Tag(), b.LocalDescription().SDP); err != nil || changed {
 		t.Errorf("the present connection: %v, %v", changed, err)
 	}
-	leg.restarts = mostRestarts
+	leg.restarts = maxRestarts
 	if err := b.reconnect(leg); err == nil {
 		t.Error("it may connect anew for ever")
 	}
@@ -321,12 +321,12 @@ func TestRelayRefuses(t *testing.T) {
 	}
 	for n := 1; ; n++ {
 		if _, err := allocate(own.Username, own.Password); err != nil {
-			if n != mostRelays {
+			if n != maxRelays {
 				t.Errorf("%d relays were had", n)
 			}
 			break
 		}
-		if n > mostRelays {
+		if n > maxRelays {
 			t.Fatal("a call may have any number of relays")
 		}
 	}

@@ -2,8 +2,8 @@ package rtp
 
 import "time"
 
-// mostBehind is how many missed frames are made up for; a longer stall is a gap.
-const mostBehind = 2
+// maxBehind is how many missed frames are made up for; a longer stall is a gap.
+const maxBehind = 2
 
 // Clock reports every 20 ms that a frame is due. Times count from its beginning, so that nothing drifts.
 type Clock struct {
@@ -62,7 +62,7 @@ func (c *Clock) Stop() { c.timer.Stop() }
 // following says, when a due frame is taken now, when the next one is due and how many were missed before it.
 func following(due, now time.Duration) (next time.Duration, missed int) {
 	missed = int((now - due) / frameTime)
-	if missed <= mostBehind {
+	if missed <= maxBehind {
 		missed = 0
 	}
 	return due + time.Duration(missed+1)*frameTime, missed

@@ -73,7 +73,7 @@ var unknown = Key{Suite: AES80}
 
 const (
 	handshakeTime = 10 * time.Second // after that the far end does not know how, or a firewall is in between
-	mostFlight    = 64               // packets of a handshake that wait
+	maxFlight     = 64               // packets of a handshake that wait
 )
 
 // isHandshake tells DTLS from RTP (RFC 7983).
@@ -114,7 +114,7 @@ func (s *Session) shake(a *Agreement, told netip.AddrPort, control bool) {
 	}
 	s.failed = nil
 	h := &handshake{session: s, of: *a.DTLS, told: told, control: control, in: packetio.NewBuffer()}
-	h.in.SetLimitCount(mostFlight)
+	h.in.SetLimitCount(maxFlight)
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTime)
 	h.cancel, s.shaking[control] = cancel, h
 	h.cover().agree(unknown, unknown)
@@ -180,7 +180,7 @@ func (h *handshake) run(ctx context.Context) error {
 		return err
 	}
 	h.found(in, out)
-	for buf := make([]byte, mostPacket); ; { // it may ask for our last words again
+	for buf := make([]byte, maxPacket); ; { // it may ask for our last words again
 		if _, err := conn.Read(buf); err != nil {
 			return nil //nolint:nilerr // it is over
 		}

@@ -12,14 +12,14 @@ type flood struct {
 	refused int
 }
 
-const mostSoundAhead = 5 * time.Second
+const maxSoundAhead = 5 * time.Second
 
 // takes reports whether a packet that has come is decoded, by how long its sound is; 0: it can't be sound.
 func (f *flood) takes(sound, at time.Duration) bool {
 	if !f.began {
-		f.began, f.at, f.left = true, at, mostSoundAhead
+		f.began, f.at, f.left = true, at, maxSoundAhead
 	}
-	f.left = min(f.left+2*max(at-f.at, 0), mostSoundAhead)
+	f.left = min(f.left+2*max(at-f.at, 0), maxSoundAhead)
 	f.at = max(f.at, at)
 	if sound == 0 || sound > f.left {
 		f.refused++

@@ -3,12 +3,12 @@ package rtp
 import "time"
 
 const (
-	mostAhead    = 16                     // packets that a missing one may be behind
-	mostPatience = 120 * time.Millisecond // for which it is waited
-	lateFor      = 500 * time.Millisecond // what is later tells nothing
-	calmAfter    = 500                    // packets in order, after which nobody waits any more
-	mostHeld     = 480                    // samples of a packet that can wait: 30 ms at 16 kHz
-	mostWaiting  = 8                      // packets
+	maxAhead    = 16                     // packets that a missing one may be behind
+	maxPatience = 120 * time.Millisecond // for which it is waited
+	lateFor     = 500 * time.Millisecond // what is later tells nothing
+	calmAfter   = 500                    // packets in order, after which nobody waits any more
+	maxHeld     = 480                    // samples of a packet that can wait: 30 ms at 16 kHz
+	maxWaiting  = 8                      // packets
 )
 
 // order puts packets in order that are heard at once. Nobody waits until a packet has come late; then those behind a
@@ -26,17 +26,17 @@ type waiting struct {
 	ts   uint32
 	at   time.Duration
 	size int
-	pcm  [mostHeld]int16
+	pcm  [maxHeld]int16
 }
 
 // late notes that a packet came after its place was passed.
 func (o *order) late(at time.Duration) {
 	if by := at - o.jumped; by < lateFor {
-		o.patience = min(max(o.patience, by+10*time.Millisecond), mostPatience)
+		o.patience = min(max(o.patience, by+10*time.Millisecond), maxPatience)
 		o.calm = 0
 	}
 	if o.held == nil {
-		o.held = make([]waiting, 0, mostWaiting)
+		o.held = make([]waiting, 0, maxWaiting)
 	}
 }
 
@@ -52,7 +52,7 @@ func (o *order) inOrder() {
 
 // hold keeps a packet, if it should wait.
 func (o *order) hold(at time.Duration, seq uint16, ts uint32, pcm []int16) bool {
-	if o.patience == 0 || len(pcm) > mostHeld || len(o.held) == cap(o.held) {
+	if o.patience == 0 || len(pcm) > maxHeld || len(o.held) == cap(o.held) {
 		return false
 	}
 	for i := range o.held {

@@ -6,8 +6,8 @@ const (
 	frameTime  = audio.FrameTime
 	frameTicks = 160            // of an RTP clock of 8 kHz, which all but Opus have
 	headerSize = 12             // of what we send
-	mostSent   = 3 * frameTicks // octets of sound in a packet of ours: 60 ms
-	mostPacket = 2048           // octets of one that comes
+	maxSent    = 3 * frameTicks // octets of sound in a packet of ours: 60 ms
+	maxPacket  = 2048           // octets of one that comes
 	noise      = 13             // the payload type of comfort noise at 8 kHz (RFC 3389)
-	mostSound  = 8 * frameTicks // octets in a packet: 160 ms
+	maxSound   = 8 * frameTicks // octets in a packet: 160 ms
 )

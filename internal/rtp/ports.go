@@ -43,7 +43,7 @@ type kept struct {
 	from netip.AddrPort
 }
 
-const mostKept = 8
+const maxKept = 8
 
 var errNoPort = errors.New("no free RTP port: widen PARLEY_RTP_PORTS")
 
@@ -99,13 +99,13 @@ func (s *Socket) Drain() (stop func()) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		var buf [mostPacket]byte
+		var buf [maxPacket]byte
 		for {
 			n, from, err := s.rtp.ReadFromUDPAddrPort(buf[:])
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				return
 			}
-			if err == nil && isHandshake(buf[:n]) && len(s.kept) < mostKept {
+			if err == nil && isHandshake(buf[:n]) && len(s.kept) < maxKept {
 				s.kept = append(s.kept, kept{slices.Clone(buf[:n]), netip.AddrPortFrom(from.Addr().Unmap(), from.Port())})
 			}
 		}

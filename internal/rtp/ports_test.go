@@ -50,7 +50,7 @@ func TestDrainKeeps(t *testing.T) {
 	defer sock.Close()
 	w := newWire(t, "127.0.0.1")
 	to := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(sock.Port))
-	for i := range mostKept + 5 {
+	for i := range maxKept + 5 {
 		for _, data := range [][]byte{{22, byte(i)}, packet(0, false, uint16(i), 0, 9, make([]byte, 160))} {
 			if _, err := w.WriteToUDPAddrPort(data, to); err != nil {
 				t.Fatal(err)
@@ -72,7 +72,7 @@ func TestDrainKeeps(t *testing.T) {
 		}
 	}
 	stop()
-	if len(sock.kept) != mostKept || sock.kept[1].data[1] != 1 || sock.kept[0].from != w.addr() {
+	if len(sock.kept) != maxKept || sock.kept[1].data[1] != 1 || sock.kept[0].from != w.addr() {
 		t.Errorf("kept %v", sock.kept)
 	}
 }

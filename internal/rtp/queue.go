@@ -22,7 +22,7 @@ type Queue struct {
 type early struct {
 	at   time.Duration
 	size int // 0: none
-	data [mostPacket]byte
+	data [maxPacket]byte
 }
 
 // NewQueue makes a queue that calls take with packets in their turn, and when they came, from within Put and Due.
@@ -40,7 +40,7 @@ func (q *Queue) Put(h *pion.Header, data []byte, at time.Duration) {
 		return
 	}
 	switch ahead := seq - q.seq; {
-	case ahead == 0 || ahead > 1<<15 && ahead < 1<<16-mostOrder: // twice, or a stream that begins anew
+	case ahead == 0 || ahead > 1<<15 && ahead < 1<<16-maxOrder: // twice, or a stream that begins anew
 		if ahead != 0 {
 			q.let(seq, data, at)
 		}
@@ -48,7 +48,7 @@ func (q *Queue) Put(h *pion.Header, data []byte, at time.Duration) {
 	case ahead == 1:
 		q.let(seq, data, at)
 		q.follow()
-	case ahead > 4 || len(data) > mostPacket:
+	case ahead > 4 || len(data) > maxPacket:
 		q.release()
 		q.let(seq, data, at)
 	default:

@@ -34,8 +34,8 @@ func NewReceiver(rate audio.Rate, clock int, hear func(audio.Frame)) *Receiver {
 		frame: make(audio.Frame, rate.FrameSize())}
 }
 
-// mostBridge is how long a loss is concealed for the immediate listener, to keep it in time.
-const mostBridge = 120 * time.Millisecond
+// maxBridge is how long a loss is concealed for the immediate listener, to keep it in time.
+const maxBridge = 120 * time.Millisecond
 
 // Of reports whether a source is the one being heard.
 func (r *Receiver) Of(ssrc uint32) bool { return r.began && ssrc == r.ssrc }
@@ -75,7 +75,7 @@ func (r *Receiver) Put(at time.Duration, seq uint16, ts, ssrc uint32, pcm []int1
 		r.order.inOrder()
 	case ahead > 1<<15:
 		r.order.late(at)
-	case ahead > mostAhead:
+	case ahead > maxAhead:
 	case r.order.hold(at, seq, ts, pcm):
 		r.release(at)
 		return
@@ -90,7 +90,7 @@ func (r *Receiver) Put(at time.Duration, seq uint16, ts, ssrc uint32, pcm []int1
 func (r *Receiver) release(at time.Duration) {
 	for o := &r.order; len(o.held) > 0; {
 		i, since := o.first(r.seq)
-		if ahead := o.held[i].seq - r.seq; ahead > 1 && ahead <= mostAhead && at-since < o.patience && len(o.held) < cap(o.held) {
+		if ahead := o.held[i].seq - r.seq; ahead > 1 && ahead <= maxAhead && at-since < o.patience && len(o.held) < cap(o.held) {
 			return
 		}
 		r.next(i)
@@ -101,7 +101,7 @@ func (r *Receiver) release(at time.Duration) {
 func (r *Receiver) next(i int) {
 	w := &r.order.held[i]
 	switch ahead := w.seq - r.seq; {
-	case ahead == 0 || ahead > mostAhead: // it came twice, or the stream has gone elsewhere
+	case ahead == 0 || ahead > maxAhead: // it came twice, or the stream has gone elsewhere
 	case ahead > 1:
 		r.order.jumped = w.at
 		fallthrough
@@ -132,7 +132,7 @@ func (r *Receiver) Pull(at time.Duration, f audio.Frame) { r.jitter.Pull(at, f) 
 
 // bridge conceals the loss of the packets before this one, which together last this many ticks.
 func (r *Receiver) bridge(ticks uint32, ahead int) {
-	most := r.clock * int(mostBridge/time.Millisecond) / 1000
+	most := r.clock * int(maxBridge/time.Millisecond) / 1000
 	if ahead < 2 || int64(ticks) > 8*int64(most) {
 		return
 	}

@@ -42,8 +42,8 @@ type source struct {
 }
 
 const (
-	mostDropout = 3000 // packets that may be missing in a row
-	mostOrder   = 100  // by how much a packet may come late
+	maxDropout = 3000 // packets that may be missing in a row
+	maxOrder   = 100  // by how much a packet may come late
 )
 
 // packet counts one (A.1). timed is false if its timestamp isn't the time of sending: all packets of a key have the
@@ -56,7 +56,7 @@ func (r *reception) packet(seq uint16, ts, ssrc uint32, at time.Duration, timed 
 	switch ahead := seq - r.newest; {
 	case !r.began:
 		r.begin(seq)
-	case ahead < mostDropout:
+	case ahead < maxDropout:
 		if seq < r.newest {
 			r.cycles += 1 << 16
 		}
@@ -66,7 +66,7 @@ func (r *reception) packet(seq uint16, ts, ssrc uint32, at time.Duration, timed 
 		} else {
 			r.window = r.window<<ahead | 1
 		}
-	case ahead <= 1<<16-mostOrder:
+	case ahead <= 1<<16-maxOrder:
 		if uint32(seq) != r.bad {
 			r.bad = uint32(seq + 1)
 			return

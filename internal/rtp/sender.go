@@ -23,10 +23,10 @@ type Sender struct {
 	key       uint32 // of the key that is being sent
 	silent    bool   // nothing was said in the last frame
 	size      int    // octets of audio in a packet
-	audio     [mostSent + audio.FrameBytes]byte
+	audio     [maxSent + audio.FrameBytes]byte
 	waiting   int  // octets of audio that don't fill a packet yet
 	spurt     bool // a talkspurt begins in them
-	packet    [headerSize + mostSent]byte
+	packet    [headerSize + maxSent]byte
 	events    EventSender
 	tones     *audio.Digits
 }
@@ -73,7 +73,7 @@ func between(from, to audio.Rate) *audio.Resampler {
 // Fill sets how long packets are, as the far end wants them: 10 to 60 ms, otherwise 20.
 func (s *Sender) Fill(length time.Duration) {
 	size := int(length/(10*time.Millisecond)) * audio.FrameBytes / 2
-	if size <= 0 || size > mostSent {
+	if size <= 0 || size > maxSent {
 		size = audio.FrameBytes
 	}
 	if size != s.size {

@@ -178,7 +178,7 @@ func (s *Session) crashed(err error) {
 
 // read takes packets until done is closed and the socket's deadline is set.
 func (s *Session) read(conn *net.UDPConn, done <-chan struct{}, take func([]byte, netip.AddrPort, time.Duration)) {
-	var buf [mostPacket]byte
+	var buf [maxPacket]byte
 	for {
 		n, from, err := conn.ReadFromUDPAddrPort(buf[:])
 		select {
@@ -245,7 +245,7 @@ func (s *Session) take(data []byte, from netip.AddrPort, at time.Duration) {
 		if !s.held {
 			s.queue.Put(h, data, at)
 		}
-	case len(payload) == 0 || len(payload) > mostSound || s.held || s.receiver.Twice(h.SequenceNumber, h.SSRC):
+	case len(payload) == 0 || len(payload) > maxSound || s.held || s.receiver.Twice(h.SequenceNumber, h.SSRC):
 	case decoder == nil: // the far end falls silent, or is
 		s.pcm = s.comfort.fill(s.pcm[:0], s.rate.FrameSize(), payload[0])
 		s.receiver.Put(at, h.SequenceNumber, h.Timestamp, h.SSRC, s.pcm)

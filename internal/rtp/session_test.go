@@ -220,7 +220,7 @@ func TestPayloads(t *testing.T) {
 	m, w := desk(t, audio.PCMU, true, p)
 	ulaw := make([]byte, 160)
 	for i, data := range [][]byte{nil, {0x80}, packet(3, false, 1, 0, 9, ulaw), packet(0, false, 3, 0, 9, nil),
-		packet(0, false, 4, 0, 9, make([]byte, mostSound+1)), packet(101, false, 5, 0, 9, []byte{1}),
+		packet(0, false, 4, 0, 9, make([]byte, maxSound+1)), packet(101, false, 5, 0, 9, []byte{1}),
 		append([]byte{0x40}, packet(0, false, 6, 0, 9, ulaw)[1:]...),
 		append([]byte{0xA0}, append(packet(0, false, 7, 0, 9, ulaw)[1:171], 255)...)} {
 		m.packet(data, w.addr(), 0)

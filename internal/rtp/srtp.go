@@ -76,8 +76,8 @@ func (k Key) context() (*srtp.Context, error) {
 
 const (
 	replayWindow = 64
-	mostSources  = 64  // that one key is used for; more are not heard
-	mostTag      = 128 // octets that encrypting adds, MKI included
+	maxSources   = 64  // that one key is used for; more are not heard
+	maxTag       = 128 // octets that encrypting adds, MKI included
 )
 
 // cover is a session's SRTP. Without keys it is off, and audio is sent in the clear.
@@ -111,7 +111,7 @@ func (c *cover) agree(in, out Key) {
 	}
 	c.in, c.out = in, out
 	if c.on() && c.plain == nil {
-		c.plain, c.sealed = make([]byte, mostPacket), make([]byte, headerSize+mostSent+mostTag)
+		c.plain, c.sealed = make([]byte, maxPacket), make([]byte, headerSize+maxSent+maxTag)
 	}
 }
 
@@ -145,7 +145,7 @@ func (c *cover) packet(h *pion.Header, data []byte) []byte {
 
 func (o *opener) packet(plain []byte, h *pion.Header, data []byte, scratch *pion.Header) []byte {
 	w := o.sources[h.SSRC]
-	if w == nil && len(o.sources) >= mostSources || w != nil && !w.fresh(h.SequenceNumber) {
+	if w == nil && len(o.sources) >= maxSources || w != nil && !w.fresh(h.SequenceNumber) {
 		return nil
 	}
 	plain, err := o.context.DecryptRTP(plain[:0], data, scratch)

@@ -282,7 +282,7 @@ func TestManySources(t *testing.T) {
 	for i := range uint32(200) {
 		m.packet(sealed(t, seal, packet(0, false, 1, 0, i, make([]byte, audio.FrameBytes))), w.addr(), 0)
 	}
-	if n := len(m.cover.open.sources); n != mostSources {
+	if n := len(m.cover.open.sources); n != maxSources {
 		t.Errorf("%d sources are remembered", n)
 	}
 }

@@ -37,8 +37,8 @@ type news struct {
 
 // How much may wait for a slow peer; anything beyond is lost to it. Keys still find room when frames don't.
 const (
-	mostFrames = 64
-	mostNews   = 2 * mostFrames
+	maxFrames = 64
+	maxNews   = 2 * maxFrames
 )
 
 // NewTeller makes a Teller that runs its owner's part of a tick under the lock: pull, which fills in what was heard, or
@@ -51,14 +51,14 @@ func NewTeller(mu *sync.Mutex, rate audio.Rate, p audio.Peer,
 
 // Hear takes a frame that was heard.
 func (t *Teller) Hear(f audio.Frame) {
-	if n := t.add(mostFrames); n != nil {
+	if n := t.add(maxFrames); n != nil {
 		n.key, n.size = 0, copy(n.pcm[:], f)
 	}
 }
 
 // Digit takes a key that was pressed.
 func (t *Teller) Digit(key byte) {
-	if n := t.add(mostNews); n != nil {
+	if n := t.add(maxNews); n != nil {
 		n.key = key
 	}
 }

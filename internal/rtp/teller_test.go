@@ -106,7 +106,7 @@ func TestTeller(t *testing.T) {
 				hear(2)
 				tell.Tick(0, 0)
 				tell.Tick(0, 3)
-				for i := range int16(2 * mostNews) {
+				for i := range int16(2 * maxNews) {
 					hear(3 + i)
 				}
 				tell.Digit('6') // there is still room for a key
@@ -116,7 +116,7 @@ func TestTeller(t *testing.T) {
 		}
 		tell.Tell()
 	})
-	if len(p.heard) != mostFrames || p.heard[1] != 2 || p.heard[mostFrames-1] != mostFrames || p.keys != "56" {
+	if len(p.heard) != maxFrames || p.heard[1] != 2 || p.heard[maxFrames-1] != maxFrames || p.keys != "56" {
 		t.Errorf("heard %v, keys %q", p.heard, p.keys)
 	}
 	if len(missed) != 1 || missed[0] != 4 || len(pushed) != 1 || pushed[0] != 1 {

@@ -14,9 +14,9 @@ import (
 const (
 	maxArguments = 64 << 10 // bytes that are checked
 	// maxWork is how many parts of a schema meet how many values at most. An error of each takes memory.
-	maxWork   = 200_000
-	mostWrong = 8    // faults that are told
-	maxWrong  = 1000 // bytes of them
+	maxWork       = 200_000
+	maxWrong      = 8    // faults that are told
+	maxWrongBytes = 1000 // bytes of them
 )
 
 // nowhere is where other schemas would be read from.
@@ -128,7 +128,7 @@ func faults(v *jsonschema.ValidationError, what string) string {
 	var list []string
 	var add func(v *jsonschema.ValidationError)
 	add = func(v *jsonschema.ValidationError) {
-		if len(list) == mostWrong {
+		if len(list) == maxWrong {
 			return
 		}
 		if len(v.Causes) > 0 {
@@ -145,8 +145,8 @@ func faults(v *jsonschema.ValidationError, what string) string {
 	}
 	add(v)
 	text := strings.ToValidUTF8(strings.Join(list, "; "), "\uFFFD")
-	if len(text) > maxWrong {
-		return strings.ToValidUTF8(text[:maxWrong], "") + "…"
+	if len(text) > maxWrongBytes {
+		return strings.ToValidUTF8(text[:maxWrongBytes], "") + "…"
 	}
 	return text
 }

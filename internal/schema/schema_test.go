@@ -104,7 +104,7 @@ func TestFit(t *testing.T) {
 		if err == nil != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%.100s: %v, want %q", args, err, want)
 		}
-		if err != nil && len(err.Error()) > maxWrong+10 {
+		if err != nil && len(err.Error()) > maxWrongBytes+10 {
 			t.Errorf("%.100s is told in %d bytes", args, len(err.Error()))
 		}
 	}
@@ -125,7 +125,7 @@ func TestFitHostile(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	args = map[string]any{"a": make([]any, 200)}
-	if err := Fit([]byte(s), args); err == nil || len(err.Error()) > maxWrong+10 {
+	if err := Fit([]byte(s), args); err == nil || len(err.Error()) > maxWrongBytes+10 {
 		t.Errorf("%v", err)
 	}
 }

@@ -72,9 +72,9 @@ func encode(v any) []byte {
 
 // What the short form can say: see parley.ToolParam and parley.ExtractedItem.
 const (
-	mostShort = 50
-	leastText = 3
-	mostText  = 255
+	maxShort = 50
+	minText  = 3
+	maxText  = 255
 )
 
 var (
@@ -110,17 +110,17 @@ func short(raw []byte, named *regexp.Regexp, called string) (list []parameter) {
 	for _, name := range order(raw, properties) {
 		p := object(properties[name])
 		typ := plainType(p["type"])
-		if typ == "" || !named.MatchString(name) || len(list) == mostShort {
+		if typ == "" || !named.MatchString(name) || len(list) == maxShort {
 			continue
 		}
 		title, _ := p["title"].(string)
 		description, _ := p["description"].(string)
 		text := parley.CleanText(strings.TrimSpace(cmp.Or(strings.TrimSpace(description), title)))
-		if utf8.RuneCountInString(text) < leastText {
+		if utf8.RuneCountInString(text) < minText {
 			text = strings.TrimSpace(called + name + ". " + text)
 		}
-		if r := []rune(text); len(r) > mostText {
-			text = string(r[:mostText-1]) + "…"
+		if r := []rune(text); len(r) > maxText {
+			text = string(r[:maxText-1]) + "…"
 		}
 		list = append(list, parameter{name, typ, text, slices.Contains(required, any(name))})
 	}

@@ -178,15 +178,15 @@ func geminiWords(s map[string]any, at string, told func(key, at string)) (change
 		delete(s, key)
 		changed = true
 	}
-	if text := strings.Join(words, ", "); text != "" && len(text) <= longestRule {
+	if text := strings.Join(words, ", "); text != "" && len(text) <= maxRule {
 		description, _ := s["description"].(string)
 		s["description"] = strings.TrimSpace(description + " (JSON Schema: " + text + ")")
 	}
 	return changed
 }
 
-// longestRule is how much of what Gemini has no word for is told in a description, in bytes.
-const longestRule = 1000
+// maxRule is how much of what Gemini has no word for is told in a description, in bytes.
+const maxRule = 1000
 
 // rules are the keywords that say something of a value and that Gemini has no word for. Others say nothing to a model.
 var rules = map[string]bool{"default": true, "enum": true, "pattern": true, "minLength": true, "maxLength": true, "multipleOf": true,
@@ -237,8 +237,8 @@ func eachAt(s map[string]any, at string, f func(s map[string]any, at string)) {
 	}
 }
 
-// mostNotes is how many remarks are made of one schema.
-const mostNotes = 20
+// maxNotes is how many remarks are made of one schema.
+const maxNotes = 20
 
 // Notes are what vendors can't do with a schema, a sentence each. Arguments are checked against it whoever the vendor is.
 func Notes(raw []byte) []string {
@@ -254,5 +254,5 @@ func Notes(raw []byte) []string {
 		list = append(list, fmt.Sprintf("Gemini has no %s%s: its models are told in the description.", key, place(at)))
 	})
 	slices.Sort(list)
-	return list[:min(len(list), mostNotes)]
+	return list[:min(len(list), maxNotes)]
 }

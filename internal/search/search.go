@@ -311,7 +311,7 @@ func (x *Index) terms(ctx context.Context, knowledgebaseID int64, total int, que
 		for _, k := range kin[w].near {
 			t.stems[stem(k.Word)] = max(nearWeight, t.stems[stem(k.Word)])
 		}
-		if read += have[w]; read > mostRead(total) && len(list) > 0 {
+		if read += have[w]; read > maxRead(total) && len(list) > 0 {
 			t.common = have[w]
 		}
 		list = append(list, t)
@@ -372,8 +372,8 @@ const (
 	nearWeight = 0.4 // of a word that another is made from, or a part of
 )
 
-// mostRead is how many postings a question reads of words that are not its rarest.
-func mostRead(total int) int { return 2000 + total/8 }
+// maxRead is how many postings a question reads of words that are not its rarest.
+func maxRead(total int) int { return 2000 + total/8 }
 
 const (
 	maxGuesses = 3   // words that a misspelt one may have been

@@ -15,13 +15,13 @@ import (
 // search nothing.
 
 const (
-	mostStems = 20_000 // of a transcript
-	mostAsked = 12     // words of a question
+	maxStems = 20_000 // of a transcript
+	maxAsked = 12     // words of a question
 )
 
 // Query are the words that a search in transcripts is for: nil where nothing is searched for. A text without words finds nothing.
 func Query(userID int64, text string) []string {
-	list := stemsOf(userID, text, mostAsked)
+	list := stemsOf(userID, text, maxAsked)
 	if len(list) == 0 && strings.TrimSpace(text) != "" {
 		return []string{prefix(userID) + inText}
 	}
@@ -60,7 +60,7 @@ func IndexTranscripts(ctx context.Context, db *store.DB) error {
 		list, err := tx.CallsToIndex(ctx, step)
 		for i := range list {
 			if err == nil {
-				err = tx.IndexCall(ctx, list[i].ID, stemsOf(list[i].UserID, CallText(&list[i]), mostStems))
+				err = tx.IndexCall(ctx, list[i].ID, stemsOf(list[i].UserID, CallText(&list[i]), maxStems))
 			}
 		}
 		return len(list) == step, err
@@ -72,7 +72,7 @@ func IndexTranscripts(ctx context.Context, db *store.DB) error {
 		list, err := tx.ConversationsToIndex(ctx, step)
 		for i := range list {
 			if err == nil {
-				err = tx.IndexConversation(ctx, &list[i].Conversation, stemsOf(list[i].UserID, list[i].Text, mostStems))
+				err = tx.IndexConversation(ctx, &list[i].Conversation, stemsOf(list[i].UserID, list[i].Text, maxStems))
 			}
 		}
 		return len(list) == step, err
@@ -85,10 +85,10 @@ type Piece struct {
 	Match bool   `json:"match"`
 }
 
-// around is how many characters of a snippet stand before its first match, and mostSnippet how long it is.
+// around is how many characters of a snippet stand before its first match, and maxSnippet how long it is.
 const (
-	around      = 50
-	mostSnippet = 180
+	around     = 50
+	maxSnippet = 180
 )
 
 // Snippet is the place of a text that has most of the words that a search was for; nil where it has none.
@@ -102,7 +102,7 @@ func Snippet(userID int64, words []string, text string) []Piece {
 	for i := range found { // the window that begins with a match and has most different words
 		seen := map[string]bool{}
 		for _, m := range found[i:] {
-			if m.to > found[i].from+mostSnippet-around {
+			if m.to > found[i].from+maxSnippet-around {
 				break
 			}
 			seen[m.stem] = true
@@ -122,7 +122,7 @@ type match struct {
 
 func matches(userID int64, words []string, text string) (found []match) {
 	of := func(from, to int) {
-		for _, s := range stemsOf(userID, text[from:to], mostAsked) {
+		for _, s := range stemsOf(userID, text[from:to], maxAsked) {
 			if slices.Contains(words, s) {
 				found = append(found, match{from, to, s})
 				return
@@ -147,7 +147,7 @@ func matches(userID int64, words []string, text string) (found []match) {
 
 // cutOut is the part of a text that begins near a place, in pieces.
 func cutOut(text string, found []match, from int) (list []Piece) {
-	to := min(from+mostSnippet, len(text))
+	to := min(from+maxSnippet, len(text))
 	for n := 0; from > 0 && (text[from-1] != ' ' && n < around || !utf8.RuneStart(text[from])); n++ {
 		from--
 	}

@@ -134,7 +134,7 @@ func TestSnippet(t *testing.T) {
 	}
 	got := show("refund cafe", long)
 	if !strings.Contains(got, "The [refunds] of the [café] take <b>ten</b> days.") || !strings.HasPrefix(got, "… ") ||
-		!strings.HasSuffix(got, " …") || len(got) > 2*mostSnippet {
+		!strings.HasSuffix(got, " …") || len(got) > 2*maxSnippet {
 		t.Errorf("%q", got)
 	}
 	for _, c := range [][3]string{{"elephant", long, ""}, {"hi", "Hi", "[Hi]"}, {"日本", "日本語です", "[日本語です]"},

@@ -295,7 +295,7 @@ func (x *examination) codecs() {
 				name = "keys (RFC 4733)"
 			}
 			name, _, _ = strings.Cut(cmp.Or(name, "payload type "+pt), "/")
-			if name = parley.VisitorText(name, false); !slices.Contains(names, name) && len(names) < mostFormats {
+			if name = parley.VisitorText(name, false); !slices.Contains(names, name) && len(names) < maxFormats {
 				names = append(names, name)
 			}
 		}

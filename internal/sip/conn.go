@@ -55,11 +55,11 @@ func (d *datagrams) WriteTo(b []byte, to net.Addr) (int, error) {
 }
 
 const (
-	mostMessage   = 64 << 10
-	firstMessage  = 10 * time.Second // a stranger's connection must bring something that is let in
-	writeTime     = 5 * time.Second
-	mostStrangers = 64 // connections of those who have brought nothing yet
-	mostFrom      = 32 // connections from one place
+	maxMessage   = 64 << 10
+	firstMessage = 10 * time.Second // a stranger's connection must bring something that is let in
+	writeTime    = 5 * time.Second
+	maxStrangers = 64 // connections of those who have brought nothing yet
+	maxFrom      = 32 // connections from one place
 )
 
 // connection is a TCP connection as the library reads it. It splits the stream into messages, and shows each to the
@@ -168,7 +168,7 @@ var errFraming = errors.New("not a SIP message")
 func messageSize(data []byte) (int, error) {
 	head, body := headEnd(data)
 	if head < 0 {
-		if len(data) > mostMessage {
+		if len(data) > maxMessage {
 			return 0, errFraming
 		}
 		return 0, nil
@@ -201,7 +201,7 @@ func messageSize(data []byte) (int, error) {
 		return 0, errFraming
 	}
 	size = max(size, 0) + body
-	if size > mostMessage {
+	if size > maxMessage {
 		return 0, errFraming
 	}
 	if len(data) < size {
@@ -269,12 +269,12 @@ func (s *Server) listenTCP(l net.Listener, w way) {
 func (s *Server) comes(a netip.Addr) bool {
 	x := s.index.Load()
 	known := s.local(a) || x.known(a)
-	if !known && (!x.open(a) || s.strangers.Load() >= mostStrangers) {
+	if !known && (!x.open(a) || s.strangers.Load() >= maxStrangers) {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.from[place(a)] >= mostFrom {
+	if s.from[place(a)] >= maxFrom {
 		return false
 	}
 	s.from[place(a)]++

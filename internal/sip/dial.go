@@ -16,8 +16,8 @@ import (
 	"parley/internal/parley"
 )
 
-// longestRing is how long a call may ring if nobody cancels it.
-const longestRing = 5 * time.Minute
+// maxRing is how long a call may ring if nobody cancels it.
+const maxRing = 5 * time.Minute
 
 // Dial calls somebody. It returns when they have answered, or with a *Refused, or with an error that is
 // parley.Unreachable. If ctx ends first, the call is cancelled and the error is ctx's cause. The leg must be Run.
@@ -147,7 +147,7 @@ func (a *attempt) describe(d *Dialling, h hop) {
 // run sends the INVITE until there is a final answer.
 func (a *attempt) run(ctx context.Context, h hop) error {
 	l := a.leg
-	ctx, cancel := context.WithTimeoutCause(ctx, longestRing, parley.NoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, maxRing, parley.NoAnswer)
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

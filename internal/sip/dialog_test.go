@@ -111,7 +111,7 @@ func TestStrictRoute(t *testing.T) {
 // the call.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
-	f, s := newFar(t), start(t, Config{Session: leastInterval * 2})
+	f, s := newFar(t), start(t, Config{Session: minInterval * 2})
 	out := f.dial(soon(t), s, newPhone(0))
 	m := f.take("INVITE")
 	if field(m, "Session-Expires") == "" || !strings.Contains(field(m, "Supported"), "timer") {

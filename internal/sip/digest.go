@@ -257,7 +257,7 @@ func (l *login) challenged(header string, res *sipgo.Response) error {
 		taken = append(taken, c.Realm)
 		i := slices.IndexFunc(l.asked, func(a *asked) bool { return a.header == header && a.challenge.Realm == c.Realm })
 		if i < 0 {
-			if len(l.asked) == mostRealms {
+			if len(l.asked) == maxRealms {
 				return errScheme
 			}
 			i = len(l.asked)
@@ -312,8 +312,8 @@ func digested(c digest.Challenge, o digest.Options) (*digest.Credentials, error)
 	return credentials, err
 }
 
-// mostRealms is how many may ask for a password on the way of one request.
-const mostRealms = 4
+// maxRealms is how many may ask for a password on the way of one request.
+const maxRealms = 4
 
 // bodyReader gives a request's body to those who prove it along with the password (auth-int).
 func bodyReader(req *sipgo.Request) func() (io.ReadCloser, error) {

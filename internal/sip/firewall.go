@@ -39,10 +39,10 @@ type gate struct {
 }
 
 const (
-	mostVisitors = 4096
-	mostFailures = 10
-	banTime      = 10 * time.Minute
-	logEvery     = time.Minute
+	maxVisitors = 4096
+	maxFailures = 10
+	banTime     = 10 * time.Minute
+	logEvery    = time.Minute
 )
 
 // Per second, and in one burst.
@@ -125,11 +125,11 @@ func (d *firewall) visitor(a netip.Addr, friend bool, now time.Time) *visitor {
 	a = place(a)
 	v := d.visitors[a]
 	if v == nil {
-		if len(d.visitors) >= mostVisitors && now.Sub(d.swept) > time.Second {
+		if len(d.visitors) >= maxVisitors && now.Sub(d.swept) > time.Second {
 			d.swept = now
 			d.forget(now)
 		}
-		if len(d.visitors) >= mostVisitors && !friend {
+		if len(d.visitors) >= maxVisitors && !friend {
 			return nil
 		}
 		v = &visitor{messages: rate.NewLimiter(limit, burst)}
@@ -168,7 +168,7 @@ func (d *firewall) failed(a netip.Addr) {
 	if v == nil {
 		return
 	}
-	if v.failures++; v.failures >= mostFailures {
+	if v.failures++; v.failures >= maxFailures {
 		v.failures, v.until = 0, now.Add(banTime)
 		slog.Warn("too many wrong passwords for a SIP trunk: not taking calls from that address for a while",
 			"address", a, "for", banTime)

@@ -13,8 +13,8 @@ import (
 // A call may ring at several places, because a proxy forks it. Each place that speaks up has an early dialog with us
 // (RFC 3261, section 12.1). The one that answers first gets the call; later answers are confirmed and hung up.
 
-// mostForks is how many places of one call we remember.
-const mostForks = 16
+// maxForks is how many places of one call we remember.
+const maxForks = 16
 
 // fork is one early dialog of a call of ours.
 type fork struct {
@@ -85,7 +85,7 @@ func (l *leg) provisional(res *sipgo.Response) *fork {
 		if l.forks == nil {
 			l.forks = map[string]*fork{}
 		}
-		if len(l.forks) < mostForks {
+		if len(l.forks) < maxForks {
 			l.forks[tag] = f
 		}
 		l.mu.Unlock()
@@ -183,7 +183,7 @@ func (l *leg) lost(res *sipgo.Response) {
 	}
 	l.mu.Lock()
 	ack, known := l.losers[tag]
-	full := len(l.losers) >= mostForks
+	full := len(l.losers) >= maxForks
 	if !known && !full {
 		if l.losers == nil {
 			l.losers = map[string]*sipgo.Request{}

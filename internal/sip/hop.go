@@ -114,7 +114,7 @@ const (
 	resolveTime = 5 * time.Second
 	spareTime   = 500 * time.Millisecond // to look up the others when one place is known
 	shunTime    = time.Minute
-	mostHops    = 8
+	maxHops     = 8
 )
 
 // hops lists where a trunk, or the proxy before it, may be, in the order to try. There is at least one, or an error.
@@ -160,7 +160,7 @@ func (s *Server) hops(ctx context.Context, t *Trunk) ([]hop, error) {
 		}
 	}
 	hops = append(hops, last...)
-	return hops[:min(len(hops), mostHops)], nil
+	return hops[:min(len(hops), maxHops)], nil
 }
 
 // resolve finds the addresses of host[:port], the best one first (RFC 3263): a name without a port may have SRV

@@ -16,8 +16,8 @@ import (
 // Who calls, and what else an INVITE says of a call. A trunk is believed what it asserts (RFC 3325); a softphone is not.
 
 const (
-	mostDiversions = 10
-	longestName    = 100 // characters
+	maxDiversions = 10
+	maxName       = 100 // characters
 )
 
 // party is somebody in a header: a name, an address, and parameters.
@@ -37,7 +37,7 @@ func parties(req *sipgo.Request, header string) (list []party) {
 				continue
 			}
 			p.name = name
-			if list = append(list, p); len(list) > 2*mostDiversions {
+			if list = append(list, p); len(list) > 2*maxDiversions {
 				return list
 			}
 		}
@@ -135,7 +135,7 @@ func shownName(s string) string {
 	if strings.EqualFold(s, "anonymous") {
 		return ""
 	}
-	return string([]rune(s)[:min(len([]rune(s)), longestName)])
+	return string([]rune(s)[:min(len([]rune(s)), maxName)])
 }
 
 // causes are what the reasons of History-Info are called in Diversion (RFC 7544, section 5).
@@ -150,7 +150,7 @@ func (in *Invite) diversions() (list []parley.Diversion) {
 		if d.PhoneNumber = in.called(userOf(&p.uri)); anonymous(&p.uri) || hidden == "full" || hidden == "uri" {
 			d.PhoneNumber = ""
 		}
-		if len(list) < mostDiversions && len(d.PhoneNumber)+len(d.Reason) <= 128 {
+		if len(list) < maxDiversions && len(d.PhoneNumber)+len(d.Reason) <= 128 {
 			list = append(list, d)
 		}
 	}
@@ -185,15 +185,15 @@ func whyLeft(from, to *party) string {
 	return ""
 }
 
-// mostInfo is how many values of Call-Info are kept.
-const mostInfo = 5
+// maxInfo is how many values of Call-Info are kept.
+const maxInfo = 5
 
 // callInfo is where an INVITE says that there is more about its caller (RFC 3261, section 20.9; RFC 9795).
 func callInfo(req *sipgo.Request) (list []parley.CallInfo) {
 	for _, h := range req.GetHeaders("Call-Info") {
 		for _, one := range splitList(h.Value()) {
 			uri, rest, ok := strings.Cut(strings.TrimPrefix(one, "<"), ">")
-			if uri = parley.VisitorText(uri, false); !ok || len(list) == mostInfo || len(uri) > parley.LongestSIPValue ||
+			if uri = parley.VisitorText(uri, false); !ok || len(list) == maxInfo || len(uri) > parley.MaxSIPValue ||
 				strings.HasPrefix(uri, "data:") {
 				continue
 			}
@@ -217,7 +217,7 @@ func extensions(req *sipgo.Request) map[string]string {
 	all := map[string]string{}
 	for _, h := range req.Headers() {
 		name := h.Name()
-		if !parley.ValidSIPHeader(name) || len(all) == parley.MostSIPHeaders || len(h.Value()) > parley.LongestSIPValue {
+		if !parley.ValidSIPHeader(name) || len(all) == parley.MaxSIPHeaders || len(h.Value()) > parley.MaxSIPValue {
 			continue
 		}
 		if _, twice := all[name]; !twice {

@@ -85,7 +85,7 @@ func TestExtensionsBounded(t *testing.T) {
 		"Call-ID: a\r\nCSeq: 1 INVITE\r\n"+b.String()+"\r\n")
 	in := &Invite{req: req, Trunk: &Trunk{}}
 	in.identify()
-	if n, m := len(in.Signalling.Headers), len(in.Signalling.Diversions); n != parley.MostSIPHeaders || m != mostDiversions {
+	if n, m := len(in.Signalling.Headers), len(in.Signalling.Diversions); n != parley.MaxSIPHeaders || m != maxDiversions {
 		t.Errorf("%d headers, %d diversions", n, m)
 	}
 }

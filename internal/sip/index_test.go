@@ -185,13 +185,13 @@ func TestDoor(t *testing.T) {
 			n++
 		}
 	}
-	if n > 2*strangersBurst || len(d.visitors) > mostVisitors {
+	if n > 2*strangersBurst || len(d.visitors) > maxVisitors {
 		t.Errorf("%d of 20000 strangers were looked at, %d are remembered", n, len(d.visitors))
 	}
 	if !d.knock(netip.MustParseAddr("192.0.2.1"), true) {
 		t.Error("strangers keep a friend out")
 	}
-	for range mostFailures {
+	for range maxFailures {
 		d.failed(one)
 	}
 	if !d.banned(one) || d.banned(netip.MustParseAddr("192.0.2.1")) {
@@ -238,7 +238,7 @@ func TestDoorNetwork(t *testing.T) {
 		if d.knock(a, false) {
 			n++
 		}
-		if d.failed(a); i == mostFailures && !d.banned(netip.MustParseAddr("2001:db8::ffff")) {
+		if d.failed(a); i == maxFailures && !d.banned(netip.MustParseAddr("2001:db8::ffff")) {
 			t.Error("the network is not banned")
 		}
 	}

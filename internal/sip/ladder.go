@@ -15,10 +15,10 @@ import (
 // where the carrier is, is only the operator's business.
 
 const (
-	mostMessages = 80      // of a call; later ones are left out
-	mostText     = 8 << 10 // octets of one
-	laddersKept  = 40 * time.Second
-	ladderWait   = time.Second
+	maxMessages = 80      // of a call; later ones are left out
+	maxText     = 8 << 10 // octets of one
+	laddersKept = 40 * time.Second
+	ladderWait  = time.Second
 )
 
 // ladder is the messages of one call, that is, of one Call-ID.
@@ -80,7 +80,7 @@ func (a *ladders) join(callID string, l *ladder) {
 	list := from.messages()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.list = append(l.list, list[:min(len(list), max(0, mostMessages-len(l.list)))]...)
+	l.list = append(l.list, list[:min(len(list), max(0, maxMessages-len(l.list)))]...)
 }
 
 // send records a message of ours if it belongs to a recorded call.
@@ -103,7 +103,7 @@ func (a *ladders) note(callID, direction string, data []byte, peer netip.AddrPor
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last = time.Now()
-	if len(l.list) < mostMessages {
+	if len(l.list) < maxMessages {
 		l.list = append(l.list, m)
 	}
 }
@@ -198,8 +198,8 @@ func redacted(data []byte) string {
 		b.WriteString(inline.ReplaceAllString(body, "$1"+hidden))
 	}
 	text := strings.ReplaceAll(b.String(), "\x00", "\uFFFD")
-	if len(text) > mostText {
-		text = strings.ToValidUTF8(text[:mostText], "") + "…"
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + "…"
 	}
 	return text
 }

@@ -144,10 +144,10 @@ func FuzzRedacted(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_ = callIDOf(data)
 		text := redacted(data)
-		if len(text) > mostText+8 || strings.ContainsRune(text, 0) || strings.ToValidUTF8(text, "") != text {
+		if len(text) > maxText+8 || strings.ContainsRune(text, 0) || strings.ToValidUTF8(text, "") != text {
 			t.Errorf("%q", text)
 		}
-		if again := redacted([]byte(text)); len(text) < mostText && !strings.HasPrefix(strings.ToUpper(text), "INFO") && again != text {
+		if again := redacted([]byte(text)); len(text) < maxText && !strings.HasPrefix(strings.ToUpper(text), "INFO") && again != text {
 			t.Errorf("%q is redacted once more to %q", text, again)
 		}
 	})

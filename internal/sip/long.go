@@ -19,7 +19,7 @@ const (
 	longDatagram = 1300
 	streamTime   = time.Second // to connect: a firewall may say nothing
 	streamAgain  = time.Hour   // after which an address without TCP is tried again
-	mostDeaf     = 4096
+	maxDeaf      = 4096
 )
 
 // deaf are addresses that take no TCP, or don't answer over it, and since when.
@@ -31,7 +31,7 @@ type deaf struct {
 func (d *deaf) add(a netip.AddrPort) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.at == nil || len(d.at) >= mostDeaf {
+	if d.at == nil || len(d.at) >= maxDeaf {
 		d.at = map[netip.AddrPort]time.Time{}
 	}
 	d.at[a] = time.Now()

@@ -274,7 +274,7 @@ func FuzzDescription(f *testing.F) {
 		if !ok {
 			return
 		}
-		if c.codec.Bitrate != 0 && (c.codec.Bitrate < 6000 || c.codec.Bitrate > mostRate) || c.codec.Receive > 127 {
+		if c.codec.Bitrate != 0 && (c.codec.Bitrate < 6000 || c.codec.Bitrate > maxRate) || c.codec.Receive > 127 {
 			t.Errorf("%+v", c.codec)
 		}
 		l := local{id: 5, addr: netip.MustParseAddrPort("198.51.100.1:20000")}

@@ -133,7 +133,7 @@ func TestConnectionsOfAPlace(t *testing.T) {
 		return c
 	}
 	first := dial()
-	for range mostFrom - 1 {
+	for range maxFrom - 1 {
 		dial()
 	}
 	_, err := dial().Read(make([]byte, 1))

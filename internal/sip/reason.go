@@ -52,8 +52,8 @@ func (r reason) usual() bool {
 	return strings.EqualFold(r.protocol, "Q.850") && (r.cause == "16" || r.cause == "31")
 }
 
-// mostReason is how many bytes are kept of what a far end says about an end.
-const mostReason = 160
+// maxReason is how many bytes are kept of what a far end says about an end.
+const maxReason = 160
 
 // saidBy is what the Reason headers of a BYE or CANCEL say, "" where that is nothing out of the ordinary.
 func saidBy(req *sipgo.Request) string {
@@ -65,13 +65,13 @@ func saidBy(req *sipgo.Request) string {
 			if text == "" && r.cause != "" && r.cause != "200" && r.cause != "487" { // how a call that was hung up or taken back ends
 				text = r.protocol + " " + r.cause
 			}
-			if text != "" && !r.usual() && len(said) < mostSaid {
+			if text != "" && !r.usual() && len(said) < maxSaid {
 				said = append(said, text)
 			}
 		}
 	}
 	text := strings.ToValidUTF8(strings.Join(said, "; "), "")
-	return cut(strings.Join(strings.FieldsFunc(text, func(c rune) bool { return unicode.IsControl(c) || c == ' ' }), " "), mostReason)
+	return cut(strings.Join(strings.FieldsFunc(text, func(c rune) bool { return unicode.IsControl(c) || c == ' ' }), " "), maxReason)
 }
 
 // leftWith is why a call is over whose far end sent BYE or CANCEL. What the operator's carrier says is the operator's.

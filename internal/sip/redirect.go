@@ -20,8 +20,8 @@ import (
 // one after the other, as far as the rules of destinations allow them.
 
 const (
-	mostPlaces    = 5  // that one call is sent on to
-	mostSuggested = 16 // that are looked at in one answer
+	maxPlaces    = 5  // that one call is sent on to
+	maxSuggested = 16 // that are looked at in one answer
 )
 
 // elsewhere is where a call is sent on to.
@@ -34,7 +34,7 @@ type elsewhere struct {
 func placesOf(res *sipgo.Response) (list []elsewhere) {
 	for _, h := range res.GetHeaders("Contact") {
 		c, ok := h.(*sipgo.ContactHeader)
-		if !ok || c.Address.Wildcard || len(list) == mostSuggested {
+		if !ok || c.Address.Wildcard || len(list) == maxSuggested {
 			continue
 		}
 		p := elsewhere{uri: *c.Address.Clone(), q: 1}
@@ -65,7 +65,7 @@ func (a *attempt) sentOn(res *sipgo.Response) error {
 			barred = cmp.Or(barred, p.uri.String()+": "+bad.Error())
 			continue
 		}
-		if key := strings.ToLower(uri.String()); len(a.onward.seen) <= mostPlaces && !slices.Contains(a.onward.seen, key) {
+		if key := strings.ToLower(uri.String()); len(a.onward.seen) <= maxPlaces && !slices.Contains(a.onward.seen, key) {
 			a.onward.seen = append(a.onward.seen, key)
 			a.onward.list = append(a.onward.list, uri)
 		}

@@ -136,7 +136,7 @@ func TestRedirectBarred(t *testing.T) {
 		trunk := f.trunk()
 		trunk.Number = "+4930111111"
 		out := f.sentOn(t, s, trunk, func(string) error { return nil })
-		for i := range mostPlaces + 1 {
+		for i := range maxPlaces + 1 {
 			f.moved(f.take("INVITE"), f.contact(fmt.Sprint("next", i), ""))
 			f.take("ACK")
 		}

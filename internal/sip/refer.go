@@ -20,8 +20,8 @@ import (
 // person who speaks with the assistant has called somebody else meanwhile, and joins the two. We call that somebody,
 // who knows by Replaces which of their calls this one is instead of, and the conversation goes on with the same sound.
 
-// mostReferrals is how many times one call may be sent elsewhere.
-const mostReferrals = 10
+// maxReferrals is how many times one call may be sent elsewhere.
+const maxReferrals = 10
 
 // referral is where the far end sends us.
 type referral struct {
@@ -157,7 +157,7 @@ func (r *referral) begin() (code int) {
 		code = 481
 	case r.leg.early, st.offering, st.pending != nil, st.refer != nil, st.going != nil:
 		code = 491
-	case st.referrals >= mostReferrals:
+	case st.referrals >= maxReferrals:
 		code = 603
 	}
 	if code != 0 {

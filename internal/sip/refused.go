@@ -7,15 +7,15 @@ import (
 	sipgo "github.com/emiago/sipgo/sip"
 )
 
-// mostSaid is how many texts of a refusal are kept.
-const mostSaid = 4
+// maxSaid is how many texts of a refusal are kept.
+const maxSaid = 4
 
 // refusedBy is a refusal with what its headers say about it: the texts of Reason (RFC 3326) and Warning, and where a
 // network that blocks calls takes complaints (RFC 8688).
 func refusedBy(res *sipgo.Response) *Refused {
 	var said []string
 	add := func(text string) {
-		if text = strings.TrimSpace(text); text != "" && len(said) < mostSaid && !slices.Contains(said, text) {
+		if text = strings.TrimSpace(text); text != "" && len(said) < maxSaid && !slices.Contains(said, text) {
 			said = append(said, text)
 		}
 	}

@@ -57,7 +57,7 @@ const (
 	firstRetry  = 5 * time.Second
 	lastRetry   = 5 * time.Minute
 	wrongRetry  = 10 * time.Minute // after a wrong password: too many get an address banned
-	mostExpires = 7 * 24 * 3600    // seconds; who wants to be asked less often is not
+	maxExpires  = 7 * 24 * 3600    // seconds; who wants to be asked less often is not
 )
 
 // Registered reports whether we are registered with a trunk.
@@ -198,7 +198,7 @@ func (r *registration) run(ctx context.Context) {
 			failures, raised = 0, false
 			got = min(got, expires) // nobody grants more than was asked for
 			wait = time.Duration(float64(got) * (0.75 + 0.1*rand.Float64()) * float64(time.Second))
-		case errors.As(err, &tooBrief) && int(tooBrief) > expires && int(tooBrief) <= mostExpires && !raised:
+		case errors.As(err, &tooBrief) && int(tooBrief) > expires && int(tooBrief) <= maxExpires && !raised:
 			expires, raised = int(tooBrief), true
 			continue
 		case errors.Is(err, errPassword) || errors.Is(err, errForbidden) || errors.Is(err, errNoLogin):

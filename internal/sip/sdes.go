@@ -32,8 +32,8 @@ var (
 )
 
 const (
-	mostCrypto    = 16      // lines of a stream
-	leastLifetime = 1 << 18 // packets that a key must be good for: more than an hour's
+	maxCrypto   = 16      // lines of a stream
+	minLifetime = 1 << 18 // packets that a key must be good for: more than an hour's
 )
 
 // sdes is an a=crypto line: what its writer encrypts with.
@@ -102,10 +102,10 @@ func parseCrypto(value string) (c sdes, ok bool) {
 func livesLong(s string) bool {
 	if exponent, isPower := strings.CutPrefix(s, "2^"); isPower {
 		n, err := strconv.ParseUint(exponent, 10, 8)
-		return err == nil && n <= 48 && 1<<n >= leastLifetime
+		return err == nil && n <= 48 && 1<<n >= minLifetime
 	}
 	n, err := strconv.ParseUint(s, 10, 64)
-	return err == nil && n >= leastLifetime
+	return err == nil && n >= minLifetime
 }
 
 // parseMKI reads VALUE:LENGTH.

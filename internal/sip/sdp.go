@@ -18,12 +18,12 @@ import (
 // or out of order, so lines are accepted wherever they are.
 
 const (
-	mostStreams = 16
-	mostFormats = 64
-	eventType   = 101 // the payload type that we offer telephone-event with
-	eventWide   = 102 // and for the clock of Opus (RFC 7587, section 4.1; RFC 4733, section 2.1)
-	mostRate    = 510000
-	mostStatic  = 34 // payload types up to this one always mean the same (RFC 3551, section 6)
+	maxStreams = 16
+	maxFormats = 64
+	eventType  = 101 // the payload type that we offer telephone-event with
+	eventWide  = 102 // and for the clock of Opus (RFC 7587, section 4.1; RFC 4733, section 2.1)
+	maxRate    = 510000
+	maxStatic  = 34 // payload types up to this one always mean the same (RFC 3551, section 6)
 )
 
 var directions = map[string]rtp.Direction{"sendrecv": {Send: true, Receive: true}, "sendonly": {Send: true},
@@ -81,7 +81,7 @@ func parseSDP(text []byte) (*description, error) {
 		switch line[0] {
 		case 'm':
 			m, err := parseMedia(value)
-			if err != nil || len(d.streams) == mostStreams {
+			if err != nil || len(d.streams) == maxStreams {
 				return nil, fmt.Errorf("%w: line %d", errSDP, i+1)
 			}
 			m.addr, m.dir = session.addr, session.dir
@@ -105,7 +105,7 @@ func parseSDP(text []byte) (*description, error) {
 
 func parseMedia(value string) (stream, error) {
 	f := strings.Fields(value)
-	if len(f) < 4 || len(f) > 3+mostFormats {
+	if len(f) < 4 || len(f) > 3+maxFormats {
 		return stream{}, errSDP
 	}
 	number, _, _ := strings.Cut(f[1], "/") // a number of ports
@@ -129,10 +129,10 @@ func (m *stream) attribute(value string) {
 	case name == "setup":
 		m.setup = strings.ToLower(strings.TrimSpace(rest))
 	case m.names == nil: // of the session
-	case name == "rtpmap" && len(m.names) < mostFormats:
+	case name == "rtpmap" && len(m.names) < maxFormats:
 		pt, encoding, _ := strings.Cut(strings.TrimSpace(rest), " ")
 		m.names[pt] = strings.ToUpper(strings.TrimSpace(encoding))
-	case name == "fmtp" && len(m.rates) < mostFormats:
+	case name == "fmtp" && len(m.rates) < maxFormats:
 		pt, list, _ := strings.Cut(strings.TrimSpace(rest), " ")
 		if n := parseRate(list); n > 0 {
 			m.rates[pt] = n
@@ -145,7 +145,7 @@ func (m *stream) attribute(value string) {
 		m.most = parseLength(rest)
 	case name == "rtcp":
 		m.control = parseControl(rest)
-	case name == "crypto" && len(m.crypto) < mostCrypto:
+	case name == "crypto" && len(m.crypto) < maxCrypto:
 		if c, ok := parseCrypto(rest); ok {
 			m.crypto = append(m.crypto, c)
 		}
@@ -157,7 +157,7 @@ func parseRate(list string) int {
 	for p := range strings.SplitSeq(list, ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(p), "=")
 		n, err := strconv.Atoi(strings.TrimSpace(value))
-		if strings.EqualFold(strings.TrimSpace(name), "maxaveragebitrate") && err == nil && n >= 6000 && n <= mostRate {
+		if strings.EqualFold(strings.TrimSpace(name), "maxaveragebitrate") && err == nil && n >= 6000 && n <= maxRate {
 			return n
 		}
 	}
@@ -219,7 +219,7 @@ func (m *stream) encoding(pt string) (format audio.Format, event int, ok bool) {
 	case "G722/8000", "G722/16000": // the second is wrong, and sent
 		return audio.G722, 0, true
 	case "OPUS/48000/2", "OPUS/48000": // the second is wrong, and sent
-		if n, err := strconv.Atoi(pt); err == nil && n > mostStatic {
+		if n, err := strconv.Atoi(pt); err == nil && n > maxStatic {
 			return audio.Opus, 0, true
 		}
 	case "TELEPHONE-EVENT/8000":

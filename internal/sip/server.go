@@ -93,7 +93,7 @@ func New(c Config) *Server {
 		from:    map[netip.Addr]int{}, opened: map[netip.AddrPort]*connection{}, ladders: ladders{all: map[string]*ladder{}},
 		silent: 30 * time.Second, longest: 10 * time.Minute, patient: 2 * time.Second, asking: 5 * time.Second,
 		idling: 15 * time.Minute, alive: keepAlive, surveying: surveyEvery, several: map[int64]inUse{},
-		hostAge: hostAge, passing: 2 * time.Second, least: leastInterval, resolver: net.DefaultResolver}
+		hostAge: hostAge, passing: 2 * time.Second, least: minInterval, resolver: net.DefaultResolver}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.index.Store(&index{})
 	return s

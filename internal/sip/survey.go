@@ -20,7 +20,7 @@ const (
 	surveyEvery  = 40 * time.Second // less than a place is shunned for
 	surveyKept   = time.Hour        // after its last use a trunk is of no interest
 	surveyAtOnce = 8
-	mostSurveyed = 1000
+	maxSurveyed  = 1000
 )
 
 // inUse is a trunk with several places, and when it was used last.
@@ -33,7 +33,7 @@ type inUse struct {
 func (s *Server) uses(t *Trunk) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := s.several[t.ID]; known || len(s.several) < mostSurveyed {
+	if _, known := s.several[t.ID]; known || len(s.several) < maxSurveyed {
 		s.several[t.ID] = inUse{*t, time.Now()}
 	}
 }
@@ -117,7 +117,7 @@ func (s *Server) options(t *Trunk, h hop) *sipgo.Request {
 
 const (
 	probeEvery = 3 // keep-alives for each question whether the registrar is there
-	mostSilent = 2 // such questions without an answer, from one that has answered before
+	maxSilent  = 2 // such questions without an answer, from one that has answered before
 )
 
 // moved reports whether our own address towards the registrar is another one than it was told.
@@ -150,7 +150,7 @@ func (r *registration) probed(seen string, err error) (gone, elsewhere bool, h h
 		r.answers, r.silent = true, 0
 		return false, r.seen != "" && seen != "" && seen != r.seen, r.hop
 	}
-	if r.silent++; !r.answers || r.silent < mostSilent {
+	if r.silent++; !r.answers || r.silent < maxSilent {
 		return false, false, r.hop
 	}
 	r.silent = 0

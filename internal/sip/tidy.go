@@ -10,8 +10,8 @@ import (
 // library's parser reads one. tidy turns the former into the latter, once, before anything else reads a message.
 
 const (
-	mostHeaders = 1000 // of a message
-	mostValues  = 200  // in a list, and parameters of a value
+	maxHeaders = 1000 // of a message
+	maxValues  = 200  // in a list, and parameters of a value
 )
 
 // tidy appends to dst a message as the parser reads it: each header on one line, without the blanks that the grammar
@@ -38,7 +38,7 @@ func tidy(dst, data []byte) []byte {
 		}
 		name, value, ok := bytes.Cut(line, []byte(":"))
 		measured = measured || ok && isLength(trim(name)) && len(trim(value)) > 0
-		if dst, ok = header(dst, line); !ok || n == mostHeaders {
+		if dst, ok = header(dst, line); !ok || n == maxHeaders {
 			return nil
 		}
 	}
@@ -237,7 +237,7 @@ func isLength(name []byte) bool {
 // list writes the elements of a list, each as a header of its own.
 func list(dst, name, value []byte, kind form) (out []byte, ok bool) {
 	for n := 0; value != nil; n++ {
-		if n == mostValues {
+		if n == maxValues {
 			return dst, false
 		}
 		var one []byte

@@ -43,10 +43,10 @@ func TestTidyBounds(t *testing.T) {
 		"nothing":           {nil, false},
 		"no line":           {[]byte("OPTIONS sip:a@b SIP/2.0"), false},
 		"cut off":           {[]byte("OPTIONS sip:a@b SIP/2.0\r\nVia: SIP"), false},
-		"as many headers":   {message(strings.Repeat("a: b\r\n", mostHeaders-1)), true},
-		"too many headers":  {message(strings.Repeat("a: b\r\n", mostHeaders+1)), false},
-		"as many in a list": {message("Contact: " + strings.Repeat("<sip:a@b>,", mostValues-1) + "<sip:a@b>\r\n"), true},
-		"too many in a list": {message("Contact: " + strings.Repeat("<sip:a@b>,", mostValues) + "<sip:a@b>\r\n"),
+		"as many headers":   {message(strings.Repeat("a: b\r\n", maxHeaders-1)), true},
+		"too many headers":  {message(strings.Repeat("a: b\r\n", maxHeaders+1)), false},
+		"as many in a list": {message("Contact: " + strings.Repeat("<sip:a@b>,", maxValues-1) + "<sip:a@b>\r\n"), true},
+		"too many in a list": {message("Contact: " + strings.Repeat("<sip:a@b>,", maxValues) + "<sip:a@b>\r\n"),
 			false},
 	} {
 		if got := tidy(nil, c.text) != nil; got != c.ok {
@@ -59,7 +59,7 @@ func TestTidyBounds(t *testing.T) {
 func TestTidyAllocates(t *testing.T) {
 	w := newWire(t, "127.0.0.1")
 	text := []byte(w.message("INVITE", "sip:+15550001111@192.0.2.1", "<sip:+15550001111@192.0.2.1>", "a@b", 1, sdp(w.addr())))
-	place := make([]byte, 0, mostMessage)
+	place := make([]byte, 0, maxMessage)
 	if n := testing.AllocsPerRun(100, func() { tidy(place, text) }); n > 0 {
 		t.Errorf("%g allocations for a message", n)
 	}

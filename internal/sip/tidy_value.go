@@ -134,7 +134,7 @@ func parameters(dst, s []byte, via bool) []byte {
 	}
 	dst, s = unfold(dst, trim(s[:i])), s[i:]
 	for n := 0; len(s) > 0; n++ {
-		if n == mostValues {
+		if n == maxValues {
 			return unfold(dst, s)
 		}
 		s = s[1:]
@@ -184,7 +184,7 @@ func via(dst, s []byte) []byte {
 // people writes a list of persons on one line.
 func people(dst, s []byte) []byte {
 	first := true
-	for n := 0; s != nil && n < mostValues; n++ {
+	for n := 0; s != nil && n < maxValues; n++ {
 		var one []byte
 		if one, s = cutList(s); len(one) == 0 {
 			continue

@@ -19,11 +19,11 @@ import (
 // Session timers (RFC 4028): both ends agree on an interval after which the call ends, unless one of them, the
 // refresher, has renewed it by then.
 
-// leastInterval is the shortest interval that we accept, and the shortest that the RFC knows; longestInterval is the
+// minInterval is the shortest interval that we accept, and the shortest that the RFC knows; maxInterval is the
 // longest that we let a far end make of ours.
 const (
-	leastInterval   = 90 * time.Second
-	longestInterval = 24 * time.Hour
+	minInterval = 90 * time.Second
+	maxInterval = 24 * time.Hour
 )
 
 // session is what was agreed on last.
@@ -155,7 +155,7 @@ func askTimer(req *sipgo.Request, every, least time.Duration, running bool) {
 // longer is what to ask for after a 422; it is false if that would change nothing.
 func longer(res *sipgo.Response, every, least time.Duration) (newEvery, newLeast time.Duration, ok bool) {
 	wanted := timerOf(res).least
-	return max(every, wanted), wanted, (wanted > every || wanted > least) && wanted <= longestInterval
+	return max(every, wanted), wanted, (wanted > every || wanted > least) && wanted <= maxInterval
 }
 
 // renewed notes what a 2xx to a request of ours says of the timer.

@@ -172,7 +172,7 @@ func TestReplay(t *testing.T) {
 	}
 	// A client that guesses passwords is soon ignored.
 	guesser := newWire(t, "127.0.0.3")
-	for i := range mostFailures {
+	for i := range maxFailures {
 		c, err := digest.ParseChallenge(field(invite(guesser, fmt.Sprint("guess", i), 1), "WWW-Authenticate"))
 		if err != nil {
 			t.Fatal(err)
@@ -189,7 +189,7 @@ func TestReplay(t *testing.T) {
 	}
 	guesser.send(s.Addr(), guesser.message("INVITE", uri, "<"+uri+">", "again", 1, sdp(w.addr())))
 	if m := guesser.receive(300 * time.Millisecond); m != "" {
-		t.Errorf("after %d wrong passwords still an answer: %s", mostFailures, m)
+		t.Errorf("after %d wrong passwords still an answer: %s", maxFailures, m)
 	}
 }
 

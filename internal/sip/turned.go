@@ -21,14 +21,14 @@ import (
 // addresses are counted apart.
 
 const (
-	tellEvery    = time.Second
-	toldFor      = 40 * time.Second // for so long a repetition is the same call
-	mostTold     = 512              // that wait to be told
-	mostAsked    = 2048             // calls that were asked for a password
-	mostAskedOf  = 64               // over one trunk, from its addresses or from others
-	mostGates    = 4096
-	mostShared   = 4   // trunks of one account at an address that are told
-	mostOfCaller = 200 // bytes of who called
+	tellEvery   = time.Second
+	toldFor     = 40 * time.Second // for so long a repetition is the same call
+	maxTold     = 512              // that wait to be told
+	maxAsked    = 2048             // calls that were asked for a password
+	maxAskedOf  = 64               // over one trunk, from its addresses or from others
+	maxGates    = 4096
+	maxShared   = 4   // trunks of one account at an address that are told
+	maxOfCaller = 200 // bytes of who called
 )
 
 // turned are the refusals of a server's incoming calls.
@@ -77,7 +77,7 @@ func (l *turned) addLocked(call string, list []parley.TrunkRefusal, now time.Tim
 		return
 	}
 	for _, r := range list {
-		if len(l.list) < mostTold && l.allow(&r, now) {
+		if len(l.list) < maxTold && l.allow(&r, now) {
 			l.list = append(l.list, r)
 			l.told[call] = now // as few as are told
 		}
@@ -87,12 +87,12 @@ func (l *turned) addLocked(call string, list []parley.TrunkRefusal, now time.Tim
 // allow reports whether another refusal may be told.
 func (l *turned) allow(r *parley.TrunkRefusal, now time.Time) bool {
 	if r.Known {
-		g := l.gate(turnedGate{trunk: r.TrunkID, known: true}, rate.Every(2*time.Second), parley.MostRefusals)
+		g := l.gate(turnedGate{trunk: r.TrunkID, known: true}, rate.Every(2*time.Second), parley.MaxRefusals)
 		return g != nil && g.AllowN(now, 1)
 	}
 	place, _ := netip.ParseAddr(r.Place)
-	one := l.gate(turnedGate{trunk: r.TrunkID, place: place}, rate.Every(5*time.Minute), parley.MostRefusalsOfPlace)
-	all := l.gate(turnedGate{trunk: r.TrunkID}, rate.Every(10*time.Second), parley.MostRefusals)
+	one := l.gate(turnedGate{trunk: r.TrunkID, place: place}, rate.Every(5*time.Minute), parley.MaxRefusalsOfPlace)
+	all := l.gate(turnedGate{trunk: r.TrunkID}, rate.Every(10*time.Second), parley.MaxRefusals)
 	return one != nil && all != nil && one.AllowN(now, 1) && all.AllowN(now, 1) && l.strangers.AllowN(now, 1)
 }
 
@@ -100,7 +100,7 @@ func (l *turned) allow(r *parley.TrunkRefusal, now time.Time) bool {
 func (l *turned) gate(key turnedGate, every rate.Limit, burst int) *rate.Limiter {
 	g := l.gates[key]
 	if g == nil {
-		if len(l.gates) >= mostGates && !key.known {
+		if len(l.gates) >= maxGates && !key.known {
 			return nil
 		}
 		g = rate.NewLimiter(every, burst)
@@ -113,11 +113,11 @@ func (l *turned) gate(key turnedGate, every rate.Limit, burst int) *rate.Limiter
 func (l *turned) ask(call string, list []parley.TrunkRefusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(list) == 0 || len(l.asked) >= mostAsked {
+	if len(list) == 0 || len(l.asked) >= maxAsked {
 		return
 	}
 	c := challenged{time.Now(), list}
-	if _, again := l.asked[call]; !again && l.waiting[c.gate()] < mostAskedOf {
+	if _, again := l.asked[call]; !again && l.waiting[c.gate()] < maxAskedOf {
 		l.asked[call] = c
 		l.waiting[c.gate()]++
 	}
@@ -161,7 +161,7 @@ func (l *turned) due(now time.Time) []parley.TrunkRefusal {
 			delete(l.told, call)
 		}
 	}
-	if len(l.gates) >= mostGates/2 {
+	if len(l.gates) >= maxGates/2 {
 		for key, g := range l.gates {
 			if g.TokensAt(now) >= float64(g.Burst()) {
 				delete(l.gates, key)
@@ -215,17 +215,17 @@ type turnedCall struct {
 // refusals are what each of some trunks is told; the carrier's and softphones' are told to nobody.
 func (m *turnedCall) refusals(trunks []*Trunk, known bool, code int, why string) (list []parley.TrunkRefusal) {
 	for _, t := range trunks {
-		if t == nil || t.Number == "" || len(list) == mostShared {
+		if t == nil || t.Number == "" || len(list) == maxShared {
 			continue
 		}
 		list = append(list, parley.TrunkRefusal{TrunkID: t.ID, At: parley.Now(), Status: code, Known: known,
 			Place: place(m.from.Addr()).String(), Peer: m.from.String(), Transport: strings.ToLower(string(m.way)),
-			Caller: cut(numberIn(m.user, t.Number, t.Country), mostOfCaller)})
+			Caller: cut(numberIn(m.user, t.Number, t.Country), maxOfCaller)})
 	}
 	if len(list) == 0 {
 		return nil
 	}
-	why, text := cut(why, parley.LongestRefusedReason), cut(redacted(m.text), parley.LongestRefusedText)
+	why, text := cut(why, parley.MaxRefusedReason), cut(redacted(m.text), parley.MaxRefusedText)
 	for i := range list {
 		list[i].Reason, list[i].Text = why, text
 	}

@@ -121,7 +121,7 @@ func TestTurnedCaller(t *testing.T) {
 		{"anonymous", "P-Asserted-Identity: <sip:+493012345678@h>\r\nPrivacy: id", "+493012345678", "+493012345678"},
 		{"200", "Remote-Party-ID: <sip:030901822@h>;party=calling", "+4930901822", "030901822"},
 		{"%00a%ffb", "X-None: 1", "ab", "ab"},
-		{long, "X-None: 1", long[:mostOfCaller-3] + "…", long[:mostOfCaller-3] + "…"}} {
+		{long, "X-None: 1", long[:maxOfCaller-3] + "…", long[:maxOfCaller-3] + "…"}} {
 		uri := "sip:+155500099%0099@" + s.Addr().String()
 		m := w.message("INVITE", uri, "<"+uri+">", fmt.Sprint(i), 1, "", c.header)
 		w.send(s.Addr(), strings.Replace(m, "From: "+field(m, "From"), "From: <sip:"+c.from+"@h>;tag=a", 1))
@@ -231,7 +231,7 @@ func TestTurnedFlood(t *testing.T) {
 			return n
 		}
 		if got := fmt.Sprint(count()); got != fmt.Sprintf("map[1 false 192.0.2.1:%d 1 false 192.0.2.2:1 1 true 198.51.100.1:1]",
-			parley.MostRefusalsOfPlace) {
+			parley.MaxRefusalsOfPlace) {
 			t.Errorf("told %s", got)
 		}
 		time.Sleep(l.challengeFor)
@@ -244,7 +244,7 @@ func TestTurnedFlood(t *testing.T) {
 		}
 		l.add("own again", refusal(3, true, "198.51.100.1"))
 		all := count()
-		if all["3 true 198.51.100.1"] != 1 || len(all) > 60 || len(l.gates) > mostGates+1 || len(l.told) > 100 {
+		if all["3 true 198.51.100.1"] != 1 || len(all) > 60 || len(l.gates) > maxGates+1 || len(l.told) > 100 {
 			t.Errorf("%d told, %d gates, %d remembered", len(all), len(l.gates), len(l.told))
 		}
 		if l.due(time.Now().Add(time.Hour)); len(l.told) > 0 || len(l.asked) > 0 || len(l.waiting) > 0 {

@@ -14,7 +14,7 @@ import (
 func (s *Stage) Tell(words string) {
 	s.mu.Lock()
 	if s.Told && !s.heard { // who is called speaks as soon as they answer
-		s.early = more(s.early, words, mostEarly)
+		s.early = more(s.early, words, maxEarly)
 	}
 	ears := make([]*ear, 0, len(s.ears))
 	for e := range s.ears {
@@ -79,7 +79,7 @@ func (e *ear) tell(words string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.closed {
-		e.told = more(e.told, words, mostWords)
+		e.told = more(e.told, words, maxWords)
 	}
 }
 
@@ -103,7 +103,7 @@ func (e *ear) voiced(pcm []int16) bool {
 
 // hear makes what was told the words of the utterance.
 func (e *ear) hear() {
-	e.words, e.told = more(e.words, e.told, mostWords), ""
+	e.words, e.told = more(e.words, e.told, maxWords), ""
 }
 
 // send drops what nobody takes. Half of the room is for final texts: those are as many as utterances.

@@ -28,13 +28,13 @@ const (
 	// answered is what a tool says for which the test has no answer.
 	answered = `{"ok":true}`
 
-	lifetime  = time.Hour
-	most      = 2000      // stages of one user
-	mostBytes = 32 << 20  // of what one user's stages hold
-	mostAll   = 256 << 20 // of what everybody's do
-	mostEarly = 16 << 10  // of words that are told before anybody listens
-	mostWords = 64 << 10  // of one utterance
-	mostAfter = time.Minute
+	lifetime = time.Hour
+	most     = 2000      // stages of one user
+	maxBytes = 32 << 20  // of what one user's stages hold
+	maxAll   = 256 << 20 // of what everybody's do
+	maxEarly = 16 << 10  // of words that are told before anybody listens
+	maxWords = 64 << 10  // of one utterance
+	maxAfter = time.Minute
 )
 
 // Set is what a test puts in place of the world.
@@ -92,7 +92,7 @@ func (h *Stages) Begin(userID, assistantID int64, set Set, now time.Time) (strin
 	s := &Stage{Set: set, UserID: userID, AssistantID: assistantID, expires: now.Add(lifetime), ears: map[*ear]struct{}{},
 		bytes: perStage + sizeOf(alone)}
 	if set.Told {
-		s.bytes += mostEarly
+		s.bytes += maxEarly
 	}
 	if set.As != nil {
 		s.cast = sizeOf(set.As)
@@ -108,9 +108,9 @@ func (h *Stages) Begin(userID, assistantID int64, set Set, now time.Time) (strin
 		}
 	}
 	switch own, held, all := h.held(s); {
-	case own > most || held > mostBytes:
+	case own > most || held > maxBytes:
 		return "", errMany
-	case all > mostAll:
+	case all > maxAll:
 		return "", errFull
 	}
 	var raw [20]byte
@@ -232,7 +232,7 @@ func (s *Stage) Answer(ctx context.Context, tool string) (string, error) {
 	}
 	m, ok := s.Mocks[tool]
 	if m.After > 0 {
-		t := time.NewTimer(min(m.After, mostAfter))
+		t := time.NewTimer(min(m.After, maxAfter))
 		defer t.Stop()
 		select {
 		case <-t.C:

@@ -53,7 +53,7 @@ func TestStages(t *testing.T) {
 // The memory of one user's stages is limited, however many there are, and that of everybody's.
 func TestStagesBytes(t *testing.T) {
 	h, now := New(), time.Now()
-	big := Set{Mocks: map[string]Mock{"book": {Reply: strings.Repeat("x", mostBytes/2)}}}
+	big := Set{Mocks: map[string]Mock{"book": {Reply: strings.Repeat("x", maxBytes/2)}}}
 	token, err := h.Begin(1, 7, big, now)
 	if err != nil {
 		t.Fatal(err)
@@ -152,8 +152,8 @@ func TestStagesHeap(t *testing.T) {
 					}
 				}
 			})
-			if held > mostBytes*5/4 || n == 0 {
-				t.Errorf("%d stages hold %d KB, and may hold %d", n, held>>10, mostBytes>>10)
+			if held > maxBytes*5/4 || n == 0 {
+				t.Errorf("%d stages hold %d KB, and may hold %d", n, held>>10, maxBytes>>10)
 			}
 			runtime.KeepAlive(h)
 		})

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	longestChain = 64 << 10 // bytes of certificates at an address
-	mostCached   = 1000     // addresses
-	mostFetches  = 16       // at once
-	fetchTime    = 5 * time.Second
+	maxChain   = 64 << 10 // bytes of certificates at an address
+	maxCached  = 1000     // addresses
+	maxFetches = 16       // at once
+	fetchTime  = 5 * time.Second
 	// how long certificates are kept: by their Cache-Control between these bounds, usualAge without one
-	leastAge = time.Minute
+	minAge   = time.Minute
 	usualAge = time.Hour
-	mostAge  = 24 * time.Hour
+	maxAge   = 24 * time.Hour
 	failAge  = 30 * time.Second // after which an address that failed is asked again
 )
 
@@ -68,13 +68,13 @@ var (
 // get is the chain at an address. Where ctx ends first, fetching goes on for the calls after this one.
 func (c *cache) get(ctx context.Context, where string) (*Chain, error) {
 	u, err := url.Parse(where)
-	if err != nil || u.Scheme != "https" || u.Host == "" || len(where) > longestURI {
+	if err != nil || u.Scheme != "https" || u.Host == "" || len(where) > maxURI {
 		return nil, errors.New("the certificate's address is no https address")
 	}
 	c.mu.Lock()
 	e := c.at[where]
 	if e == nil || !e.fetching() && !c.now().Before(e.until) {
-		if c.fetches >= mostFetches || c.ctx.Err() != nil || !c.room() {
+		if c.fetches >= maxFetches || c.ctx.Err() != nil || !c.room() {
 			c.mu.Unlock()
 			return nil, errCrowded
 		}
@@ -103,7 +103,7 @@ func (e *entry) fetching() bool {
 
 // room makes room for one more address. The caller holds mu.
 func (c *cache) room() bool {
-	if len(c.at) < mostCached {
+	if len(c.at) < maxCached {
 		return true
 	}
 	oldest, until := "", time.Time{}
@@ -116,10 +116,10 @@ func (c *cache) room() bool {
 			oldest, until = where, e.until
 		}
 	}
-	if len(c.at) >= mostCached {
+	if len(c.at) >= maxCached {
 		delete(c.at, oldest)
 	}
-	return len(c.at) < mostCached
+	return len(c.at) < maxCached
 }
 
 // fetch gets what is at an address.
@@ -156,7 +156,7 @@ func Fetch(ctx context.Context, client *http.Client, where string) (*Chain, time
 	if res.StatusCode != http.StatusOK {
 		return nil, 0, fmt.Errorf("the certificate could not be fetched: the answer was %d", res.StatusCode)
 	}
-	data, more, err := egress.Read(res.Body, longestChain)
+	data, more, err := egress.Read(res.Body, maxChain)
 	switch {
 	case err != nil:
 		return nil, 0, fmt.Errorf("the certificate could not be fetched: %s", egress.Explain(err))
@@ -175,12 +175,12 @@ func ageOf(control string) time.Duration {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 		switch name {
 		case "no-store", "no-cache":
-			return leastAge
+			return minAge
 		case "max-age":
 			if n, err := strconv.ParseUint(strings.Trim(value, `" `), 10, 31); err == nil {
 				age = time.Duration(n) * time.Second
 			}
 		}
 	}
-	return max(leastAge, min(age, mostAge))
+	return max(minAge, min(age, maxAge))
 }

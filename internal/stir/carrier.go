@@ -17,7 +17,7 @@ var CarrierHeaders = []string{
 // TN-Validation-Passed is A where the carrier has letters for the others (Telnyx), and says that the number is right
 // everywhere.
 func Carrier(word string) *parley.CallVerification {
-	word = cut(parley.VisitorText(strings.TrimSpace(word), false), longestText)
+	word = cut(parley.VisitorText(strings.TrimSpace(word), false), maxText)
 	out := &parley.CallVerification{By: parley.ByCarrier, Carrier: word}
 	text := strings.ToLower(word)
 	if rest, ok := strings.CutPrefix(text, "tn-validation-passed"); ok {

@@ -28,13 +28,13 @@ type Range struct {
 	Count uint64
 }
 
-// mostEntries bounds what is read of a list.
-const mostEntries = 10000
+// maxEntries bounds what is read of a list.
+const maxEntries = 10000
 
 // parseAuthority reads the value of a TNAuthList.
 func parseAuthority(der []byte) (a Authority, err error) {
 	var list []asn1.RawValue
-	if rest, err := asn1.Unmarshal(der, &list); err != nil || len(rest) > 0 || len(list) == 0 || len(list) > mostEntries {
+	if rest, err := asn1.Unmarshal(der, &list); err != nil || len(rest) > 0 || len(list) == 0 || len(list) > maxEntries {
 		return a, errors.New("the certificate's TNAuthList can't be read")
 	}
 	for _, e := range list {
@@ -96,8 +96,8 @@ type Chain struct {
 	between *x509.CertPool
 }
 
-// mostCertificates is how many a chain may have.
-const mostCertificates = 10
+// maxCertificates is how many a chain may have.
+const maxCertificates = 10
 
 // ParseChain reads certificates in PEM, the signer's first, or one in DER.
 func ParseChain(data []byte) (*Chain, error) {
@@ -109,7 +109,7 @@ func ParseChain(data []byte) (*Chain, error) {
 		}
 		list = []*x509.Certificate{one}
 	}
-	for rest := data; len(list) < mostCertificates; {
+	for rest := data; len(list) < maxCertificates; {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil {
 			break

@@ -18,7 +18,7 @@ type identity struct {
 
 // parseIdentity reads the value of an Identity header. Blanks in its token are where a long line was folded.
 func parseIdentity(value string) (id identity, err error) {
-	if len(value) > longestToken {
+	if len(value) > maxToken {
 		return id, errors.New("the header is too long")
 	}
 	token, rest, _ := strings.Cut(value, ";")
@@ -35,7 +35,7 @@ func parseIdentity(value string) (id identity, err error) {
 		v = strings.Trim(strings.TrimSpace(v), `"`)
 		switch strings.ToLower(strings.TrimSpace(name)) {
 		case "info":
-			if !strings.HasPrefix(v, "<") || !strings.HasSuffix(v, ">") || len(v) > longestURI {
+			if !strings.HasPrefix(v, "<") || !strings.HasSuffix(v, ">") || len(v) > maxURI {
 				return id, errors.New("info is no address in angle brackets")
 			}
 			id.info = strings.TrimSpace(v[1 : len(v)-1])

@@ -26,9 +26,9 @@ const (
 )
 
 const (
-	longestToken  = 16 << 10 // bytes of an Identity header's value
-	mostAddressed = 16       // numbers and addresses in dest
-	longestURI    = 2048     // bytes of x5u and of other addresses
+	maxToken     = 16 << 10 // bytes of an Identity header's value
+	maxAddressed = 16       // numbers and addresses in dest
+	maxURI       = 2048     // bytes of x5u and of other addresses
 )
 
 // Party is somebody in a token: a telephone number (digits, without a plus) or an address.
@@ -103,7 +103,7 @@ func input(ppt, x5u string, c Claims) string {
 
 // ParseToken reads a token in full form: header.claims.signature.
 func ParseToken(text string) (*Token, error) {
-	if len(text) > longestToken {
+	if len(text) > maxToken {
 		return nil, errors.New("the token is too long")
 	}
 	part := strings.Split(text, ".")
@@ -132,7 +132,7 @@ func ParseToken(text string) (*Token, error) {
 		return nil, fmt.Errorf("the token is a %q, no passport", short(h.Typ))
 	case len(h.Crit) > 0:
 		return nil, errors.New("the token has extensions that must be understood (crit)")
-	case len(h.X5U) > longestURI:
+	case len(h.X5U) > maxURI:
 		return nil, errors.New("the address of the certificate is too long")
 	}
 	t.PPT, t.X5U, t.signed = strings.ToLower(h.PPT), h.X5U, part[0]+"."+part[1]
@@ -142,7 +142,7 @@ func ParseToken(text string) (*Token, error) {
 // check says what is wrong with claims of a kind.
 func (c *Claims) check(ppt string) error {
 	switch {
-	case len(c.Dest.TN)+len(c.Dest.URI) == 0 || len(c.Dest.TN)+len(c.Dest.URI) > mostAddressed:
+	case len(c.Dest.TN)+len(c.Dest.URI) == 0 || len(c.Dest.TN)+len(c.Dest.URI) > maxAddressed:
 		return errors.New("the token is for nobody, or for too many")
 	case (c.Orig.TN == "") == (c.Orig.URI == ""):
 		return errors.New("the token names not one caller")

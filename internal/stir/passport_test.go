@@ -96,20 +96,20 @@ func TestTokensRefused(t *testing.T) {
 		"none":               {strings.Replace(head, "ES256", "none", 1), claims, "ES256"},
 		"no passport":        {strings.Replace(head, "passport", "JWT", 1), claims, "passport"},
 		"critical":           {`{"crit":["x"],` + head[1:], claims, "crit"},
-		"long address":       {strings.Replace(head, "https://a/b", "https://a/"+strings.Repeat("b", longestURI), 1), claims, "too long"},
+		"long address":       {strings.Replace(head, "https://a/b", "https://a/"+strings.Repeat("b", maxURI), 1), claims, "too long"},
 		"no JSON":            {"{", claims, "part 1"},
 		"claims as a list":   {head, "[]", "part 2"},
 		"attested D":         {head, strings.Replace(claims, `"A"`, `"D"`, 1), "attestation"},
 		"attested AB":        {head, strings.Replace(claims, `"A"`, `"AB"`, 1), "attestation"},
 		"without origid":     {head, strings.Replace(claims, `"origid":"o"`, `"x":1`, 1), "origid"},
 		"for nobody":         {head, strings.Replace(claims, `["1"]`, `[]`, 1), "nobody"},
-		"for too many":       {head, strings.Replace(claims, `["1"]`, `["1"`+strings.Repeat(`,"1"`, mostAddressed)+`]`, 1), "too many"},
+		"for too many":       {head, strings.Replace(claims, `["1"]`, `["1"`+strings.Repeat(`,"1"`, maxAddressed)+`]`, 1), "too many"},
 		"by nobody":          {head, strings.Replace(claims, `{"tn":"2"}`, `{}`, 1), "caller"},
 		"by two":             {head, strings.Replace(claims, `{"tn":"2"}`, `{"tn":"2","uri":"sip:a@b"}`, 1), "caller"},
 		"without a time":     {head, strings.Replace(claims, `"iat":1`, `"iat":0`, 1), "time"},
 		"the time as text":   {head, strings.Replace(claims, `"iat":1`, `"iat":"1"`, 1), "part 2"},
 		"div without whom":   {strings.Replace(head, "shaken", "div", 1), claims, "forwarded"},
-		"too long as a text": {head, `{"x":"` + strings.Repeat("x", longestToken) + `"}`, "too long"},
+		"too long as a text": {head, `{"x":"` + strings.Repeat("x", maxToken) + `"}`, "too long"},
 	} {
 		if _, err := ParseToken(b(c.head) + "." + b(c.claims) + "." + b("s")); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
@@ -135,8 +135,8 @@ func TestIdentityHeaders(t *testing.T) {
 		}
 	}
 	for value, says := range map[string]string{"a.b.c": "no info", "a.b.c;info=https://x/y": "angle",
-		"a.b.c;info=<https://x>;alg=RS256":                     "ES256",
-		"a.b.c;info=<" + strings.Repeat("x", longestURI) + ">": "angle", strings.Repeat("x", longestToken+1): "too long"} {
+		"a.b.c;info=<https://x>;alg=RS256":                 "ES256",
+		"a.b.c;info=<" + strings.Repeat("x", maxURI) + ">": "angle", strings.Repeat("x", maxToken+1): "too long"} {
 		if _, err := parseIdentity(value); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%.40q: %v", value, err)
 		}
@@ -207,7 +207,7 @@ func FuzzToken(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !strings.HasPrefix(text, tok.signed+".") || tok.Claims.IAT <= 0 || len(tok.X5U) > longestURI {
+		if !strings.HasPrefix(text, tok.signed+".") || tok.Claims.IAT <= 0 || len(tok.X5U) > maxURI {
 			t.Errorf("%+v", tok)
 		}
 		if again, err := ParseToken(input(tok.PPT, tok.X5U, tok.Claims) + ".AA"); err != nil || again.Claims.Orig != tok.Claims.Orig {

@@ -26,7 +26,7 @@ type Signer struct {
 // NewSigner makes a signer of a private key in PEM (P-256) and the https address of its certificate.
 func NewSigner(where string, key []byte) (*Signer, error) {
 	u, err := url.Parse(where)
-	if err != nil || u.Scheme != "https" || u.Host == "" || strings.ContainsAny(where, "<>\"; \r\n") || len(where) > longestURI {
+	if err != nil || u.Scheme != "https" || u.Host == "" || strings.ContainsAny(where, "<>\"; \r\n") || len(where) > maxURI {
 		return nil, errors.New("the certificate's address must be an https address at which others can fetch it")
 	}
 	for rest := key; ; {

@@ -28,11 +28,11 @@ type Verifier struct {
 }
 
 const (
-	mostIdentities = 6               // of a call: further ones are not looked at
-	patience       = time.Second     // for certificates, before the call rings
-	mostSeen       = 20000           // signatures that are remembered
-	longestText    = 200             // bytes of what a token says, as it is shown
-	future         = time.Minute * 5 // which no skew exceeds
+	maxIdentities = 6               // of a call: further ones are not looked at
+	patience      = time.Second     // for certificates, before the call rings
+	maxSeen       = 20000           // signatures that are remembered
+	maxText       = 200             // bytes of what a token says, as it is shown
+	future        = time.Minute * 5 // which no skew exceeds
 )
 
 // NewVerifier makes a verifier that fetches certificates by a client. Close it at the end.
@@ -117,7 +117,7 @@ type proof struct {
 
 // read reads a call's tokens. Those of unknown kinds are left out.
 func read(c *Call) (list []proof) {
-	for _, value := range c.Identities[:min(len(c.Identities), mostIdentities)] {
+	for _, value := range c.Identities[:min(len(c.Identities), maxIdentities)] {
 		id, err := parseIdentity(value)
 		var t *Token
 		if err == nil {
@@ -199,7 +199,7 @@ func (v *Verifier) authentic(ctx context.Context, c *Call, t *Token) (*Chain, er
 // reaches reports whether a token is for who is called: by itself, or by tokens of those who forwarded the call
 // (RFC 8946, section 6).
 func (v *Verifier) reaches(ctx context.Context, c *Call, t *Token, all []proof) bool {
-	for range mostIdentities {
+	for range maxIdentities {
 		if slices.ContainsFunc(c.To, t.Claims.Dest.has) {
 			return true
 		}
@@ -232,7 +232,7 @@ func (v *Verifier) enrich(ctx context.Context, c *Call, out *parley.CallVerifica
 		out.CallReason = cmp.Or(out.CallReason, plain(t.Claims.Reason))
 		if card := t.Claims.Card; card != nil {
 			out.CallerName = cmp.Or(out.CallerName, plain(card.Name))
-			if u, err := url.Parse(card.URL); out.CardURL == "" && err == nil && u.Scheme == "https" && len(card.URL) <= longestText {
+			if u, err := url.Parse(card.URL); out.CardURL == "" && err == nil && u.Scheme == "https" && len(card.URL) <= maxText {
 				out.CardURL = card.URL
 			}
 		}
@@ -240,7 +240,7 @@ func (v *Verifier) enrich(ctx context.Context, c *Call, out *parley.CallVerifica
 }
 
 // plain is a text of a stranger's as it is kept.
-func plain(s string) string { return cut(parley.VisitorText(s, false), longestText) }
+func plain(s string) string { return cut(parley.VisitorText(s, false), maxText) }
 
 // cut keeps the first bytes of a text, in whole characters.
 func cut(s string, most int) string {
@@ -265,7 +265,7 @@ func (s *seen) before(t *Token, call string, now time.Time, keep time.Duration) 
 	key := sha256.Sum256(append([]byte(t.signed), t.signature[:32]...))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now.Sub(s.turned) > keep || len(s.recent) >= mostSeen {
+	if now.Sub(s.turned) > keep || len(s.recent) >= maxSeen {
 		s.old, s.recent, s.turned = s.recent, map[[sha256.Size]byte]string{}, now
 	}
 	for _, known := range []map[[sha256.Size]byte]string{s.recent, s.old} {

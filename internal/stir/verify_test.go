@@ -292,18 +292,18 @@ func TestCacheBounded(t *testing.T) {
 			t.Errorf("%d: %v, asked %d times", i, err, b.server.Asked("/gone"))
 		}
 	}
-	if err := get(b.server.Put("/long", append(chain, make([]byte, longestChain)...))); err == nil ||
+	if err := get(b.server.Put("/long", append(chain, make([]byte, maxChain)...))); err == nil ||
 		!strings.Contains(err.Error(), "too long") {
 		t.Error(err)
 	}
-	for _, bad := range []string{"", "https:///x", "ftp://a/b", "https://a/" + strings.Repeat("x", longestURI)} {
+	for _, bad := range []string{"", "https:///x", "ftp://a/b", "https://a/" + strings.Repeat("x", maxURI)} {
 		if err := get(bad); err == nil {
 			t.Errorf("%.30q is fetched", bad)
 		}
 	}
 	c.mu.Lock()
 	c.at = map[string]*entry{}
-	for i := range mostCached {
+	for i := range maxCached {
 		done := make(chan struct{})
 		close(done)
 		c.at[strings.Repeat("x", i+1)] = &entry{done: done, until: now.Add(time.Duration(i+1) * time.Hour)}
@@ -313,10 +313,10 @@ func TestCacheBounded(t *testing.T) {
 		t.Error(err)
 	}
 	c.mu.Lock()
-	if n := len(c.at); n > mostCached {
+	if n := len(c.at); n > maxCached {
 		t.Errorf("%d addresses are kept", n)
 	}
-	c.fetches = mostFetches
+	c.fetches = maxFetches
 	c.mu.Unlock()
 	if err := get(b.server.Put("/crowd", chain)); err == nil {
 		t.Error("more are fetched at once than may be")
@@ -324,9 +324,9 @@ func TestCacheBounded(t *testing.T) {
 	c.mu.Lock()
 	c.fetches = 0
 	c.mu.Unlock()
-	for control, want := range map[string]time.Duration{"": usualAge, "max-age=600": 10 * time.Minute, "no-store": leastAge,
-		"max-age=1":        leastAge,
-		"max-age=99999999": mostAge, "Private, Max-Age=\"600\"": 10 * time.Minute, "max-age=x": usualAge, "max-age=600, no-cache": leastAge} {
+	for control, want := range map[string]time.Duration{"": usualAge, "max-age=600": 10 * time.Minute, "no-store": minAge,
+		"max-age=1":        minAge,
+		"max-age=99999999": maxAge, "Private, Max-Age=\"600\"": 10 * time.Minute, "max-age=x": usualAge, "max-age=600, no-cache": minAge} {
 		if got := ageOf(control); got != want {
 			t.Errorf("%q: %s, want %s", control, got, want)
 		}

@@ -43,8 +43,8 @@ func (tx *Tx) CreateAlert(ctx context.Context, userID int64, a *parley.Alert) er
 	if err := tx.q.NewRaw("SELECT count(*) FROM alerts WHERE user_id = ?", userID).Scan(ctx, &n); err != nil {
 		return err
 	}
-	if n >= parley.MostAlerts {
-		return parley.Errorf(parley.Forbidden, "An account can have %d alerts. Delete what you no longer need.", parley.MostAlerts)
+	if n >= parley.MaxAlerts {
+		return parley.Errorf(parley.Forbidden, "An account can have %d alerts. Delete what you no longer need.", parley.MaxAlerts)
 	}
 	a.ID, a.UserID, a.CreatedAt = 0, userID, parley.Now()
 	a.UpdatedAt = a.CreatedAt

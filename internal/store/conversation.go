@@ -198,11 +198,11 @@ func (tx *Tx) AddMessage(ctx context.Context, m *parley.Message, cost parley.Mon
 	res, err := tx.q.NewRaw(`UPDATE conversations SET message_count = message_count + 1, total_cost = total_cost + ?, ends_at = ?, ended_at = 0,
 		end_attempts = 0, updated_at = ?, waits_since = CASE WHEN ? = 0 THEN 0 WHEN waits_since > 0 OR type = 'test' OR ? THEN waits_since ELSE ? END
 		WHERE id = ? AND (message_count < ? OR external_identifier IS NOT NULL OR ?)`, cost, endsAt, m.CreatedAt, waits, m.Pending, waits,
-		m.ConversationID, parley.MostMessages, m.Author == parley.AuthorAI).Exec(ctx)
+		m.ConversationID, parley.MaxMessages, m.Author == parley.AuthorAI).Exec(ctx)
 	n, err := count(res, err)
 	if err == nil && n == 0 {
 		if _, err = tx.ConversationForUpdate(ctx, m.ConversationID); err == nil {
-			err = parley.Errorf(parley.Forbidden, "A conversation can have %d messages. Start a new one.", parley.MostMessages)
+			err = parley.Errorf(parley.Forbidden, "A conversation can have %d messages. Start a new one.", parley.MaxMessages)
 		}
 	}
 	if err != nil {
@@ -296,14 +296,14 @@ type messageCall struct {
 	Result    *string
 }
 
-// mostRead is how many messages of a conversation are read at once.
-const mostRead = 5000
+// maxRead is how many messages of a conversation are read at once.
+const maxRead = 5000
 
 // Messages are a conversation's newest messages in order: each reply behind what it answers.
 func (q Query) Messages(ctx context.Context, conversationID string) ([]parley.Message, error) {
 	list := []parley.Message{}
 	err := q.q.NewSelect().Model(&list).Where("conversation_id = ?", conversationID).
-		OrderExpr("CASE WHEN turn > 0 THEN turn ELSE id END DESC, id DESC").Limit(mostRead).Scan(ctx)
+		OrderExpr("CASE WHEN turn > 0 THEN turn ELSE id END DESC, id DESC").Limit(maxRead).Scan(ctx)
 	slices.Reverse(list)
 	return list, err
 }
@@ -312,7 +312,7 @@ func (q Query) Messages(ctx context.Context, conversationID string) ([]parley.Me
 func (q Query) MessagesAfter(ctx context.Context, conversationID string, id int64) ([]parley.Message, error) {
 	list := []parley.Message{}
 	err := q.q.NewSelect().Model(&list).Where("conversation_id = ? AND id > ?", conversationID,
-		id).Order("id").Limit(mostRead).Scan(ctx)
+		id).Order("id").Limit(maxRead).Scan(ctx)
 	return list, err
 }
 

@@ -73,7 +73,7 @@ func TestAddVariables(t *testing.T) {
 				t.Fatal(err)
 			}
 			many := map[string]string{}
-			for j := range parley.MostVariables + 1 {
+			for j := range parley.MaxVariables + 1 {
 				many[fmt.Sprint("v", i, "_", j)] = ""
 			}
 			err = db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
@@ -286,7 +286,7 @@ func TestFullConversation(t *testing.T) {
 			if err != nil || len(news) != 5000 || news[0].Content != "message 0" {
 				t.Errorf("%d new messages are read from %q on: %v", len(news), news[0].Content, err)
 			}
-			storetest.Exec(t, o, fmt.Sprint("UPDATE conversations SET message_count = ", parley.MostMessages-1))
+			storetest.Exec(t, o, fmt.Sprint("UPDATE conversations SET message_count = ", parley.MaxMessages-1))
 			for _, author := range []string{parley.AuthorCustomer, parley.AuthorHuman} {
 				if err := says(c, author, 2); err == nil || !strings.Contains(err.Error(), "A conversation can have 10000 messages. Start a new one.") {
 					t.Errorf("one too many of %s: %v", author, err)

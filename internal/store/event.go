@@ -250,8 +250,8 @@ func (tx *Tx) balanceFell(ctx context.Context, userID int64, balance parley.Mone
 const (
 	// SecretOverlap is how long a webhook secret that was replaced signs along.
 	SecretOverlap = 24 * time.Hour
-	// mostSecrets bounds the signatures on a request, whatever is rotated how often.
-	mostSecrets = 10
+	// maxSecrets bounds the signatures on a request, whatever is rotated how often.
+	maxSecrets = 10
 
 	webhookSecret = "webhook secret"
 )
@@ -271,7 +271,7 @@ type webhookSecretRow struct {
 func (q Query) WebhookSecrets(ctx context.Context, userID int64, now parley.Time) (keys [][]byte, err error) {
 	var rows []webhookSecretRow
 	err = q.q.NewSelect().Model(&rows).Where("user_id = ? AND (ends_at = 0 OR ends_at > ?)", userID,
-		now).Order("id DESC").Limit(mostSecrets).Scan(ctx)
+		now).Order("id DESC").Limit(maxSecrets).Scan(ctx)
 	for _, r := range rows {
 		key, err := q.box.open(webhookSecret, r.Sealed)
 		if err != nil {

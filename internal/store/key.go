@@ -64,9 +64,9 @@ func (tx *Tx) CreateKey(ctx context.Context, k *parley.Key) error {
 		}
 	}
 	if k.Kind != parley.APIKey { // a program that signs in for each of its requests leaves no rows without end
-		most := parley.MostSessions
+		most := parley.MaxSessions
 		if k.MemberID != parley.Owner {
-			most = parley.MostMemberSessions
+			most = parley.MaxMemberSessions
 		}
 		_, err := tx.q.NewRaw(`DELETE FROM keys WHERE user_id = ? AND member_id = ? AND kind = ? AND id <= (SELECT id FROM keys
 			WHERE user_id = ? AND member_id = ? AND kind = ? ORDER BY id DESC LIMIT 1 OFFSET ?)`, k.UserID, k.MemberID, k.Kind,

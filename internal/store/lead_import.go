@@ -8,8 +8,8 @@ import (
 	"parley/internal/parley"
 )
 
-// mostImports is how many lists of an account may be on their way at once.
-const mostImports = 5
+// maxImports is how many lists of an account may be on their way at once.
+const maxImports = 5
 
 // uploadFor is how long the file of an import may be on its way into blob storage.
 const uploadFor = time.Hour
@@ -33,7 +33,7 @@ func (tx *Tx) CreateImport(ctx context.Context, userID int64, im *parley.LeadImp
 	if err != nil {
 		return err
 	}
-	if open >= mostImports {
+	if open >= maxImports {
 		return parley.Errorf(parley.TooMany, "%d lists are being imported already: wait for one of them to end.", open)
 	}
 	if _, err := tx.q.NewRaw("DELETE FROM imports WHERE campaign_id = ? AND user_id = ? AND ended_at > 0 AND blob = ''",

@@ -187,9 +187,9 @@ func (tx *Tx) CreateInvitation(ctx context.Context, i *parley.Invitation) error 
 	if err != nil {
 		return err
 	}
-	if n >= parley.MostMembers {
+	if n >= parley.MaxMembers {
 		return parley.Errorf(parley.Forbidden, "An account can have %d members and invitations. Remove those that you no longer need.",
-			parley.MostMembers)
+			parley.MaxMembers)
 	}
 	if err := tx.unproven(ctx, i.Email, i.UserID, 0); err != nil {
 		return err

@@ -19,8 +19,8 @@ func (tx *Tx) AddNote(ctx context.Context, n *parley.Note) error {
 		Scan(ctx, &there); err != nil {
 		return err
 	}
-	if there >= parley.MostNotes {
-		return parley.LimitNamed("notes").Refuse(parley.MostNotes, 0)
+	if there >= parley.MaxNotes {
+		return parley.LimitNamed("notes").Refuse(parley.MaxNotes, 0)
 	}
 	n.ID, n.CreatedAt = 0, parley.DateTime(parley.Now())
 	_, err := tx.q.NewInsert().Model(n).Exec(ctx)

@@ -42,7 +42,7 @@ func (tx *Tx) KeepRefusals(ctx context.Context, list []parley.TrunkRefusal) erro
 		SELECT id, row_number() OVER (PARTITION BY trunk_id, known ORDER BY id DESC) AS n FROM (
 		SELECT id, trunk_id, known, row_number() OVER (PARTITION BY trunk_id, known, place ORDER BY id DESC) AS of_place
 		FROM trunk_refusals WHERE trunk_id IN (?)) AS p WHERE known OR of_place <= ?) AS r WHERE n <= ?)`,
-		bun.List(ids), bun.List(ids), parley.MostRefusalsOfPlace, parley.MostRefusals).Exec(ctx)
+		bun.List(ids), bun.List(ids), parley.MaxRefusalsOfPlace, parley.MaxRefusals).Exec(ctx)
 	return err
 }
 

@@ -43,8 +43,8 @@ func TestRefusals(t *testing.T) {
 		for _, text := range of(a) {
 			n[text[:3]]++
 		}
-		if n["own"] != parley.MostRefusals || n["one"] != parley.MostRefusalsOfPlace ||
-			n["man"] != parley.MostRefusals-parley.MostRefusalsOfPlace {
+		if n["own"] != parley.MaxRefusals || n["one"] != parley.MaxRefusalsOfPlace ||
+			n["man"] != parley.MaxRefusals-parley.MaxRefusalsOfPlace {
 			t.Errorf("kept %v", n)
 		}
 		if got := of(a)[0]; got != "many39" {

@@ -114,7 +114,7 @@ func TestPromptVersionsAreBounded(t *testing.T) {
 		u := storetest.User(t, db, 0)
 		a := assistant(t, db, u.ID, nil)
 		write(t, db, func(ctx context.Context, tx *store.Tx) error {
-			for i := range parley.MostVersions + 5 {
+			for i := range parley.MaxVersions + 5 {
 				old := *a
 				a.SystemPrompt = fmt.Sprint("wording ", i)
 				if err := tx.SaveAssistant(ctx, u.ID, &old, a); err != nil {
@@ -124,7 +124,7 @@ func TestPromptVersionsAreBounded(t *testing.T) {
 			return nil
 		})
 		list, total, err := db.PromptVersions(t.Context(), u.ID, a.ID, store.Page{Number: 1, Size: 1})
-		if err != nil || total != parley.MostVersions || list[0].Version != a.PromptVersion {
+		if err != nil || total != parley.MaxVersions || list[0].Version != a.PromptVersion {
 			t.Errorf("%d versions, the newest %+v: %v", total, list, err)
 		}
 		write(t, db, func(ctx context.Context, tx *store.Tx) error { return tx.DeleteAssistant(ctx, u.ID, a.ID) })

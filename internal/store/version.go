@@ -46,12 +46,12 @@ func (tx *Tx) keepVersion(ctx context.Context, a, old *parley.Assistant) error {
 	_, err = tx.q.NewRaw(`DELETE FROM assistant_versions WHERE assistant_id = ? AND version < ? AND version <= coalesce((SELECT max(version) FROM
 		(SELECT version, sum(`+bulkVersion.bytes+`) OVER (ORDER BY version DESC) AS held FROM assistant_versions WHERE assistant_id = ?) AS v
 		WHERE held > ?), 0)`, a.ID, v.Version, a.ID, versionBytes).Exec(ctx)
-	if err != nil || v.Version <= parley.MostVersions {
+	if err != nil || v.Version <= parley.MaxVersions {
 		return err
 	}
 	_, err = tx.q.NewDelete().Model((*parley.AssistantVersion)(nil)).
 		Where("assistant_id = ? AND version <= ? AND NOT (wording AND prompt_version > ?)", a.ID,
-			v.Version-parley.MostVersions, a.PromptVersion-parley.MostVersions).Exec(ctx)
+			v.Version-parley.MaxVersions, a.PromptVersion-parley.MaxVersions).Exec(ctx)
 	return err
 }
 

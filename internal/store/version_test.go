@@ -107,7 +107,7 @@ func TestVersionsAreBounded(t *testing.T) {
 		}
 		write(t, db, func(ctx context.Context, tx *store.Tx) error {
 			now, err := tx.AssistantForUpdate(ctx, u.ID, a.ID)
-			for i := 0; err == nil && i < parley.MostVersions+5; i++ {
+			for i := 0; err == nil && i < parley.MaxVersions+5; i++ {
 				old := *now
 				now.Name = fmt.Sprint("Desk ", i)
 				err = tx.SaveAssistant(ctx, u.ID, &old, now)
@@ -115,7 +115,7 @@ func TestVersionsAreBounded(t *testing.T) {
 			return err
 		})
 		_, total, err := db.AssistantVersions(t.Context(), u.ID, a.ID, store.Page{Number: 1, Size: 1})
-		if err != nil || total != parley.MostVersions+5 {
+		if err != nil || total != parley.MaxVersions+5 {
 			t.Errorf("%d versions: %v", total, err)
 		}
 		_, total, err = db.PromptVersions(t.Context(), u.ID, a.ID, store.Page{Number: 1, Size: 1})

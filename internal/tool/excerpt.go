@@ -18,11 +18,11 @@ type excerpt struct {
 }
 
 const (
-	deepest   = 64
-	mostKeys  = 200 // of one object
-	mostItems = 50  // of one list
-	leastRoom = 24  // for a value: with less it is left out
-	leftOut   = `"…"`
+	deepest  = 64
+	maxKeys  = 200 // of one object
+	maxItems = 50  // of one list
+	minRoom  = 24  // for a value: with less it is left out
+	leftOut  = `"…"`
 )
 
 var errNoJSON = errors.New("it is not JSON")
@@ -64,7 +64,7 @@ func (e *excerpt) value(room int) error {
 		}
 		return err
 	}
-	if room > 0 && room < leastRoom {
+	if room > 0 && room < minRoom {
 		e.out.WriteString(leftOut)
 		room = 0
 	}
@@ -126,7 +126,7 @@ func (e *excerpt) list(room int) error {
 			return errNoJSON
 		}
 		its := e.share(start, room)
-		if kept == mostItems || its < leastRoom {
+		if kept == maxItems || its < minRoom {
 			its = 0
 		}
 		if its == 0 {
@@ -187,7 +187,7 @@ func (e *excerpt) object(room int) error {
 			return errNoJSON
 		}
 		its := e.share(start, room)
-		if kept == mostKeys || its < 2*leastRoom {
+		if kept == maxKeys || its < 2*minRoom {
 			its = 0
 			skipped++
 		} else {

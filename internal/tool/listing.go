@@ -8,8 +8,8 @@ import (
 	"parley/internal/parley"
 )
 
-// mostListing is how many servers are listed in the background at the same time.
-const mostListing = 16
+// maxListing is how many servers are listed in the background at the same time.
+const maxListing = 16
 
 // listing are the lists of MCP servers that are being made in the background.
 type listing struct {
@@ -31,7 +31,7 @@ func (r *Runner) Background(toolID int64, list func(context.Context) *parley.Too
 		b.under[toolID] = append(others, done)
 		return
 	}
-	if len(b.under) >= mostListing || b.ctx.Err() != nil {
+	if len(b.under) >= maxListing || b.ctx.Err() != nil {
 		return
 	}
 	if b.under == nil {

@@ -18,8 +18,8 @@ import (
 
 // What a model gets of one MCP server, and what is kept of its list.
 const (
-	mostGiven     = 64
-	maxGiven      = 64 << 10 // bytes of names, descriptions and schemas
+	maxGiven      = 64
+	maxGivenBytes = 64 << 10 // bytes of names, descriptions and schemas
 	maxListed     = 256 << 10
 	noDescription = "A tool of the server %s."
 )
@@ -130,7 +130,7 @@ func Offered(t *parley.Tool) []parley.ListedTool {
 		case len(t.Allowed) > 0 && !slices.Contains(t.Allowed, l.Name):
 			l.Note = notAllowed
 		case l.Note != "":
-		case given == mostGiven || size+w > maxGiven:
+		case given == maxGiven || size+w > maxGivenBytes:
 			l.Note = tooMany
 		default:
 			l.Given = true

@@ -26,7 +26,7 @@ const (
 	MaxAnswer = 64 << 10
 
 	excerptSize  = 16 << 10 // of a JSON answer that is too long
-	longestRead  = 16 << 20 // of such an answer
+	maxRead      = 16 << 20 // of such an answer
 	maxRedirects = 5
 	userAgent    = "Parley/1"
 )
@@ -195,7 +195,7 @@ func (r *Runner) exchange(req *http.Request) (Result, error) {
 	result.Body, result.text, result.Truncated = text(raw, more, resp.Header)
 	kind := resp.Header.Get("Content-Type")
 	if more && resp.Header.Get("Content-Encoding") == "" {
-		whole := io.MultiReader(&read, io.LimitReader(resp.Body, longestRead))
+		whole := io.MultiReader(&read, io.LimitReader(resp.Body, maxRead))
 		if short, ok := excerptJSON(whole, excerptSize); ok {
 			result.told, result.text = decode([]byte(short), kind)
 			result.note = shortNote

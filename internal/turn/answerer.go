@@ -216,9 +216,9 @@ const (
 	pickupPause = time.Second
 	pickupMax   = 6 * time.Second // of what a person says who takes the call
 	farPatience = time.Minute     // of silence
-	mostAnswers = 3
-	mostPresses = 8
-	mostHeard   = 3
+	maxAnswers  = 3
+	maxPresses  = 8
+	maxHeard    = 3
 	againTime   = 8 * time.Second // in which a menu that gets no key begins again
 )
 
@@ -250,7 +250,7 @@ func (m *Machine) attend() {
 	case h.firm && h.kind == Mailbox, h.kind == Mailbox && f.kind != Screener && quiet >= askedPause:
 		m.answered(Mailbox, h.why)
 	case h.kind == Screener && (h.firm || f.kind == Screener), f.kind == Screener && f.answers == 0: // people ask who calls, too
-		if (quiet >= askedPause && !m.open || f.beeped) && f.answers < mostAnswers {
+		if (quiet >= askedPause && !m.open || f.beeped) && f.answers < maxAnswers {
 			m.introduce(h)
 		}
 	case h.kind == Menu && m.manner.Keys:
@@ -312,16 +312,16 @@ func (m *Machine) choose(h hint, quiet time.Duration) {
 	if !fits && quiet < menuPause || len(options) == 0 && quiet < 2*menuPause {
 		return
 	}
-	if !fits && m.manner.Goal != "" && f.heard < mostHeard { // a word may have been lost: it is heard once more
+	if !fits && m.manner.Goal != "" && f.heard < maxHeard { // a word may have been lost: it is heard once more
 		if m.last > f.until {
 			f.heard, f.until = f.heard+1, m.last
 		}
-		if f.heard < mostHeard && quiet < againTime {
+		if f.heard < maxHeard && quiet < againTime {
 			return
 		}
 	}
 	f.heard = 0
-	if f.presses++; f.presses > mostPresses {
+	if f.presses++; f.presses > maxPresses {
 		m.far = far{}
 		m.meet()
 		return

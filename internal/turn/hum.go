@@ -20,7 +20,7 @@ const (
 	humSure    = -4.                    // and with less than this even if it lasts
 	wordSaid   = 2.5                    // with more, little words and short ones count, and what is not understood is asked for,
 	wordSure   = 4.                     // and with more than this, "oh" and "mm"
-	wordLeast  = 200 * time.Millisecond // but nothing that is shorter than this
+	minWord    = 200 * time.Millisecond // but nothing that is shorter than this
 	letterTime = 25 * time.Millisecond  // a letter takes twice as long
 	wordsTime  = 560 * time.Millisecond // so long are two words at least ("never mind" takes 700)
 )

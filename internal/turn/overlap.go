@@ -160,7 +160,7 @@ func (o *overlap) hums() bool {
 // enough reports whether there are as many words, and as much speech, as an interruption takes. "Wait" is enough however
 // short it is; but not where much is asked of an interruption, nor is a "no" to the question.
 func (o *overlap) enough() bool {
-	brief := o.gist.halting && o.certain || o.words > wordSaid && o.longest >= wordLeast
+	brief := o.gist.halting && o.certain || o.words > wordSaid && o.longest >= minWord
 	return o.gist.words >= o.minWords &&
 		(o.longest >= o.confirm || brief && o.confirm <= usualConfirm && !(o.gist.consents && o.asking))
 }

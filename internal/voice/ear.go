@@ -40,8 +40,8 @@ type phrase struct {
 }
 
 const (
-	phraseEnd  = int(600 * time.Millisecond / audio.FrameTime)
-	phraseMost = int(30 * time.Second / audio.FrameTime)
+	phraseEnd = int(600 * time.Millisecond / audio.FrameTime)
+	maxPhrase = int(30 * time.Second / audio.FrameTime)
 	// who speaks for so long wants to be listened to
 	phraseSure = int(400 * time.Millisecond / audio.FrameTime)
 	maxPhrases = 1000 // that wait for their texts: of an ear that gives none
@@ -134,7 +134,7 @@ func (e *ear) hear(f audio.Frame, mode parley.LegMode) {
 		e.overrule = false
 		e.r.happens(turn.Event{Kind: turn.Others})
 	}
-	if e.quiet >= phraseEnd || e.voiced >= phraseMost {
+	if e.quiet >= phraseEnd || e.voiced >= maxPhrase {
 		e.speaking = false
 		e.End()
 	}

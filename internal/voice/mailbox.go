@@ -36,8 +36,8 @@ const (
 	toneHertz = 1000
 	toneLevel = 6000
 	// a pause of so long ends an utterance of a message, and so does its length: an ear hears no longer ones
-	messagePause  = time.Second
-	longestSaying = 40 * time.Second
+	messagePause = time.Second
+	maxSaying    = 40 * time.Second
 	// so long the last words of a message are waited for when the caller has hung up
 	lastWords = 10 * time.Second
 )
@@ -214,7 +214,7 @@ func (m *message) listen(in audio.Frame) {
 			m.before = m.before[:copy(m.before, m.before[min(len(in), len(m.before)):])]
 		}
 		m.before = append(m.before, in...)
-	} else if m.time-m.spoke >= messagePause || m.time-m.began >= longestSaying {
+	} else if m.time-m.spoke >= messagePause || m.time-m.began >= maxSaying {
 		m.endSaying()
 	}
 }

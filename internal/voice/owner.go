@@ -234,8 +234,8 @@ func (r *run) act(a turn.Action) {
 	}
 }
 
-// mostVerdicts is how many verdicts a call's record keeps.
-const mostVerdicts = 50
+// maxVerdicts is how many verdicts a call's record keeps.
+const maxVerdicts = 50
 
 // verdict notes who has answered the call.
 func (r *run) verdict(a turn.Action) {
@@ -244,7 +244,7 @@ func (r *run) verdict(a turn.Action) {
 		r.answeredBy = parley.AnsweredMachine
 	}
 	v := parley.CallVerdict{Kind: a.Who.Kind(), Reason: a.Text, AtMS: since(r.clock.now(), 0)}
-	if len(r.verdicts) < mostVerdicts {
+	if len(r.verdicts) < maxVerdicts {
 		r.verdicts = append(r.verdicts, v)
 	}
 	r.told(Event{Kind: Answerer, AnsweredBy: r.answeredBy, Verdict: v})

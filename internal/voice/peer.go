@@ -68,9 +68,9 @@ type frame struct {
 // sureFrames of speech without a break, 60 ms, are the least that silences a reply. The clicks of a keyboard are shorter.
 const sureFrames = 3
 
-// mostFrames is how many may be on their way or remembered. When the owner is later than that, the ear misses what
+// maxFrames is how many may be on their way or remembered. When the owner is later than that, the ear misses what
 // comes.
-const mostFrames = 64
+const maxFrames = 64
 
 func (p *peer) init(r *run) {
 	p.r = r
@@ -206,7 +206,7 @@ func (p *peer) blank() *frame {
 		return f
 	default:
 	}
-	if p.made == mostFrames {
+	if p.made == maxFrames {
 		return nil
 	}
 	p.made++

@@ -13,7 +13,7 @@ import (
 func (o *playout) fill(p *part, pcm []int16) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if p.ended || p.size > int(longestPart/time.Second)*int(o.rate) {
+	if p.ended || p.size > int(maxPart/time.Second)*int(o.rate) {
 		return false
 	}
 	first = p.size == 0
@@ -25,8 +25,8 @@ func (o *playout) fill(p *part, pcm []int16) (first bool) {
 	return first
 }
 
-// longestPart bounds what a model may say in one go.
-const longestPart = 5 * time.Minute
+// maxPart bounds what a model may say in one go.
+const maxPart = 5 * time.Minute
 
 // position is how much of a part was heard.
 func (o *playout) position(p *part) time.Duration {

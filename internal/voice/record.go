@@ -29,7 +29,7 @@ type page struct {
 
 const (
 	pageFrames = 10
-	mostPages  = 8 // more than a second waits for the disk at most
+	maxPages   = 8 // more than a second waits for the disk at most
 )
 
 // NewRecording begins a recording, which must be closed.
@@ -38,8 +38,8 @@ func NewRecording(w io.WriteSeeker, rate audio.Rate) (*Recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Recording{rec: rec, size: rate.FrameSize(), queue: make(chan *page, mostPages),
-		free: make(chan *page, mostPages), done: make(chan struct{})}
+	r := &Recording{rec: rec, size: rate.FrameSize(), queue: make(chan *page, maxPages),
+		free: make(chan *page, maxPages), done: make(chan struct{})}
 	go r.write()
 	return r, nil
 }
@@ -51,7 +51,7 @@ func (r *Recording) blank() *page {
 		return p
 	default:
 	}
-	if r.made == mostPages {
+	if r.made == maxPages {
 		return nil
 	}
 	r.made++

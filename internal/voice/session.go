@@ -59,7 +59,7 @@ func (s *Session) Run(ctx context.Context, leg audio.Leg) Result {
 	}
 	r := &run{
 		Session: s, leg: leg, rate: leg.Rate(), clock: clock{start: time.Now()}, inbox: newInbox(),
-		frames: make(chan *frame, mostFrames), free: make(chan *frame, mostFrames),
+		frames: make(chan *frame, maxFrames), free: make(chan *frame, maxFrames),
 	}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)

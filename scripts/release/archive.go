@@ -43,8 +43,8 @@ func (r *release) archive(program string, t target) error {
 	if err != nil {
 		return err
 	}
-	if len(text) > mostBytes {
-		return fmt.Errorf("%s.tar.gz has %d MB, and may have %d", base, len(text)>>20, mostBytes>>20)
+	if len(text) > maxBytes {
+		return fmt.Errorf("%s.tar.gz has %d MB, and may have %d", base, len(text)>>20, maxBytes>>20)
 	}
 	return os.WriteFile(filepath.Join(r.dist, base+".tar.gz"), text, 0o644)
 }

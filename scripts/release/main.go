@@ -30,8 +30,8 @@ func (t target) String() string { return t.os + "-" + t.arch }
 
 var targets = []target{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
 
-// mostBytes is how large an archive may be.
-const mostBytes = 35 << 20
+// maxBytes is how large an archive may be.
+const maxBytes = 35 << 20
 
 // release is one build of everything.
 type release struct {

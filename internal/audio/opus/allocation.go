@@ -156,11 +156,11 @@ func (a *allocation) refine() {
 		if fine > b>>eighth {
 			fine = b >> eighth
 		}
-		fine = min(fine, mostFine)
+		fine = min(fine, maxFine)
 		a.later[i] = fine*n<<eighth >= b+offset
 		b -= fine << eighth
 		if over > 0 {
-			extra := min(over>>eighth, mostFine-fine)
+			extra := min(over>>eighth, maxFine-fine)
 			fine += extra
 			a.later[i] = extra<<eighth >= over-a.balance
 			over -= extra << eighth

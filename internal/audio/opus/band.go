@@ -10,8 +10,8 @@ type shapes struct {
 	c      *coder
 	left   int // eighths of bits that the band may still use
 	band   int
-	pulses [mostWide]int32
-	other  [mostWide]float32
+	pulses [maxWide]int32
+	other  [maxWide]float32
 }
 
 // write writes the shape of each band, x being their bins, each band of length 1. A transient frame's bins are those of

@@ -14,7 +14,7 @@ const longest = 120 * 16
 type Decoder struct {
 	pion opus.Decoder
 	pcm  [longest]int16
-	one  [1 + mostFrame]byte // a frame, as a packet
+	one  [1 + maxFrame]byte // a frame, as a packet
 }
 
 // NewDecoder begins a stream.
@@ -43,12 +43,12 @@ func (d *Decoder) Decode(dst []int16, packet []byte) []int16 {
 	return all
 }
 
-// mostFrames are in a packet of the shortest: 2.5 ms each.
-const mostFrames = 48
+// maxFrames are in a packet of the shortest: 2.5 ms each.
+const maxFrames = 48
 
 // framesOf finds the frames of a packet (RFC 6716, section 3.2), n of them; none of one that is malformed.
-func framesOf(packet []byte) (frames [mostFrames][]byte, n int) {
-	var none [mostFrames][]byte
+func framesOf(packet []byte) (frames [maxFrames][]byte, n int) {
+	var none [maxFrames][]byte
 	if Duration(packet) == 0 {
 		return none, 0
 	}
@@ -71,7 +71,7 @@ func framesOf(packet []byte) (frames [mostFrames][]byte, n int) {
 			}
 		}
 	}
-	var sizes [mostFrames]int
+	var sizes [maxFrames]int
 	if sized {
 		for i := range n - 1 {
 			size, head := sizeOf(rest)
@@ -91,7 +91,7 @@ func framesOf(packet []byte) (frames [mostFrames][]byte, n int) {
 		}
 	}
 	for i, size := range sizes[:n] {
-		if size < 0 || size > mostFrame || size > len(rest) {
+		if size < 0 || size > maxFrame || size > len(rest) {
 			return none, 0
 		}
 		frames[i], rest = rest[:size], rest[size:]
@@ -128,8 +128,8 @@ func unpad(b []byte) (rest []byte, ok bool) {
 }
 
 const (
-	mostFrame = 1275 // octets of a frame (RFC 6716, section 3.4)
-	mostTime  = 120 * time.Millisecond
+	maxFrame = 1275 // octets of a frame (RFC 6716, section 3.4)
+	maxTime  = 120 * time.Millisecond
 )
 
 // Duration is how long the sound of a packet is, by its first octets (RFC 6716, sections 3.1 and 3.2); 0 of what can't be
@@ -163,7 +163,7 @@ func Duration(packet []byte) time.Duration {
 			head = len(packet)
 		}
 	}
-	if d := time.Duration(frames) * frame; d <= mostTime && len(packet) <= head+frames*mostFrame {
+	if d := time.Duration(frames) * frame; d <= maxTime && len(packet) <= head+frames*maxFrame {
 		return d
 	}
 	return 0

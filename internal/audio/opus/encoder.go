@@ -11,9 +11,9 @@ import (
 const FrameSize = 320
 
 const (
-	toc       = 23 << 3 // of each packet: the transform alone, wideband, 20 ms, one channel, one frame
-	leastSize = 10      // octets in a packet with sound
-	mostSize  = 200
+	toc     = 23 << 3 // of each packet: the transform alone, wideband, 20 ms, one channel, one frame
+	minSize = 10      // octets in a packet with sound
+	maxSize = 200
 
 	// One zero and one pole, which at 16 kHz do what 1-0.85/z does at 48 kHz.
 	emphasisGain, emphasisZero, emphasisPole = 0.4418, 0.5650, -0.2275
@@ -40,7 +40,7 @@ type Encoder struct {
 
 // NewEncoder begins a stream with so many bits a second: 4 to 80 kbit/s are possible, 32 and more sound good.
 func NewEncoder(rate int) *Encoder {
-	e := &Encoder{size: min(max(rate/50/8, leastSize), mostSize), long: newMDCT(FrameSize, 10),
+	e := &Encoder{size: min(max(rate/50/8, minSize), maxSize), long: newMDCT(FrameSize, 10),
 		short: newMDCT(FrameSize/shorts, 4)}
 	for i := range e.even {
 		z := cmplx.Exp(complex(0, -math.Pi*(float64(i)+0.5)/FrameSize)) // 1/z at 16 kHz

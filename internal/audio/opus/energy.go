@@ -82,7 +82,7 @@ func (e *energies) last(c *coder, given *[bands]int, later *[bands]bool) {
 			if left < 1 {
 				return
 			}
-			if n >= mostFine || later[i] != turn {
+			if n >= maxFine || later[i] != turn {
 				continue
 			}
 			q := float32(0)

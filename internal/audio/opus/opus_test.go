@@ -159,7 +159,7 @@ func TestFramesAreValid(t *testing.T) {
 			var packets [][]byte
 			for i := 0; i < len(pcm); i += FrameSize {
 				p := e.Encode(nil, pcm[i:i+FrameSize])
-				if e.coder.over || len(p) > min(max(rate/400, leastSize), mostSize) {
+				if e.coder.over || len(p) > min(max(rate/400, minSize), maxSize) {
 					t.Fatalf("%s at %d: frame %d has %d octets, over %v", name, rate, i/FrameSize, len(p), e.coder.over)
 				}
 				packets = append(packets, p)
@@ -252,7 +252,7 @@ func TestEveryTone(t *testing.T) {
 func TestNothingIsAllocated(t *testing.T) {
 	pcm := sounds(1)["bursts"]
 	e, d := NewEncoder(48000), NewDecoder()
-	packet, out := make([]byte, 0, mostSize), make([]int16, 0, longest)
+	packet, out := make([]byte, 0, maxSize), make([]int16, 0, longest)
 	at := 0
 	if n := testing.AllocsPerRun(200, func() {
 		packet = e.Encode(packet[:0], pcm[at:at+FrameSize])

@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	mostWide   = 48  // bins in a band of ours
-	mostPulses = 128 // in what is coded at once
-	mostSizes  = 40  // numbers of pulses that the format has for a band
+	maxWide   = 48  // bins in a band of ours
+	maxPulses = 128 // in what is coded at once
+	maxSizes  = 40  // numbers of pulses that the format has for a band
 )
 
 // ways[n][k] counts the ways to place k pulses on n bins, of which the first one has at least one, a positive one: the
 // U(N, K) of RFC 6716, section 4.3.4.2. Those that don't fit in 32 bits are the largest number.
-var ways = func() (u [mostWide + 1][mostPulses + 2]uint32) {
-	for n := 1; n <= mostWide; n++ {
+var ways = func() (u [maxWide + 1][maxPulses + 2]uint32) {
+	for n := 1; n <= maxWide; n++ {
 		for k := 1; k < len(u[n]); k++ {
 			if n == 1 {
 				u[n][k] = 1
@@ -41,16 +41,16 @@ func pulsesOf(place int) int {
 }
 
 // costs are what numbers of pulses on n bins cost, in 1/8 bits less one; costs[n][0] is none.
-var costs = func() (all [mostWide + 1][]int) {
+var costs = func() (all [maxWide + 1][]int) {
 	for _, width := range []int{1, 2, 4, 6} {
 		for n := width * shorts; n > 1; n /= 2 {
 			if all[n] != nil {
 				break
 			}
 			all[n] = []int{-1}
-			for place := 1; place <= mostSizes; place++ {
+			for place := 1; place <= maxSizes; place++ {
 				k := pulsesOf(place)
-				if k > mostPulses {
+				if k > maxPulses {
 					break
 				}
 				v, fits := vectors(n, k)
@@ -120,7 +120,7 @@ func cost(n, place int) int {
 
 // place puts k pulses where x is largest, so that their direction is as near as can be to that of x.
 func place(x []float32, k int, pulses []int32) {
-	var size [mostWide]float32
+	var size [maxWide]float32
 	sum := float32(0)
 	for i, v := range x {
 		size[i] = max(v, -v)

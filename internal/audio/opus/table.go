@@ -8,7 +8,7 @@ const (
 	shorts      = 8  // short transforms in a frame (2 to the power of logShorts)
 	logShorts   = 3
 	eighth      = 3 // bits are counted in eighths: a bit is 1<<eighth
-	mostFine    = 8 // bits of fine energy in a band
+	maxFine     = 8 // bits of fine energy in a band
 	fineOffset  = 21
 	thetaOffset = 4
 )

@@ -64,14 +64,14 @@ func kinds(country string) []string {
 	return []string{"Mobile", "Local"}
 }
 
-// mostFound is how many numbers one search asks for.
-const mostFound = 30
+// maxFound is how many numbers one search asks for.
+const maxFound = 30
 
 // Search finds numbers that can be rented.
 func (c *Client) Search(ctx context.Context, country, contains string) ([]carrier.Number, error) {
 	list := []carrier.Number{}
 	for _, kind := range kinds(country) {
-		q := url.Values{"PageSize": {strconv.Itoa(mostFound)}, "VoiceEnabled": {"true"}}
+		q := url.Values{"PageSize": {strconv.Itoa(maxFound)}, "VoiceEnabled": {"true"}}
 		if len(contains) >= 2 { // Twilio takes no shorter pattern
 			q.Set("Contains", contains)
 		}
@@ -232,8 +232,8 @@ func (c *Client) Find(ctx context.Context, m carrier.SMS, since time.Time) (sids
 // AnswersKeywords: Twilio answers STOP, START and HELP itself, and stops messages to people who have opted out.
 func (c *Client) AnswersKeywords() {}
 
-// mostTries is how often a request is made that Twilio did not take.
-const mostTries = 4
+// maxTries is how often a request is made that Twilio did not take.
+const maxTries = 4
 
 // ask sends one request. Being asked to slow down, and not being reached at all, are tried again while there is time:
 // nothing was done.
@@ -253,7 +253,7 @@ func (c *Client) ask(ctx context.Context, method, path string, form url.Values, 
 		default:
 			return err
 		}
-		if try == mostTries || time.Now().Add(wait).After(deadline) {
+		if try == maxTries || time.Now().Add(wait).After(deadline) {
 			return err
 		}
 		select {

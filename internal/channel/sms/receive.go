@@ -21,8 +21,8 @@ const (
 	explained = "An assistant answers messages to this number. Reply STOP to get no more messages."
 )
 
-// longestInbound is how much of a message the assistant reads, in characters.
-const longestInbound = 2000
+// maxInbound is how much of a message the assistant reads, in characters.
+const maxInbound = 2000
 
 // Receive takes a message that came in. STOP, START and HELP are honoured at once; another is answered by a job.
 func (c *Channel) Receive(ctx context.Context, in carrier.Inbound) error {
@@ -129,7 +129,7 @@ func (c *Channel) answer(ctx context.Context, id int64) error {
 
 func (c *Channel) converse(ctx context.Context, a *parley.Assistant, m *parley.InboundSMS) error {
 	text := []rune(m.Body)
-	body := string(text[:min(len(text), longestInbound)])
+	body := string(text[:min(len(text), maxInbound)])
 	conv, err := c.Chat.WithCustomer(ctx, a, parley.APIConversation, m.From, map[string]string{"assistant_phone": m.To})
 	if err != nil {
 		return err

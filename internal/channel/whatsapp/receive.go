@@ -92,8 +92,8 @@ func (w *Channel) take(ctx context.Context, m graph.Inbound) error {
 	return w.Chat.Keep(ctx, conv, parley.ChannelWhatsApp, m.ID, m.Text)
 }
 
-// mostQuoted is how much of a quoted message is repeated, in characters.
-const mostQuoted = 300
+// maxQuoted is how much of a quoted message is repeated, in characters.
+const maxQuoted = 300
 
 // inContext is what a message says, with what it is about.
 func (w *Channel) inContext(ctx context.Context, conv *parley.Conversation, m graph.Inbound) (string, error) {
@@ -102,8 +102,8 @@ func (w *Channel) inContext(ctx context.Context, conv *parley.Conversation, m gr
 		return m.Text, err
 	}
 	quoted = strings.Join(strings.Fields(quoted), " ")
-	if r := []rune(quoted); len(r) > mostQuoted {
-		quoted = string(r[:mostQuoted]) + "…"
+	if r := []rune(quoted); len(r) > maxQuoted {
+		quoted = string(r[:maxQuoted]) + "…"
 	}
 	if m.Kind == graph.Reacted {
 		return m.Text + " (to: \"" + quoted + "\")", nil

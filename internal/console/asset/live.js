@@ -8,7 +8,7 @@
   const shares = Boolean(navigator.locks && window.BroadcastChannel);
   const channel = shares ? new BroadcastChannel("parley-live") : null;
   const tab = String(Math.random()).slice(2);
-  const mostLives = 60, glance = 30000;
+  const maxLives = 60, glance = 30000;
 
   const wanted = new Map(); // address -> what is done with its events in this tab
   window.parleyLive = (at, fn) => {
@@ -58,7 +58,7 @@
   function open() {
     line?.abort();
     line = null;
-    const at = [...new Set([...wants.values()].flat())].slice(0, mostLives);
+    const at = [...new Set([...wants.values()].flat())].slice(0, maxLives);
     if (!leads || !at.length) return;
     line = new AbortController();
     run("/lives?" + new URLSearchParams(at.map((one) => ["at", one])), at, line.signal);

@@ -19,14 +19,14 @@ const (
 	// Protocol is the version of the protocol that a session names.
 	Protocol = 1
 
-	maxMessage   = 256 << 10 // octets of a message of the program's
-	maxReply     = 256 << 10 // octets of what it says in one reply
-	maxCalls     = 32        // tool calls of one message
-	mostSessions = 2000      // with one program
-	idle         = 5 * time.Minute
-	stall        = 30 * time.Second // that it may send nothing in the middle of a turn
-	pingTime     = 15 * time.Second
-	unread       = 64 // messages of a turn that wait to be read
+	maxMessage  = 256 << 10 // octets of a message of the program's
+	maxReply    = 256 << 10 // octets of what it says in one reply
+	maxCalls    = 32        // tool calls of one message
+	maxSessions = 2000      // with one program
+	idle        = 5 * time.Minute
+	stall       = 30 * time.Second // that it may send nothing in the middle of a turn
+	pingTime    = 15 * time.Second
+	unread      = 64 // messages of a turn that wait to be read
 )
 
 // Client has the sessions with one program. It is safe for concurrent use.
@@ -102,9 +102,9 @@ func (c *Client) take(ctx context.Context) (s *session, fresh bool, err error) {
 	case c.closed:
 		c.mu.Unlock()
 		return nil, false, &ai.Error{Kind: ai.Interrupted, Err: errors.New("the endpoint was changed or removed")}
-	case s == nil && len(c.open) >= mostSessions:
+	case s == nil && len(c.open) >= maxSessions:
 		c.mu.Unlock()
-		return nil, false, &ai.Error{Kind: ai.RateLimited, Err: fmt.Errorf("there are %d conversations with the endpoint", mostSessions)}
+		return nil, false, &ai.Error{Kind: ai.RateLimited, Err: fmt.Errorf("there are %d conversations with the endpoint", maxSessions)}
 	case s == nil:
 		s = &session{ready: make(chan struct{}, 1)}
 		c.open[party.Of] = s

@@ -10,12 +10,12 @@ import (
 
 // When a circuit opens, and for how long.
 const (
-	mostFailures = 3                // within window
-	window       = 30 * time.Second // in which failures count
-	firstPause   = 15 * time.Second // of an open circuit; it doubles with each probe that fails
-	longestPause = 2 * time.Minute
-	configPause  = 5 * time.Minute // an operator must mend it: nothing is lost by asking seldom
-	longestRetry = 5 * time.Minute // of what a vendor asks to wait
+	maxFailures = 3                // within window
+	window      = 30 * time.Second // in which failures count
+	firstPause  = 15 * time.Second // of an open circuit; it doubles with each probe that fails
+	maxPause    = 2 * time.Minute
+	configPause = 5 * time.Minute // an operator must mend it: nothing is lost by asking seldom
+	maxRetry    = 5 * time.Minute // of what a vendor asks to wait
 )
 
 // Circuit decides whether a vendor's part is asked at all. It is closed as long as requests go well, opens after some
@@ -100,9 +100,9 @@ func (p *pass) failed(err error) {
 			pause = configPause
 		case pause > 0: // as the vendor asks
 		case p.probe || !c.until.IsZero():
-			c.pause = min(2*c.pause, longestPause)
+			c.pause = min(2*c.pause, maxPause)
 			pause = c.pause
-		case len(c.failures) < mostFailures:
+		case len(c.failures) < maxFailures:
 			return
 		default:
 			c.pause = firstPause
@@ -131,7 +131,7 @@ func (p *pass) settle(fn func(*Circuit)) {
 
 func retryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[*ai.Error](err); ok && e.Kind == ai.RateLimited {
-		return min(e.RetryAfter, longestRetry)
+		return min(e.RetryAfter, maxRetry)
 	}
 	return 0
 }
@@ -147,8 +147,8 @@ type circuitKey struct {
 	name string
 }
 
-// mostCircuits are kept; beyond that those that are closed are forgotten.
-const mostCircuits = 4096
+// maxCircuits are kept; beyond that those that are closed are forgotten.
+const maxCircuits = 4096
 
 // Of is the circuit of a part, by the name of its vendor.
 func (s *Circuits) Of(part ai.Part, name string) *Circuit {
@@ -161,7 +161,7 @@ func (s *Circuits) Of(part ai.Part, name string) *Circuit {
 	if s.all == nil {
 		s.all = map[circuitKey]*Circuit{}
 	}
-	if len(s.all) >= mostCircuits {
+	if len(s.all) >= maxCircuits {
 		for k, c := range s.all {
 			if !c.Open() {
 				delete(s.all, k)

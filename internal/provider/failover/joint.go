@@ -14,13 +14,13 @@ type joint struct {
 	joins bool // it has been decided where to go on
 }
 
-// mostRepeated is how many words are looked for in what goes on.
-const mostRepeated = 200
+// maxRepeated is how many words are looked for in what goes on.
+const maxRepeated = 200
 
 func newJoint(said string) *joint {
 	j := &joint{said: said}
 	words := wordsOf(said)
-	words = words[max(len(words)-mostRepeated, 0):]
+	words = words[max(len(words)-maxRepeated, 0):]
 	for i := range words {
 		j.ends = append(j.ends, strings.Join(words[i:], " "))
 	}

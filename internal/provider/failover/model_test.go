@@ -274,7 +274,7 @@ func TestModelSkipsWhoIsDown(t *testing.T) {
 func TestModelPauses(t *testing.T) {
 	for err, pause := range map[*ai.Error]time.Duration{
 		{Kind: ai.RateLimited, RetryAfter: 40 * time.Second, Err: errors.New("slow down")}: 40 * time.Second,
-		{Kind: ai.RateLimited, RetryAfter: 24 * time.Hour, Err: errors.New("slow down")}:   longestRetry,
+		{Kind: ai.RateLimited, RetryAfter: 24 * time.Hour, Err: errors.New("slow down")}:   maxRetry,
 		{Kind: ai.Config, Err: errors.New("wrong key")}:                                    configPause,
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -103,14 +103,14 @@ func refused(status int, header http.Header, body []byte) error {
 var secrets = regexp.MustCompile(`(?i)\b(?:sk|org|proj|key|gsk|xai|bearer)[-_ ][\w-]{6,}|\b\w*[0-9a-f]{32,}\b|https?://\S+` +
 	`|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b`)
 
-// mostSaid is how much of a server's words is told, in characters.
-const mostSaid = 300
+// maxSaid is how much of a server's words is told, in characters.
+const maxSaid = 300
 
 // discreet is what a server said, in one line and without secrets.
 func discreet(message string) string {
 	text := []rune(strings.Join(strings.Fields(secrets.ReplaceAllString(message, "…")), " "))
-	if len(text) > mostSaid {
-		return string(text[:mostSaid]) + "…"
+	if len(text) > maxSaid {
+		return string(text[:maxSaid]) + "…"
 	}
 	return string(text)
 }

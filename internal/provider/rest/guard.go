@@ -24,7 +24,7 @@ const (
 	maxStream = 16 << 20 // bytes of a whole stream
 	maxDrain  = 4 << 10
 	maxWait   = 4 * time.Minute // for a whole answer, pauses of its reader aside
-	leastSpan = 16 << 10        // bytes of sound that come at least in each span of stall
+	minSpan   = 16 << 10        // bytes of sound that come at least in each span of stall
 	// DrainTime is how long we read on behind the last event, to keep the connection.
 	DrainTime = 100 * time.Millisecond
 )
@@ -50,7 +50,7 @@ type Guard struct {
 
 // NewGuard starts watching. Stop it.
 func NewGuard(stall time.Duration, cancel context.CancelCauseFunc) *Guard {
-	return &Guard{stall: stall, pace: ai.Pace{Least: leastSpan, What: "bytes of sound", Window: stall}, cancel: cancel,
+	return &Guard{stall: stall, pace: ai.Pace{Least: minSpan, What: "bytes of sound", Window: stall}, cancel: cancel,
 		timer: time.AfterFunc(stall, func() { cancel(ErrStalled) })}
 }
 

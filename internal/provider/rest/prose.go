@@ -71,8 +71,8 @@ var (
 	heard    = block{end: "<|", keep: true} // a call of harmony
 )
 
-// longestCall is how much of a text that may be a call is held back.
-const longestCall = 32 << 10
+// maxCall is how much of a text that may be a call is held back.
+const maxCall = 32 << 10
 
 // NewProse begins a reply. say takes its text, call a call of one of the tools.
 func NewProse(tools []ai.Tool, names Names, say func(text string) error, call func(name, arguments string) error) *Prose {
@@ -298,7 +298,7 @@ func (p *Prose) finish(end bool) (more bool, err error) {
 	if p.block.end != "" {
 		at = strings.Index(p.buf[from:], p.block.end)
 	}
-	if at < 0 && !end && (!p.block.bare || len(p.buf) < longestCall) {
+	if at < 0 && !end && (!p.block.bare || len(p.buf) < maxCall) {
 		return false, nil
 	}
 	inner, whole := p.buf, len(p.buf)
@@ -322,7 +322,7 @@ func (p *Prose) json(end bool) (more bool, err error) {
 	switch err := d.Decode(&v); {
 	case err == nil:
 		whole = int(d.InputOffset())
-	case !end && len(p.buf) < longestCall && errors.Is(err, io.ErrUnexpectedEOF):
+	case !end && len(p.buf) < maxCall && errors.Is(err, io.ErrUnexpectedEOF):
 		return false, nil
 	}
 	text := p.buf[:whole]

@@ -14,7 +14,7 @@ const (
 	maxText      = 1 << 20 // bytes of a reply's text
 	maxArguments = 1 << 20 // bytes of all its calls' arguments
 	maxCalls     = 128
-	leastText    = 60 // bytes of a reply's text that come at least in each DefaultStall, once it has begun
+	minText      = 60 // bytes of a reply's text that come at least in each DefaultStall, once it has begun
 )
 
 // Reading is a reply as far as it has been read.
@@ -41,7 +41,7 @@ type Call struct {
 
 // NewReading begins a reply.
 func NewReading(yield func(ai.Delta) error) *Reading {
-	return &Reading{yield: yield, pace: ai.Pace{Least: leastText, What: "bytes of text", Window: DefaultStall}}
+	return &Reading{yield: yield, pace: ai.Pace{Least: minText, What: "bytes of text", Window: DefaultStall}}
 }
 
 // Seen reports whether anything has been passed on.

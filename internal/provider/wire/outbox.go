@@ -40,8 +40,8 @@ type outgoing struct {
 }
 
 const (
-	mostSound  = 4 << 20   // octets that may wait for the server
-	mostFree   = 4         // buffers
+	maxSound   = 4 << 20   // octets that may wait for the server
+	maxFree    = 4         // buffers
 	bufferSize = 16 * 1024 // of a new one
 )
 
@@ -74,7 +74,7 @@ func (o *Outbox) Sound(pcm []int16) {
 		n = len(o.queue)
 	}
 	last := &o.queue[n-1]
-	if len(last.data) > mostSound {
+	if len(last.data) > maxSound {
 		return
 	}
 	if o.Encode != nil {
@@ -178,7 +178,7 @@ func (o *Outbox) sent(next outgoing) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.free) < mostFree {
+	if len(o.free) < maxFree {
 		o.free = append(o.free, next.data)
 	}
 }
