@@ -168,10 +168,13 @@ func (q quiet) Handle(ctx context.Context, r slog.Record) error {
 	return q.Handler.Handle(ctx, r)
 }
 
-// tellsStop says whether a line's error is a context that was cancelled. The queue writes its errors as texts.
+// tellsStop reports whether a line's error is a context that was cancelled, or the connection that pgx closes when that happens to a
+// query. The queue writes its errors as texts.
 func tellsStop(r slog.Record) (found bool) {
 	r.Attrs(func(a slog.Attr) bool {
-		found = strings.HasPrefix(a.Key, "err") && strings.HasSuffix(a.Value.String(), context.Canceled.Error())
+		text := a.Value.String()
+		found = strings.HasPrefix(a.Key, "err") &&
+			(strings.HasSuffix(text, context.Canceled.Error()) || strings.HasSuffix(text, "conn closed"))
 		return !found
 	})
 	return found
