@@ -55,11 +55,11 @@ type Utterance struct {
 }
 
 const (
-	serverRate   = 24000 // of the speech, as OpenAI's
-	maxSpeed     = 4.0
-	minSpeed     = 0.25
-	maxSpeech    = 4096 // characters
-	shortestFile = 100 * time.Millisecond
+	serverRate = 24000 // of the speech, as OpenAI's
+	maxSpeed   = 4.0
+	minSpeed   = 0.25
+	maxSpeech  = 4096 // characters
+	minFile    = 100 * time.Millisecond
 )
 
 // script says how requests of one kind are answered.
@@ -362,7 +362,7 @@ func (s *Server) readUtterance(r *http.Request) (in Utterance, bad *refusal) {
 	in.PCM = make([]int16, head.Size/2)
 	n, err := wav.Read(in.PCM)
 	in.PCM = in.PCM[:n]
-	if err != nil || n < int(shortestFile*time.Duration(in.Rate)/time.Second) {
+	if err != nil || n < int(minFile*time.Duration(in.Rate)/time.Second) {
 		return in, refuse("file", "audio_too_short", "Audio file is too short. Minimum audio length is 0.1 seconds.")
 	}
 	return in, nil
