@@ -33,6 +33,11 @@ func TestGroups(t *testing.T) {
 			h.post(list, map[string]any{"name": "Sales"}, status(422)).says("name", "The name has already been taken.")
 			h.put(fmt.Sprintf("%s/%d", list, id(second)), map[string]any{"name": "Sales"}, status(422)).
 				says("name", "The name has already been taken.")
+			for _, res := range []*answer{h.post(list, map[string]any{"name": "Sales", "color": "black"}, status(422)),
+				h.put(fmt.Sprintf("%s/%d", list, id(second)), map[string]any{"name": "Sales", "color": "black"}, status(422))} {
+				res.fails("name", "color")
+			}
+			h.put(fmt.Sprintf("%s/%d", list, id(g)), map[string]any{"name": "Sales", "color": "black"}, status(422)).fails("color")
 			other.post(list, map[string]any{"name": "Sales"}, status(201))
 			h.post(list, map[string]any{"name": strings.Repeat("é", 256), "color": "black"}, status(422)).fails("name", "color")
 			h.post(list, map[string]any{"name": strings.Repeat("é", 255)}, status(201))

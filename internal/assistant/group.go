@@ -3,6 +3,7 @@ package assistant
 import (
 	"context"
 	"reflect"
+	"slices"
 
 	"parley/internal/form"
 	"parley/internal/parley"
@@ -13,10 +14,11 @@ import (
 func (d *Studio) CreateGroup(ctx context.Context, userID int64, kind parley.GroupKind, body map[string]any) (*parley.Group, error) {
 	g := &parley.Group{}
 	form.Defaults(g)
-	if err := form.Bind(body, g, true).Err(); err != nil {
+	fields := form.Bind(body, g, true)
+	g.Kind = kind
+	if err := groupFields(ctx, d.DB.Query, userID, g, fields); err != nil {
 		return nil, err
 	}
-	g.Kind = kind
 	return g, d.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.CreateGroup(ctx, userID, g) })
 }
 
@@ -28,12 +30,29 @@ func (d *Studio) ChangeGroup(ctx context.Context, userID int64, kind parley.Grou
 			return err
 		}
 		old := *g
-		if err := form.Bind(body, g, false).Err(); err != nil || reflect.DeepEqual(old, *g) {
+		err := groupFields(ctx, tx.Query, userID, g, form.Bind(body, g, false))
+		if err != nil || reflect.DeepEqual(old, *g) {
 			return err
 		}
 		return tx.SaveGroup(ctx, userID, g)
 	})
 	return g, err
+}
+
+// groupFields returns the error of the fields that fail. Where any does, a name that is taken is among them; of a group whose fields are
+// right the database says so.
+func groupFields(ctx context.Context, q store.Query, userID int64, g *parley.Group, fields parley.Fields) error {
+	if len(fields) == 0 || fields.Has("name") {
+		return fields.Err()
+	}
+	others, err := q.GroupsByName(ctx, userID, g.Kind)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(others, func(o parley.Group) bool { return o.Name == g.Name && o.ID != g.ID }) {
+		fields.AddText("name", "The name has already been taken.")
+	}
+	return fields.Err()
 }
 
 // DeleteGroup removes a folder or a label; its assistants stay.
