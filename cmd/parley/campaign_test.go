@@ -105,7 +105,7 @@ func TestRoom(t *testing.T) {
 	}
 	var visits []*call.WebCall
 	for left := 1; left >= 0; left-- {
-		v, err := calls.Web(t.Context(), a, nil)
+		v, err := calls.Web(t.Context(), a, call.Visitor{})
 		if err == nil {
 			err = v.Enter(t.Context())
 		}

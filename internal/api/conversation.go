@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"parley/internal/assistant"
 	"parley/internal/auth"
 	"parley/internal/call"
 	"parley/internal/chat"
@@ -33,6 +35,9 @@ func (a *API) conversationRoutes() {
 	handle(a, op{Method: "POST", Path: "/conversations/{id}/messages", Name: "sendMessage", Tag: tag,
 		NotFound: conversationMissing, Family: statuses, Access: public, Stream: "text/event-stream",
 		Summary: "Send a message and get the reply, whole or (Accept: text/event-stream) as it forms"}, a.sendMessage)
+	handle(a, op{Method: "POST", Path: "/conversations/{id}/tool-calls/{call}", Name: "answerToolCall", Tag: tag,
+		NotFound: "Tool call not found", Family: statuses, Access: public,
+		Summary: "Answer a call of a tool of kind client, which a reply's stream told as tool_call"}, a.answerToolCall)
 	handle(a, op{Method: "GET", Path: "/conversations/{id}/events", Name: "followConversation", Tag: tag,
 		NotFound: conversationMissing, Family: statuses, Access: public, Stream: "text/event-stream",
 		Summary: "Follow a conversation live (server-sent events)"}, a.followConversation)
@@ -213,7 +218,8 @@ func (a *API) getPublicConversation(ctx context.Context, r *request, in *byText)
 type newMessage struct {
 	byText
 	Body struct {
-		Message string `json:"message" required:"true" maxLength:"2000"`
+		Message     string   `json:"message" required:"true" maxLength:"2000"`
+		ClientTools []string `json:"client_tools" maxItems:"64" maxLength:"255" doc:"Names of those tools of kind client that this client runs. With Accept: text/event-stream, the stream tells it each call (tool_call)."`
 	}
 }
 
@@ -240,12 +246,16 @@ func (a *API) sendMessage(ctx context.Context, r *request, in *newMessage) (*ans
 	if err := a.limitSaying(r, conv); err != nil {
 		return nil, err
 	}
-	w, err := a.Chat.Send(ctx, conv, in.Body.Message)
+	streams := accepts(r.Request, "text/event-stream")
+	if !streams { // it could not be asked
+		in.Body.ClientTools = nil
+	}
+	w, err := a.Chat.Send(ctx, conv, in.Body.Message, in.Body.ClientTools...)
 	if err != nil {
 		return nil, err
 	}
 	defer w.Leave()
-	if !accepts(r.Request, "text/event-stream") {
+	if !streams {
 		got, err := w.Wait(ctx)
 		return answerOf(got), err
 	}
@@ -270,7 +280,60 @@ func accepts(r *http.Request, media string) bool {
 	return slices.ContainsFunc(r.Header.Values("Accept"), func(v string) bool { return strings.Contains(v, media) })
 }
 
-// streamReply sends a reply as it forms: delta, tool, and done or error.
+// clientToolResult is what a client says of a tool that it has run.
+type clientToolResult struct {
+	byText
+	Call string `path:"call"`
+	Body struct {
+		Result any    `json:"result" doc:"What the model is told: a text, or anything else as JSON; at most 64 KB of it."`
+		Error  string `json:"error" maxLength:"2000" doc:"Why the tool failed, for the model."`
+	}
+}
+
+// clientResult is what the model is told of a tool that a page has run: its text as it is, anything else as JSON, nothing of null.
+func clientResult(raw json.RawMessage, failure string) assistant.ClientResult {
+	out := assistant.ClientResult{Error: failure}
+	if json.Unmarshal(raw, &out.Result) != nil {
+		out.Result = string(raw)
+	}
+	return out
+}
+
+// clientAnswer is what a process asks of the one that makes a reply.
+type clientAnswer struct {
+	Conversation, Call string
+	Result             assistant.ClientResult
+}
+
+func (a *API) answerToolCall(ctx context.Context, r *request, in *clientToolResult) (*statusOnly, error) {
+	conv, err := a.publicConversation(ctx, r, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if !r.owns(conv.UserID) {
+		if _, err := a.limitVisitor.Take(a.Front.Client(r.Request), time.Now()); err != nil {
+			return nil, err
+		}
+	}
+	call, at := a.secretOf(in.Call)
+	raw, err := json.Marshal(in.Body.Result) // it was JSON
+	if err != nil {
+		return nil, err
+	}
+	answer := clientAnswer{conv.ID, call, clientResult(raw, in.Body.Error)}
+	was := false
+	if at == "" {
+		was = a.Chat.ToolAnswered(answer.Conversation, answer.Call, answer.Result)
+	} else if err := a.Node.Ask(ctx, at, 0, askToolAnswer, answer, &was); err != nil {
+		return nil, err
+	}
+	if !was {
+		return nil, parley.Errorf(parley.NotFound, "Tool call not found")
+	}
+	return &statusOnly{true}, nil
+}
+
+// streamReply sends a reply as it forms: delta, tool, tool_call, and done or error.
 func (a *API) streamReply(ctx context.Context, r *request, w *chat.Waiter) error {
 	s := web.NewStream(r.W)
 	s.Comment("thinking") // the reader knows at once that the message has arrived
@@ -280,9 +343,14 @@ func (a *API) streamReply(ctx context.Context, r *request, w *chat.Waiter) error
 	for {
 		pieces, done, got, err := w.Next(ctx)
 		for _, p := range pieces {
-			if p.Call != nil {
+			switch {
+			case p.Ask != nil:
+				ask := *p.Ask
+				ask.ID = a.session(ask.ID)
+				s.Send("tool_call", "", ask)
+			case p.Call != nil:
 				s.Send("tool", "", p.Call)
-			} else {
+			default:
 				s.Send("delta", "", map[string]string{"text": p.Text})
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"parley/internal/assistant"
 	"parley/internal/auth"
 	"parley/internal/call"
 	"parley/internal/event"
@@ -30,6 +31,9 @@ const (
 
 	// variablesHeader carries the variables of a web call, whose body is the offer: JSON, percent-encoded.
 	variablesHeader = "Parley-Variables"
+
+	// toolsHeader names the tools of kind client that the page runs, with commas between them.
+	toolsHeader = "Parley-Client-Tools"
 )
 
 func (a *API) webCallRoutes() {
@@ -62,11 +66,15 @@ func (a *API) startWebCall(ctx context.Context, r *request, in *byText) (*struct
 	if err != nil {
 		return nil, err
 	}
+	tools, err := sentTools(r.Header.Get(toolsHeader))
+	if err != nil {
+		return nil, err
+	}
 	begin := beginning(a.Calls.Web)
 	if auth.IsShare(in.ID) {
 		begin = a.Calls.WebTest
 	}
-	err = a.answerBrowser(r.W, r.Request, s, begin, vars, visitors, visitorView,
+	err = a.answerBrowser(r.W, r.Request, s, begin, call.Visitor{Variables: vars, Names: visitors, Tools: tools}, visitorView,
 		func(session string) string { return a.baseURL(r.Request) + "/api/web-calls/" + in.ID + "/" + session })
 	if err != nil {
 		return nil, err
@@ -83,14 +91,14 @@ func (a *API) AnswerBrowser(w http.ResponseWriter, r *http.Request, s *parley.As
 	if err != nil {
 		return err
 	}
-	return a.answerBrowser(w, r, s, a.Calls.Web, vars, nil, ownerView, place)
+	return a.answerBrowser(w, r, s, a.Calls.Web, call.Visitor{Variables: vars}, ownerView, place)
 }
 
 // beginning prepares a call from a browser.
-type beginning func(ctx context.Context, s *parley.Assistant, vars map[string]string, visitors ...string) (*call.WebCall, error)
+type beginning func(context.Context, *parley.Assistant, call.Visitor) (*call.WebCall, error)
 
 func (a *API) answerBrowser(w http.ResponseWriter, r *http.Request, s *parley.Assistant, begin beginning,
-	vars map[string]string, visitors []string, sees view, place func(session string) string) error {
+	in call.Visitor, sees view, place func(session string) string) error {
 	if a.Browsers == nil {
 		return errNoBrowsers
 	}
@@ -98,7 +106,8 @@ func (a *API) answerBrowser(w http.ResponseWriter, r *http.Request, s *parley.As
 	if err != nil {
 		return err
 	}
-	visit, err := begin(r.Context(), s, vars, visitors...)
+	offer.Tools = len(in.Tools) > 0
+	visit, err := begin(r.Context(), s, in)
 	if err != nil {
 		return noLine(err)
 	}
@@ -127,6 +136,8 @@ func (a *API) secretOf(session string) (secret, at string) {
 const (
 	askHangup    = "hangup-browser"    // the secret; whether there was such a call
 	askReconnect = "reconnect-browser" // reconnection; reconnected
+
+	askToolAnswer = "tool-answer" // clientAnswer; whether it was awaited
 )
 
 // reconnection is what a browser wants that connects anew.
@@ -141,6 +152,11 @@ func (a *API) AnswerNodes(n *node.Node) {
 		var secret string
 		err := json.Unmarshal(body, &secret)
 		return a.Browsers != nil && a.Browsers.Hangup(secret), err
+	})
+	n.Handle(askToolAnswer, func(_ context.Context, _ int64, body []byte) (any, error) {
+		var in clientAnswer
+		err := json.Unmarshal(body, &in)
+		return err == nil && a.Chat.ToolAnswered(in.Conversation, in.Call, in.Result), err
 	})
 	n.Handle(askReconnect, func(ctx context.Context, _ int64, body []byte) (any, error) {
 		var in reconnection
@@ -336,6 +352,24 @@ func sentVariables(text string) (vars map[string]string, err error) {
 	return sent.Variables, nil
 }
 
+// sentTools reads the header of that name.
+func sentTools(text string) ([]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var sent struct {
+		Names []string `json:"names" maxItems:"64" maxLength:"255"`
+	}
+	list := []any{}
+	for name := range strings.SplitSeq(text, ",") {
+		list = append(list, strings.TrimSpace(name))
+	}
+	if form.Bind(map[string]any{"names": list}, &sent, true).Err() != nil {
+		return nil, parley.Errorf(parley.Invalid, "The %s header must be the names of at most 64 tools, with commas between them.", toolsHeader)
+	}
+	return sent.Names, nil
+}
+
 // visit has the conversation on a browser's leg, and tells the browser what happens, until it is over.
 func (a *API) visit(v *call.WebCall, leg *rtc.Leg, sees view, err error) {
 	if err == nil {
@@ -364,6 +398,14 @@ func (a *API) visit(v *call.WebCall, leg *rtc.Leg, sees view, err error) {
 			if told := sees(e); told != nil {
 				leg.Tell(told)
 			}
+		case ask := <-v.Asks():
+			asked := struct {
+				Type string `json:"type"`
+				assistant.ClientCall
+			}{"tool_call", ask}
+			leg.Tell(asked)
+		case got := <-leg.Results():
+			v.ToolAnswered(got.ID, clientResult(got.Result, got.Error))
 		case <-leg.Done():
 			return
 		case <-v.Done():

@@ -31,6 +31,8 @@ type Occasion struct {
 	Test string
 	// what it is of: a call or conversation, "" for none. It has sessions of its own with MCP servers.
 	Of string
+	// the program at the customer's end that runs tools of kind client; nil where there is none: then the model gets none of them
+	Client *Client
 }
 
 // Staged is an occasion as a test sets it: with the time that it shows.
@@ -121,7 +123,10 @@ func (d *Studio) Ready(a *parley.Assistant, o Occasion) (*Ready, error) {
 			r.served = append(r.served, s)
 			continue
 		}
-		t := d.midCall(&a.MidCallTools[i], r.values)
+		t := d.midCall(&a.MidCallTools[i], r.values, o.Client)
+		if a.MidCallTools[i].Kind == parley.ToolClient && o.Test == "" && !o.Client.has(t.Name) {
+			continue
+		}
 		if o.Test != "" {
 			staged(d.Stages.Find(o.Test), &t)
 		}
@@ -167,13 +172,18 @@ func (d *Studio) thinker(a *parley.Assistant) (thinker ai.Model, builtIn bool, e
 }
 
 // midCall is a mid-call tool in the form that the agent runs.
-func (d *Studio) midCall(t *parley.Tool, vars tool.Variables) agent.Tool {
+func (d *Studio) midCall(t *parley.Tool, vars tool.Variables, client *Client) agent.Tool {
 	out := agent.Tool{
 		Tool:    ai.Tool{Name: t.Name, Description: t.Description, Schema: tool.Schema(t)},
 		Fillers: [2]string{t.Filler, t.SecondFill},
 	}
 	out.AsyncTime = time.Duration(t.Timeout) * time.Second
 	out.Run, out.Async = inMode(t, func(ctx context.Context, t *parley.Tool, args map[string]any) tool.Result {
+		if t.Kind == parley.ToolClient {
+			return tool.RunInClient(ctx, t, args, func(ctx context.Context, arguments json.RawMessage) (string, error) {
+				return client.run(ctx, t.Name, arguments)
+			})
+		}
 		return d.Tools.Run(ctx, t, args, vars)
 	})
 	return out

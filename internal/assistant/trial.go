@@ -31,6 +31,9 @@ func (s *Studio) Try(ctx context.Context, userID, toolID int64, in Trial) (tool.
 	}
 	o := Occasion{Variables: in.Variables, Now: time.Now()}
 	var listed *parley.ListedTool
+	if t.Kind == parley.ToolClient {
+		return tool.Result{}, nil, errInClient
+	}
 	if t.Kind == parley.ToolMCP {
 		if listed, err = find(t, in.Tool); err != nil {
 			return tool.Result{}, nil, err
@@ -53,6 +56,10 @@ func (s *Studio) Try(ctx context.Context, userID, toolID int64, in Trial) (tool.
 	result, sent := s.Tools.Try(ctx, t.Waited(), in.Arguments, tool.Owned(Variables(a, o)))
 	return result, sent, nil
 }
+
+// errInClient is why a tool of kind client can't be tried alone.
+var errInClient = parley.Errorf(parley.Invalid,
+	"The customer's page runs this tool: try it in a call from a browser or in a chat whose page has it.")
 
 // meterTrial counts a trial, of which an account has so many.
 func (s *Studio) meterTrial(ctx context.Context, userID int64) error {

@@ -70,7 +70,7 @@ func TestModeIsTold(t *testing.T) {
 	n := h.node()
 	a := *h.a
 	a.Mode, a.MultimodalModelID = "multimodal", nil
-	v, err := n.Web(t.Context(), &a, nil)
+	v, err := n.Web(t.Context(), &a, call.Visitor{})
 	h.must(err)
 	h.must(v.Enter(t.Context()))
 	v.Begin(newLeg())

@@ -181,7 +181,7 @@ func (d *Center) accept(ctx context.Context, in Arrival) (*reception, error) {
 		if set != nil {
 			set.Took(c.ID)
 		}
-		r.live = d.begin(traced, c, a)
+		r.live = d.begin(traced, c, a, nil)
 		r.house = in.TrunkID != 0
 		return r, nil
 	case errors.Is(err, ErrFull) && c.Test: // who performs the test knows, and tries again

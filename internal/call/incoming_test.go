@@ -400,7 +400,7 @@ func TestWeb(t *testing.T) {
 	h := lite(t)
 	mouth := &speech{}
 	n := h.node(func(c *call.Config) { c.Speech = mouth })
-	v, err := n.Web(t.Context(), h.a, nil)
+	v, err := n.Web(t.Context(), h.a, call.Visitor{})
 	h.must(err)
 	// while the browser connects
 	for deadline := time.Now().Add(20 * time.Second); len(mouth.voice.Said()) == 0; runtime.Gosched() {
@@ -420,7 +420,7 @@ func TestWeb(t *testing.T) {
 		t.Errorf("%d calls of nobody: %v", live, err)
 	}
 	v.Drop(parley.Unreachable)
-	v, err = n.Web(t.Context(), h.a, map[string]string{"who": "Ana"})
+	v, err = n.Web(t.Context(), h.a, call.Visitor{Variables: map[string]string{"who": "Ana"}})
 	h.must(err)
 	h.must(v.Enter(t.Context()))
 	l := newLeg()
@@ -442,7 +442,7 @@ func TestWeb(t *testing.T) {
 		c.CarrierCost != 0 || c.AssistantCost == 0 {
 		t.Errorf("%+v", c)
 	}
-	v, err = n.Web(t.Context(), h.a, nil)
+	v, err = n.Web(t.Context(), h.a, call.Visitor{})
 	h.must(err)
 	h.must(v.Enter(t.Context()))
 	v.Drop(errors.New("no offer that we speak"))
@@ -451,16 +451,16 @@ func TestWeb(t *testing.T) {
 	}
 	h.user.Plan = "trial"
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, h.user) })
-	late, err := n.Web(t.Context(), h.a, nil)
+	late, err := n.Web(t.Context(), h.a, call.Visitor{})
 	h.must(err)
 	for range 2 {
-		v, err := n.Web(t.Context(), h.a, nil)
+		v, err := n.Web(t.Context(), h.a, call.Visitor{})
 		h.must(err)
 		h.must(v.Enter(t.Context()))
 		defer v.Drop(parley.CustomerHangup)
 	}
 	var e *parley.Error
-	if _, err := n.Web(t.Context(), h.a, nil); !errors.As(err, &e) || e.Kind != parley.Forbidden {
+	if _, err := n.Web(t.Context(), h.a, call.Visitor{}); !errors.As(err, &e) || e.Kind != parley.Forbidden {
 		t.Errorf("over the plan: %v", err)
 	}
 	if err := late.Enter(t.Context()); !errors.As(err, &e) || e.Kind != parley.Forbidden {
@@ -475,8 +475,8 @@ func TestWebTest(t *testing.T) {
 	n := h.node(func(c *call.Config) { c.Speech = &speech{} })
 	h.user.Plan = "trial"
 	h.write(func(ctx context.Context, tx *store.Tx) error { return tx.SaveUser(ctx, h.user) })
-	enter := func(begin func(context.Context, *parley.Assistant, map[string]string, ...string) (*call.WebCall, error)) *call.WebCall {
-		v, err := begin(t.Context(), h.a, nil)
+	enter := func(begin func(context.Context, *parley.Assistant, call.Visitor) (*call.WebCall, error)) *call.WebCall {
+		v, err := begin(t.Context(), h.a, call.Visitor{})
 		h.must(err)
 		h.must(v.Enter(t.Context()))
 		return v
@@ -484,9 +484,9 @@ func TestWebTest(t *testing.T) {
 	defer enter(n.Web).Drop(parley.CustomerHangup) // one of two lines
 	balance, reserved, _ := h.money()
 	v := enter(n.WebTest)
-	for name, begin := range map[string]func(context.Context, *parley.Assistant, map[string]string, ...string) (*call.WebCall, error){
+	for name, begin := range map[string]func(context.Context, *parley.Assistant, call.Visitor) (*call.WebCall, error){
 		"a call": n.Web, "a test": n.WebTest} {
-		if _, err := begin(t.Context(), h.a, nil); !errors.Is(err, call.ErrFull) {
+		if _, err := begin(t.Context(), h.a, call.Visitor{}); !errors.Is(err, call.ErrFull) {
 			t.Errorf("%s beside a call and a test on two lines: %v", name, err)
 		}
 	}
@@ -524,7 +524,7 @@ func TestMinutesOfTests(t *testing.T) {
 		return -1
 	}
 	enter := func() (*call.WebCall, error) {
-		v, err := n.WebTest(t.Context(), h.a, nil)
+		v, err := n.WebTest(t.Context(), h.a, call.Visitor{})
 		h.must(err)
 		return v, v.Enter(t.Context())
 	}

@@ -33,7 +33,8 @@ type live struct {
 	id     int64
 	ctx    context.Context // its cause is why the call is to end
 	cancel context.CancelCauseFunc
-	news   chan struct{} // has a token when the row is behind
+	news   chan struct{}     // has a token when the row is behind
+	client *assistant.Client // that runs tools of kind client; nil: none, as in calls by telephone
 
 	mu      sync.Mutex
 	call    parley.Call // as it stands; what is stored follows
@@ -54,15 +55,16 @@ func (d *Center) traced(c *parley.Call, a *parley.Assistant) context.Context {
 	return ctx
 }
 
-// begin registers a call whose row exists, with the context of its trace. It is over when end has returned.
-func (d *Center) begin(ctx context.Context, c *parley.Call, a *parley.Assistant) *live {
+// begin registers a call whose row exists, with the context of its trace and the program that runs its tools of kind client. It is over when
+// end has returned.
+func (d *Center) begin(ctx context.Context, c *parley.Call, a *parley.Assistant, client *assistant.Client) *live {
 	if c.Test && c.MaxDuration < a.MaxDuration { // as long as the day's minutes of tests last
 		shorter := *a
 		shorter.MaxDuration = c.MaxDuration
 		a = &shorter
 	}
-	l := &live{Center: d, a: a, id: c.ID, news: make(chan struct{}, 1), call: *c, others: others{at: map[int64]*other{}},
-		legs: map[int64]parley.CallLeg{}}
+	l := &live{Center: d, a: a, id: c.ID, news: make(chan struct{}, 1), call: *c, client: client,
+		others: others{at: map[int64]*other{}}, legs: map[int64]parley.CallLeg{}}
 	ctx = ai.ForParty(ctx, assistant.Party(a, occasion(c)))
 	l.ctx, l.cancel = context.WithCancelCause(ai.Tallied(ctx, &ai.Tally{Switched: l.switched}))
 	trace.SpanFromContext(ctx).SetAttributes(attribute.Int64("parley.call.id", c.ID),
@@ -236,7 +238,9 @@ func (d *Center) uses(before []parley.VendorUse, t *ai.Tally) []parley.VendorUse
 
 func (l *live) occasion() assistant.Occasion {
 	c := l.snapshot()
-	return occasion(&c)
+	o := occasion(&c)
+	o.Client = l.client
+	return o
 }
 
 // occasion is what the assistant is prepared for.

@@ -52,7 +52,7 @@ func TestLegsAreEnded(t *testing.T) {
 		c.Speech = &speech{err: &ai.Error{Kind: ai.Config,
 			Err: errors.New("no voice")}}
 	})
-	v, err := n.Web(t.Context(), h.a, nil)
+	v, err := n.Web(t.Context(), h.a, call.Visitor{})
 	h.must(err)
 	h.must(v.Enter(t.Context()))
 	l := newLeg()

@@ -35,7 +35,7 @@ func ofKind(err error, kind parley.Kind) bool {
 // talking is a call that is held for real on a node.
 func (n *node) talking(ctx context.Context, leg audio.Leg) int64 {
 	n.h.Helper()
-	v, err := n.Web(ctx, n.h.a, nil)
+	v, err := n.Web(ctx, n.h.a, call.Visitor{})
 	n.h.must(err)
 	n.h.must(v.Enter(ctx))
 	v.Begin(leg)

@@ -117,7 +117,7 @@ func (d *Center) Start(ctx context.Context, o Order) (*parley.Call, error) {
 
 // dialOut has a call made whose row exists.
 func (d *Center) dialOut(traced context.Context, c *parley.Call, a *parley.Assistant, r Route) {
-	l := d.begin(traced, c, a)
+	l := d.begin(traced, c, a, nil)
 	l.house, r.Signalling = r.Trunk != nil, c.Signalling
 	r.May = l.mayTransfer
 	go l.run(func() error { return l.dial(r) })

@@ -5,6 +5,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"parley/internal/assistant"
 	"parley/internal/audio"
 	"parley/internal/crash"
 	"parley/internal/parley"
@@ -52,36 +53,51 @@ type WebCall struct {
 	persona voice.Persona
 	unready error
 	greeted *greeting // nil where none is
+
+	client *assistant.Client         // nil: the browser runs no tools
+	asks   chan assistant.ClientCall // of it
+}
+
+// maxAsks is how many tools a browser is asked to run at a time.
+const maxAsks = 8
+
+// Visitor is what a browser brings to its call.
+type Visitor struct {
+	Variables map[string]string
+	Names     []string // of those variables that are the visitor's, not the assistant's owner's
+	Tools     []string // names of the tools of kind client that the page runs
 }
 
 // Web prepares a call from a browser to an assistant, whoever owns it. If a call could not begin now, the error is what
-// the caller may be told: lack of money (Payment) or room (Forbidden). The variables listed in visitors came from the
-// visitor, not from the assistant's owner.
-func (d *Center) Web(ctx context.Context, a *parley.Assistant, vars map[string]string,
-	visitors ...string) (*WebCall, error) {
-	return d.web(ctx, a, false, vars, visitors)
+// the caller may be told: lack of money (Payment) or room (Forbidden).
+func (d *Center) Web(ctx context.Context, a *parley.Assistant, in Visitor) (*WebCall, error) {
+	return d.web(ctx, a, false, in)
 }
 
 // WebTest is Web for a test call: it costs nothing, and a plan allows so many of them, and so many minutes, a day.
-func (d *Center) WebTest(ctx context.Context, a *parley.Assistant, vars map[string]string,
-	visitors ...string) (*WebCall, error) {
-	return d.web(ctx, a, true, vars, visitors)
+func (d *Center) WebTest(ctx context.Context, a *parley.Assistant, in Visitor) (*WebCall, error) {
+	return d.web(ctx, a, true, in)
 }
 
-func (d *Center) web(ctx context.Context, a *parley.Assistant, test bool, vars map[string]string,
-	visitors []string) (*WebCall, error) {
-	v := &WebCall{center: d, a: a, call: parley.Call{AssistantID: a.ID, AssistantName: a.Name, Type: parley.CallWeb,
+func (d *Center) web(ctx context.Context, a *parley.Assistant, test bool, in Visitor) (*WebCall, error) {
+	v := &WebCall{center: d, asks: make(chan assistant.ClientCall, maxAsks), a: a}
+	v.call = parley.Call{AssistantID: a.ID, AssistantName: a.Name, Type: parley.CallWeb,
 		Status: parley.CallInitiated, Test: test,
-		InputVariables: vars, VisitorNames: visitors, MaxDuration: a.MaxDuration,
-		AssistantRate: d.Prices.Calls.Assistant}}
+		InputVariables: in.Variables, VisitorNames: in.Names, MaxDuration: a.MaxDuration,
+		AssistantRate: d.Prices.Calls.Assistant}
 	if err := d.room(ctx, &v.call, a.UserID); err != nil {
 		return nil, err
 	}
+	if len(in.Tools) > 0 {
+		v.client = assistant.NewClient(in.Tools, v.ask)
+	}
 	v.unready = crash.Run(func() (err error) {
-		v.persona, err = d.persona(a, occasion(&v.call))
+		o := occasion(&v.call)
+		o.Client = v.client
+		v.persona, err = d.persona(a, o)
 		return err
 	})
-	if v.unready == nil && len(vars) == 0 { // the same for everybody: who asks without end has it made once
+	if v.unready == nil && len(in.Variables) == 0 { // the same for everybody: who asks without end has it made once
 		v.greeted = prepare(d.ctx, &voice.Session{Persona: v.persona, Cache: &d.cache}, audio.Wide)
 	}
 	return v, nil
@@ -102,7 +118,7 @@ func (v *WebCall) Enter(ctx context.Context) error {
 		d.wg.Done()
 		return err
 	}
-	v.ID, v.l = c.ID, d.begin(traced, c, v.a)
+	v.ID, v.l = c.ID, d.begin(traced, c, v.a, v.client)
 	return nil
 }
 
@@ -125,6 +141,22 @@ func (v *WebCall) Drop(cause error) {
 		v.l.run(func() error { return cause })
 	}
 }
+
+// ask hands a call of a tool to whoever reads Asks; false where it has too many.
+func (v *WebCall) ask(call assistant.ClientCall) bool {
+	select {
+	case v.asks <- call:
+		return true
+	default:
+		return false
+	}
+}
+
+// Asks are the calls of tools that the browser is to run, each of which is to be answered by ToolAnswered.
+func (v *WebCall) Asks() <-chan assistant.ClientCall { return v.asks }
+
+// ToolAnswered takes the result of a tool that the browser has run.
+func (v *WebCall) ToolAnswered(id string, result assistant.ClientResult) { v.client.Answer(id, result) }
 
 // Done is closed when the conversation is to end.
 func (v *WebCall) Done() <-chan struct{} { return v.l.ctx.Done() }

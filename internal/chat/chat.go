@@ -19,6 +19,8 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -284,9 +286,18 @@ func reference(messageID int64) string { return "message:" + strconv.FormatInt(m
 const hold = 15 * time.Minute
 
 // Send stores a customer's message and has it answered. The Waiter follows the reply; nobody has to. The error is
-// Insufficient, and nothing is stored, when the owner's balance doesn't cover the price.
-func (c *Chat) Send(ctx context.Context, conv *parley.Conversation, text string) (*Waiter, error) {
-	return c.send(ctx, conv, &parley.Message{Content: text})
+// Insufficient, and nothing is stored, when the owner's balance doesn't cover the price. tools are the names of those tools of kind
+// client that the Waiter's reader runs: it gets a Piece for each call, and answers by ToolAnswered.
+func (c *Chat) Send(ctx context.Context, conv *parley.Conversation, text string, tools ...string) (*Waiter, error) {
+	return c.send(ctx, conv, &parley.Message{Content: text}, tools...)
+}
+
+// ToolAnswered takes the result of a tool that the reader of a reply has run, and reports whether one of that id was awaited here.
+func (c *Chat) ToolAnswered(conversationID, callID string, result assistant.ClientResult) bool {
+	c.mu.Lock()
+	list := slices.Collect(maps.Values(c.waiting[conversationID]))
+	c.mu.Unlock()
+	return slices.ContainsFunc(list, func(w *Waiter) bool { return w.client.Answer(callID, result) })
 }
 
 // Receive stores a customer's message that came through a channel and has it answered; the channel's Replied sends the
@@ -310,12 +321,12 @@ func (c *Chat) Receive(ctx context.Context, conv *parley.Conversation, channel, 
 	return err
 }
 
-func (c *Chat) send(ctx context.Context, conv *parley.Conversation, m *parley.Message) (*Waiter, error) {
+func (c *Chat) send(ctx context.Context, conv *parley.Conversation, m *parley.Message, tools ...string) (*Waiter, error) {
 	a, err := c.assistant(ctx, conv)
 	if err != nil {
 		return nil, err
 	}
-	w := newWaiter()
+	w := newWaiter(tools)
 	m.ConversationID, m.Role, m.Author = conv.ID, parley.RoleUser, parley.AuthorCustomer
 	err = c.DB.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		now, err := tx.ConversationForUpdate(ctx, conv.ID)

@@ -177,7 +177,11 @@ func (c *Chat) takenOver(id string) {
 // the message has had its reply, and this one speaks of the tools. The sources are what knowledge the model was given.
 func (c *Chat) think(ctx context.Context, conv *parley.Conversation, a *parley.Assistant, m *parley.Message,
 	w *Waiter, tools []store.BackgroundTool, further bool) (agent.Reply, []parley.MessageSource, error) {
-	ready, err := c.Assistants.Ready(a, occasion(conv))
+	o := occasion(conv)
+	if w != nil {
+		o.Client = w.client
+	}
+	ready, err := c.Assistants.Ready(a, o)
 	if err != nil {
 		return agent.Reply{}, nil, err
 	}

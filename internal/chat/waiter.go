@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"parley/internal/agent"
+	"parley/internal/assistant"
 	"parley/internal/parley"
 )
 
@@ -14,26 +15,46 @@ type Answer struct {
 	Message *parley.Message
 }
 
-// Piece is a part of a reply as it forms: text, or a tool's finished call.
+// Piece is a part of a reply as it forms: text, a tool's finished call, or a call that the reader is to run.
 type Piece struct {
 	Text string
 	Call *parley.FunctionCall
+	Ask  *assistant.ClientCall
 }
 
 // Waiter follows the reply to one message. The reply never waits for its reader: pieces are kept until they are read,
 // and a reply is of bounded length.
 type Waiter struct {
-	leave func()
+	leave  func()
+	client *assistant.Client // nil: the reader runs no tools
 
 	mu     sync.Mutex
 	pieces []Piece
 	answer Answer
 	err    error
 	ended  bool
+	left   bool          // nobody reads any more
 	news   chan struct{} // has a token when something is new
 }
 
-func newWaiter() *Waiter { return &Waiter{news: make(chan struct{}, 1)} }
+// newWaiter is a Waiter whose reader runs the tools of these names.
+func newWaiter(tools []string) *Waiter {
+	w := &Waiter{news: make(chan struct{}, 1)}
+	if len(tools) > 0 {
+		w.client = assistant.NewClient(tools, w.ask)
+	}
+	return w
+}
+
+// ask has the reader run a tool; false when it has left.
+func (w *Waiter) ask(call assistant.ClientCall) (reads bool) {
+	w.change(func() {
+		if reads = !w.left && !w.ended; reads {
+			w.pieces = append(w.pieces, Piece{Ask: &call})
+		}
+	})
+	return reads
+}
 
 // Next waits for the next pieces. done is true with the last of them: then Answer or err is the outcome.
 func (w *Waiter) Next(ctx context.Context) (pieces []Piece, done bool, answer Answer, err error) {
@@ -64,7 +85,10 @@ func (w *Waiter) Wait(ctx context.Context) (Answer, error) {
 }
 
 // Leave says that nobody reads any more; the reply goes on without.
-func (w *Waiter) Leave() { w.leave() }
+func (w *Waiter) Leave() {
+	w.change(func() { w.left = true })
+	w.leave()
+}
 
 func (w *Waiter) change(fn func()) {
 	w.mu.Lock()

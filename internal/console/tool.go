@@ -27,18 +27,27 @@ func (c *Console) toolNew(r *request) (*answer, error) {
 	t := &parley.Tool{}
 	form.Defaults(t)
 	t.Method = http.MethodPost
-	if t.Kind = parley.ToolHTTP; r.FormValue("kind") == string(parley.ToolMCP) {
-		t.Kind = parley.ToolMCP
-	}
+	t.Kind = toolKindOf(r.FormValue("kind"))
 	return show(newTool(t.Kind), toolEditor(&toolForm{fields: fieldsOf[parley.Tool](treeOf(t), nil), kind: t.Kind})), nil
 }
 
 // newTool heads the page of a new tool.
 func newTool(kind parley.ToolKind) string {
-	if kind == parley.ToolMCP {
+	switch kind {
+	case parley.ToolMCP:
 		return "New MCP server"
+	case parley.ToolClient:
+		return "New page tool"
 	}
 	return "New tool"
+}
+
+// toolKindOf is the kind of tool that a form names; http where it names none.
+func toolKindOf(text any) parley.ToolKind {
+	if text == string(parley.ToolMCP) || text == string(parley.ToolClient) {
+		return parley.ToolKind(text.(string))
+	}
+	return parley.ToolHTTP
 }
 
 // toolForm is what the page of one tool shows. Values of headers that are stored stay on the server: the form names
@@ -168,10 +177,7 @@ func (c *Console) toolCreate(r *request) (*answer, error) {
 	case !ok:
 		return nil, err
 	}
-	kind := parley.ToolHTTP
-	if tree["kind"] == string(parley.ToolMCP) {
-		kind = parley.ToolMCP
-	}
+	kind := toolKindOf(tree["kind"])
 	maskOAuth(tree)
 	return invalid(newTool(kind), toolEditor(&toolForm{fields: fieldsOf[parley.Tool](tree, wrong), kind: kind})), nil
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Tool is a mid-call tool: an HTTP endpoint of the user's that an assistant calls while it talks, or an MCP server with
-// tools of its own.
+// Tool is a mid-call tool: an HTTP endpoint of the user's that an assistant calls while it talks, an MCP server with tools of its own, or
+// something that the customer's page does.
 type Tool struct {
 	bun.BaseModel `bun:"tools" json:"-"`
 
 	ID          int64        `bun:",pk,autoincrement" json:"id" readOnly:"true"`
 	UserID      int64        `json:"-"`
-	Kind        ToolKind     `json:"kind" default:"http" enum:"http,mcp" doc:"http: one endpoint. mcp: an MCP server (streamable HTTP) at endpoint, whose own tools the model gets; method, schema and json_schema mean nothing then."`
+	Kind        ToolKind     `json:"kind" default:"http" enum:"http,mcp,client" doc:"http: one endpoint. mcp: an MCP server (streamable HTTP) at endpoint, whose own tools the model gets; method, schema and json_schema mean nothing then. client: the customer's page runs it, in a call from a browser or a chat whose client names it; it has no endpoint and no headers."`
 	Name        string       `json:"name" required:"true" maxLength:"255" pattern:"^[a-z][a-z_]*$" must:"contain only lowercase letters and underscores, and start with a letter" doc:"Unique among the user's tools; the model calls it by this name. Of kind mcp, it tells tools apart that have the same name."`
 	Description string       `json:"description" required:"true" maxLength:"255" doc:"When and how the AI uses the tool. Of kind mcp it is for people: the model goes by the descriptions of the server's tools."`
-	Endpoint    string       `json:"endpoint" required:"true" maxLength:"2048" format:"http-url" doc:"{param} is replaced by an argument, URL-escaped; {{variable}} by a variable."`
-	Method      string       `json:"method" required:"true" enum:"GET,POST,PUT,PATCH,DELETE" doc:"Of kind mcp it may be left out, and is POST."`
-	Mode        ToolMode     `json:"mode" default:"sync" enum:"sync,async" doc:"sync: the conversation waits for the answer. async: it goes on, and the assistant tells the customer when the answer is there."`
+	Endpoint    string       `json:"endpoint" required:"true" maxLength:"2048" format:"http-url" doc:"Of kind client there is none, and it may be left out. {param} is replaced by an argument, URL-escaped; {{variable}} by a variable."`
+	Method      string       `json:"method" required:"true" enum:"GET,POST,PUT,PATCH,DELETE" doc:"Of kinds mcp and client it may be left out, and is POST."`
+	Mode        ToolMode     `json:"mode" default:"sync" enum:"sync,async" doc:"sync: the conversation waits for the answer. async: it goes on, and the assistant tells the customer when the answer is there. Kind client: sync only."`
 	Timeout     int          `json:"timeout" default:"10" minimum:"1" doc:"Seconds that the answer may take: at most 30, or 600 in mode async."`
 	Filler      string       `json:"filler" maxLength:"255" doc:"Said on the telephone while the answer is awaited, after half a second in which nothing is said; {{variable}} is replaced. Empty: one of the assistant's fillers, or a sentence in its language."`
 	SecondFill  string       `bun:"second_filler" json:"second_filler" maxLength:"255" doc:"Said when the answer takes eight seconds more."`
@@ -49,8 +49,9 @@ type ToolKind string
 
 // The kinds of mid-call tools.
 const (
-	ToolHTTP ToolKind = "http"
-	ToolMCP  ToolKind = "mcp"
+	ToolHTTP   ToolKind = "http"
+	ToolMCP    ToolKind = "mcp"
+	ToolClient ToolKind = "client"
 )
 
 // ToolMode says whether a conversation waits for a tool.
@@ -167,6 +168,12 @@ var BuiltinTools = []string{"end_call", "call_transfer", "dtmf_input", "collect_
 func (t *Tool) Check(f *Fields) {
 	if slices.Contains(BuiltinTools, t.Name) {
 		f.AddText("name", "The name field must not be the name of a built-in tool ("+t.Name+").")
+	}
+	if t.Kind != ToolClient && t.Endpoint == "" && !f.Has("endpoint") {
+		f.Add("endpoint", "is required.")
+	}
+	if t.Kind == ToolClient && t.Mode == ToolAsync {
+		f.AddText("mode", "The mode field must be sync: the conversation waits for what the customer's page answers.")
 	}
 	t.checkServer(f)
 	most := MaxToolWait

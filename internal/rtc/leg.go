@@ -48,7 +48,8 @@ type Leg struct {
 	streams int           // of RTP and RTCP that the browser began
 	offered int           // data channels
 	channel *webrtc.DataChannel
-	waiting []string // for the channel to open
+	waiting []string        // for the channel to open
+	results chan ToolResult // nil: the browser runs no tools
 }
 
 // answer makes the connection's half that is ours.
@@ -328,16 +329,18 @@ func (l *Leg) clock(ctx context.Context, m *media) {
 	})
 }
 
-// ---- The data channel "parley": what happens, as JSON, and the keys of a keypad ----
+// ---- The data channel "parley": what happens, as JSON, the keys of a keypad, and what tools in the browser answer ----
 
 // ChannelLabel is what the browser calls the channel.
 const ChannelLabel = "parley"
 
 const (
-	maxWaiting  = 64      // messages before the channel opens
-	maxBuffered = 1 << 20 // bytes that a browser may be behind
-	maxChannels = 8       // that a browser may open: each takes a goroutine and 64 KB
-	maxMessage  = 256     // bytes of a message that is looked at
+	maxWaiting  = 64       // messages before the channel opens
+	maxBuffered = 1 << 20  // bytes that a browser may be behind
+	maxChannels = 8        // that a browser may open: each takes a goroutine and 64 KB
+	maxMessage  = 256      // bytes of a message that is looked at
+	maxResult   = 64 << 10 // likewise, where the browser runs tools; of a longer one the channel ends
+	maxResults  = 8        // that nobody has read
 )
 
 func (l *Leg) attach(d *webrtc.DataChannel) {
@@ -365,16 +368,38 @@ func (l *Leg) attach(d *webrtc.DataChannel) {
 	})
 	d.OnMessage(func(msg webrtc.DataChannelMessage) {
 		defer crash.Contain(l.crashed)
-		var in struct{ Type, Key string }
-		if len(msg.Data) > maxMessage || json.Unmarshal(msg.Data, &in) != nil || in.Type != "digit" ||
-			len(in.Key) != 1 || !audio.ValidKeys(in.Key) {
+		var in struct {
+			Type, Key string
+			ToolResult
+		}
+		size := maxMessage
+		if l.results != nil {
+			size = maxResult
+		}
+		if len(msg.Data) > size || json.Unmarshal(msg.Data, &in) != nil {
 			return
 		}
-		if m := l.media.Load(); m != nil {
+		switch m := l.media.Load(); {
+		case in.Type == "tool_result":
+			select {
+			case l.results <- in.ToolResult:
+			default: // more than anybody asked for
+			}
+		case in.Type == "digit" && len(in.Key) == 1 && audio.ValidKeys(in.Key) && m != nil:
 			m.digit(in.Key[0], l.now(m))
 		}
 	})
 }
+
+// ToolResult is what a browser answers that was asked to run a tool.
+type ToolResult struct {
+	ID     string          `json:"id"`
+	Result json.RawMessage `json:"result"`
+	Error  string          `json:"error"`
+}
+
+// Results are what tools in the browser have answered.
+func (l *Leg) Results() <-chan ToolResult { return l.results }
 
 // Tell sends the browser something as JSON, in order. It doesn't wait; what a browser is too slow to take is dropped.
 func (l *Leg) Tell(v any) {

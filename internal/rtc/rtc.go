@@ -257,6 +257,9 @@ var ErrMany = errors.New("too many offers of this address wait for their browser
 func (s *Server) Answer(ctx context.Context, o *Offer, then func(*Leg, error)) (*Leg, string, error) {
 	l := &Leg{server: s, ID: uuid.NewString(), from: o.From, open: make(chan struct{}), done: make(chan struct{}),
 		voice: &voice{}}
+	if o.Tools {
+		l.results = make(chan ToolResult, maxResults)
+	}
 	if err := s.admit(l); err != nil {
 		return nil, "", err
 	}
@@ -320,7 +323,8 @@ const maxMedia = 8
 
 // Offer is a browser's description of the call that it wants, looked through.
 type Offer struct {
-	From string // whom it is counted against: an address or a network; "": nobody
+	From  string // whom it is counted against: an address or a network; "": nobody
+	Tools bool   // the browser runs tools: Leg.Results has what they answer
 
 	text  string
 	opus  string // its payload type

@@ -3,6 +3,7 @@ package rtc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -853,4 +855,66 @@ func FuzzOffer(f *testing.F) {
 		}
 		leg.end(parley.CustomerHangup)
 	})
+}
+
+// A browser answers what its tools did, where its offer says that it has some: nothing of another, and nothing too long, is read.
+func TestToolResults(t *testing.T) {
+	s := listening(t, Config{})
+	for _, tools := range []bool{true, false} {
+		b, p := call(t), newListener()
+		o, err := ReadOffer(b.offer())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Tools = tools
+		ended := make(chan error, 1)
+		leg, answer, err := s.Answer(t.Context(), o, func(l *Leg, err error) {
+			if err == nil {
+				err = l.Run(context.Background(), p)
+			}
+			ended <- err
+		})
+		if err == nil {
+			err = b.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: answer})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		is(t, b.open, true)
+		p.until(t, func() bool { return p.ticks > 0 })
+		long := strings.Repeat("x", 60<<10)
+		for _, text := range []string{`{"type":"tool_result","id":"1","result":{"shown":true}}`, `{"type":"tool_result","id":5}`,
+			`{"type":"tool_result","id":"2","error":"none"}`,
+			`{"type":"tool_result","id":"3","result":"` + long + `"}`, `{"type":"digit","key":"#"}`} {
+			if err := b.channel.SendText(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.until(t, func() bool { return p.digits == "#" }) // they come in order
+		var got []string
+		for len(leg.Results()) > 0 {
+			r := <-leg.Results()
+			got = append(got, fmt.Sprintf("%s %.20s %s", r.ID, r.Result, r.Error))
+		}
+		want := []string{`1 {"shown":true} `, `2  none`, `3 "xxxxxxxxxxxxxxxxxxx `}
+		if !tools {
+			want = nil
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("tools %v: got %q, want %q", tools, got, want)
+		}
+		for range 100 { // more than anybody reads: they don't hold the call up
+			if err := b.channel.SendText(`{"type":"tool_result","id":"1"}`); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.channel.SendText(`{"type":"digit","key":"5"}`); err != nil {
+			t.Fatal(err)
+		}
+		p.until(t, func() bool { return p.digits == "#5" })
+		if err := b.GracefulClose(); err != nil {
+			t.Fatal(err)
+		}
+		is(t, ended, error(parley.CustomerHangup))
+	}
 }

@@ -59,12 +59,20 @@ func Delete(ctx context.Context, db *store.DB, userID, id int64) error {
 // fields are right the database says so.
 func lay(ctx context.Context, q store.Query, userID int64, body map[string]any, t *parley.Tool, whole bool) error {
 	old := *t
-	if kind, sent := body["kind"]; body["method"] == nil && (kind == string(parley.ToolMCP) || !sent && old.Kind == parley.ToolMCP) {
-		body = maps.Clone(body)
-		if body == nil {
+	kind, sent := body["kind"]
+	if !sent {
+		kind = string(old.Kind)
+	}
+	if kind == string(parley.ToolMCP) || kind == string(parley.ToolClient) {
+		if body = maps.Clone(body); body == nil {
 			body = map[string]any{}
 		}
-		body["method"] = http.MethodPost
+		if body["method"] == nil {
+			body["method"] = http.MethodPost
+		}
+		if kind == string(parley.ToolClient) { // it has none, whatever is sent: it is emptied below
+			body["endpoint"] = "https://localhost"
+		}
 	}
 	fields := form.Bind(body, t, whole)
 	t.Check(&fields)
@@ -74,6 +82,9 @@ func lay(ctx context.Context, q store.Query, userID int64, body map[string]any, 
 	}
 	if t.Kind == parley.ToolMCP {
 		t.Method, t.Schema, t.JSONSchema = http.MethodPost, []parley.ToolParam{}, nil
+	}
+	if t.Kind == parley.ToolClient {
+		t.Method, t.Endpoint, t.Headers, t.OAuth, t.Allowed = http.MethodPost, "", []parley.ToolHeader{}, nil, nil
 	}
 	if len(fields) == 0 || fields.Has("name") {
 		return fields.Err()

@@ -342,7 +342,9 @@
     try {
       if (!conversation) await begin();
       memory.keep();
-      await reply(await post("/conversations/" + conversation + "/messages", { message: words }, "text/event-stream"));
+      const message = { message: words };
+      if (Object.keys(tools).length) message.client_tools = Object.keys(tools);
+      await reply(await post("/conversations/" + conversation + "/messages", message, "text/event-stream"));
     } catch (err) {
       if (err.status === 404 && conversation) gone = true; // it was deleted: another begins
       else if (err.status || b.order === Infinity) failed(b, words, err); // else the server has it, and the reply comes by the stream
@@ -365,6 +367,7 @@
     await events(res, (kind, data) => {
       if (kind === "delta") form((said += data.text));
       else if (kind === "tool") said = "";
+      else if (kind === "tool_call") runTool(data);
       else if (kind === "error") throw new Refusal(502, data.error);
       else if (kind === "done") {
         ended = true;
@@ -378,6 +381,13 @@
       }
     });
     if (!ended) throw new Refusal(0);
+  }
+
+  // The page's own tools, which the assistant may call (kind client): functions by name.
+  const tools = {};
+  async function runTool(asked) {
+    const answer = await (await import(base + "web-call.js")).run(tools, asked);
+    await post("/conversations/" + conversation + "/tool-calls/" + encodeURIComponent(asked.id), answer).catch((err) => console.error("Parley: " + asked.name + ": " + err.message));
   }
 
   // The reply as it forms stands below the log, so that a screen reader is told it once, whole.
@@ -461,7 +471,7 @@
     notice("");
     let turn = null;
     try {
-      const made = await (await import(base + "web-call.js")).call({ url: base + "api/web-calls/" + id, variables: given, on: (kind, data) => {
+      const made = await (await import(base + "web-call.js")).call({ url: base + "api/web-calls/" + id, variables: given, tools, on: (kind, data) => {
         if (call !== live) return;
         if (kind === "live") {
           state(text("listening"));
@@ -890,7 +900,8 @@ textarea { resize: none; }
       else if (wanted) follow();
     });
     addEventListener("pagehide", () => call && call.hangup());
-    window.ParleyWidget = { open: () => open(true), close };
+    window.ParleyWidget = { open: () => open(true), close, tools: (own) => Object.assign(tools, own) };
+    dispatchEvent(new Event("parley"));
   }
   if (document.body) start();
   else document.addEventListener("DOMContentLoaded", start);

@@ -2,6 +2,7 @@
 //   import { call } from "https://SERVER/web-call.js";
 //   const c = await call({ url: "https://SERVER/api/web-calls/UUID", variables: { customer_name: "Ana" }, on: (kind, data) => … });
 //   c.mute(true); c.key("5"); c.hangup();
+// tools: functions by name, which the model may call.
 //
 // on is told "live" (one can speak now), "waiting" (the network is away or another one: live again, or the end, follows), what the server tells ("partial"
 // {text}, "turn" {speaker, text, latency, …}, "tool" {name}), "speaking" {yes} when the assistant begins or stops being heard (stops is told before the end, too), and in the
@@ -9,7 +10,7 @@
 // "refused" {status, error} where the last line went to somebody else while this one connected. key is false where the call can't take it yet. Until call returns it throws instead: the microphone's own errors
 // (NotAllowedError, NotFoundError, NotReadableError), one named insecure where the browser gives no microphone to the page, and the server's
 // refusals, with status and wait (seconds).
-export async function call({ url, variables, on, headers }) {
+export async function call({ url, variables, on, headers, tools = {} }) {
   const devices = navigator.mediaDevices;
   if (!devices || !devices.getUserMedia || !window.RTCPeerConnection) throw Object.assign(new Error("This page may not use a microphone."), { name: "insecure" });
   const wanted = { audio: { echoCancellation: true, noiseSuppression: true, autoGainControl: true } };
@@ -75,6 +76,7 @@ export async function call({ url, variables, on, headers }) {
     if (over) return;
     if (data.type === "refused") end("refused", false, data);
     else if (data.type === "end") end("ended", true);
+    else if (data.type === "tool_call") run(tools, data).then((r) => channel.readyState === "open" && channel.send(JSON.stringify({ type: "tool_result", id: data.id, ...r })));
     else on(data.type, data);
   };
   channel.onclose = () => end("ended", true);
@@ -130,7 +132,7 @@ export async function call({ url, variables, on, headers }) {
     on("waiting", {});
     seek();
   }
-  // The browser has another network. Of what it only estimates anew, its speed, it tells as well: that is no reason.
+  // The browser has another network; it tells of a new estimate of its speed as well.
   const network = navigator.connection;
   let kind = network && network.type;
   function moved() {
@@ -164,6 +166,7 @@ export async function call({ url, variables, on, headers }) {
     await line.setLocalDescription();
     const sent = Object.assign({ "Content-Type": "application/sdp" }, headers);
     if (variables && Object.keys(variables).length) sent["Parley-Variables"] = encodeURIComponent(JSON.stringify(variables));
+    if (Object.keys(tools).length) sent["Parley-Client-Tools"] = Object.keys(tools).join(",");
     const res = await fetch(url, { method: "POST", credentials: "same-origin", headers: sent, body: line.localDescription.sdp }).catch((err) => {
       throw Object.assign(err, { status: 0 });
     });
@@ -196,6 +199,18 @@ export async function call({ url, variables, on, headers }) {
       return true;
     },
   };
+}
+
+// run returns what a tool answers, or its error.
+export async function run(tools, { name, arguments: given }) {
+  try {
+    if (!Object.hasOwn(tools, name)) throw "no such tool";
+    const result = await tools[name](given);
+    if (new Blob([JSON.stringify(result)]).size > 60000) throw "the result is too long";
+    return { result };
+  } catch (err) {
+    return { error: String((err && err.message) || err).slice(0, 2000) };
+  }
 }
 
 // helpers are the servers that an answer names in its Link headers (RFC 9725, section 4.6).
