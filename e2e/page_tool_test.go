@@ -13,9 +13,9 @@ func TestPageTools(t *testing.T) {
 	share(t, webCall)
 	s, model := thinking(t, "PARLEY_WEBRTC_LISTEN=127.0.0.1:0")
 	var made struct{ Data struct{ ID int64 } }
-	if status := s.call(t, "POST", "/user/tools", map[string]any{"kind": "client", "name": "show_product",
-		"description": "Shows a product on the page.",
-		"schema":      []any{map[string]any{"name": "product", "type": "string", "description": "Its number"}}}, &made); status != http.StatusCreated {
+	tool := map[string]any{"kind": "client", "name": "show_product", "description": "Shows a product on the page.",
+		"schema": []any{map[string]any{"name": "product", "type": "string", "description": "Its number"}}}
+	if status := s.call(t, "POST", "/user/tools", tool, &made); status != http.StatusCreated {
 		t.Fatalf("the tool is answered %d", status)
 	}
 	s.assistant(t, map[string]any{"initial_message": "Hello.", "tool_ids": []any{made.Data.ID},

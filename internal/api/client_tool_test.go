@@ -77,7 +77,11 @@ func TestClientTool(t *testing.T) {
 			},
 		} {
 			asks()
-			if got := say(); strings.Contains(got, "tool_call") || !strings.Contains(got, "There.") || strings.Contains(got, "succeeded") {
+			got, q := say(), model.Requests()
+			if tools := q[len(q)-1].Tools; len(tools) != 0 {
+				t.Errorf("%s: the model is given %+v", name, tools)
+			}
+			if strings.Contains(got, "tool_call") || !strings.Contains(got, "There.") || strings.Contains(got, "succeeded") {
 				t.Errorf("%s: %s", name, got)
 			}
 		}

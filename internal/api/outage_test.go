@@ -10,13 +10,22 @@ import (
 	"parley/internal/store"
 )
 
-// While nothing can be written, writes are answered 503 with when to try again, and reads as ever.
-func TestWritesDuringAnOutage(t *testing.T) {
-	h := lite(t, nil)
-	h.write(func(ctx context.Context, tx *store.Tx) error {
+// readOnly has every further write to a SQLite database fail.
+func readOnly(t *testing.T, db *store.DB) {
+	t.Helper()
+	err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.SQL().NewRaw("PRAGMA query_only = 1").Exec(ctx) // of the only connection that writes
 		return err
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// While nothing can be written, writes are answered 503 with when to try again, and reads as ever.
+func TestWritesDuringAnOutage(t *testing.T) {
+	h := lite(t, nil)
+	readOnly(t, h.db)
 	log := new(bytes.Buffer)
 	slog.SetDefault(slog.New(slog.NewTextHandler(log, nil)))
 	defer slog.SetDefault(slog.New(slog.DiscardHandler))

@@ -16,6 +16,7 @@ import (
 	"parley/internal/channel/whatsapp"
 	"parley/internal/channel/whatsapp/graph"
 	"parley/internal/parley"
+	"parley/internal/store"
 	"parley/internal/web"
 )
 
@@ -251,8 +252,7 @@ func (a *API) WhatsAppWebhook(w http.ResponseWriter, r *http.Request) {
 	if err != nil { // signed, and still no JSON: it would be none the next time
 		slog.WarnContext(r.Context(), "a WhatsApp webhook can't be read", "error", err)
 	} else if err := a.WhatsApp.Receive(context.WithoutCancel(r.Context()), told); err != nil {
-		slog.ErrorContext(r.Context(), "a WhatsApp webhook was not stored", "error", err)
-		refuse(http.StatusInternalServerError)
+		web.NotTaken(w, r, store.Told(err))
 		return
 	}
 	send(w, http.StatusOK, struct{}{})

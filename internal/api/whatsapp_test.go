@@ -781,6 +781,10 @@ func TestWhatsAppWebhook(t *testing.T) {
 			t.Errorf("%s: %d", odd, n)
 		}
 	}
+	readOnly(t, x.db)
+	if n := x.hook(body, graph.Sign(graphtest.AppSecret, body)); n != 503 {
+		t.Errorf("while nothing can be written: %d", n)
+	}
 	big := bytes.Repeat([]byte(" "), 5<<20)
 	if n := x.hook(big, graph.Sign(graphtest.AppSecret, big)); n != 413 {
 		t.Errorf("5 MiB: %d", n)

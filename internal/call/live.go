@@ -55,8 +55,8 @@ func (d *Center) traced(c *parley.Call, a *parley.Assistant) context.Context {
 	return ctx
 }
 
-// begin registers a call whose row exists, with the context of its trace and the program that runs its tools of kind client. It is over when
-// end has returned.
+// begin registers a call whose row exists, with the context of its trace and the program that runs its tools of kind client. It is over
+// when end has returned.
 func (d *Center) begin(ctx context.Context, c *parley.Call, a *parley.Assistant, client *assistant.Client) *live {
 	if c.Test && c.MaxDuration < a.MaxDuration { // as long as the day's minutes of tests last
 		shorter := *a

@@ -208,6 +208,15 @@ func TestForged(t *testing.T) {
 	if w.Code != http.StatusNotFound {
 		t.Errorf("without a secret the webhook answers %d", w.Code)
 	}
+	if err := db.Write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.SQL().NewRaw("PRAGMA query_only = 1").Exec(ctx) // of the only connection that writes
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if s := stripetest.Send(t, webhook, body, good); s != http.StatusServiceUnavailable {
+		t.Errorf("the right one, while nothing can be written: %d", s)
+	}
 }
 
 func refused(err error, kind parley.Kind) bool {

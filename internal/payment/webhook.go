@@ -12,6 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"parley/internal/store"
+	"parley/internal/web"
 )
 
 // WebhookPath is where Stripe tells of payments.
@@ -46,8 +49,7 @@ func (t *Till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := t.take(r.Context(), body); err != nil {
-		slog.ErrorContext(r.Context(), "take a payment", "error", err)
-		http.Error(w, "not taken", http.StatusInternalServerError)
+		web.NotTaken(w, r, store.Told(err))
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -88,6 +88,17 @@ var statusOf = map[parley.Kind]int{
 	parley.Upstream: 502, parley.Unavailable: 503,
 }
 
+// NotTaken answers a vendor's webhook whose news could not be stored: the vendor sends it again. It is 503 where err says when to ask again
+// (store.Told), otherwise 500.
+func NotTaken(w http.ResponseWriter, r *http.Request, err error) {
+	slog.ErrorContext(r.Context(), "webhook not taken", "path", LoggedPath(r.URL.Path), "request_id", RequestID(r.Context()), "error", err)
+	status := http.StatusInternalServerError
+	if RetryAfter(w, err) > 0 {
+		status = http.StatusServiceUnavailable
+	}
+	http.Error(w, "not taken", status)
+}
+
 // RetryAfter says in an answer's header, and by what it returns, after how many seconds a request that a limit
 // refused may be made again; 0 for other errors.
 func RetryAfter(w http.ResponseWriter, err error) int {

@@ -191,6 +191,11 @@ func (r *receiver) Report(_ context.Context, rep carrier.Report) error {
 	return r.fail
 }
 
+// later is an error that is over in 5 s.
+type later struct{ error }
+
+func (later) Wait() int { return 5 }
+
 func TestWebhooks(t *testing.T) {
 	s := carriertest.NewServer(t)
 	got := &receiver{}
@@ -269,6 +274,14 @@ func TestWebhooks(t *testing.T) {
 	defer slog.SetDefault(old)
 	got.fail = errors.New("the database is away")
 	ask(m.Told("sent"), 500)
+	got.fail = later{got.fail}
+	if w := ask(m.Told("sent"), 503); w.Header().Get("Retry-After") != "5" {
+		t.Errorf("Retry-After is %q", w.Header().Get("Retry-After"))
+	}
+	w = ask(carriertest.Signed(at, carriertest.Inbound("SM3", "+12025550777", "+14155550100", "Hi")), 503)
+	if w.Header().Get("Retry-After") != "5" {
+		t.Errorf("Retry-After of a message is %q", w.Header().Get("Retry-After"))
+	}
 	if !strings.Contains(log.String(), "the database is away") ||
 		strings.Contains(log.String(), carriertest.AuthToken) {
 		t.Errorf("logged %s", log.String())

@@ -6,8 +6,8 @@ import (
 	"crypto/sha1"
 	"crypto/subtle"
 	"encoding/base64"
+	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -17,6 +17,7 @@ import (
 
 	"parley/internal/carrier"
 	"parley/internal/parley"
+	"parley/internal/web"
 )
 
 const (
@@ -42,8 +43,7 @@ func (c *Client) Webhooks(to Receiver) http.Handler {
 		err := to.Receive(r.Context(), carrier.Inbound{SID: form.Get("MessageSid"), From: form.Get("From"),
 			To: form.Get("To"), Body: words(form)})
 		if err != nil {
-			slog.ErrorContext(r.Context(), "take an inbound message", "sid", form.Get("MessageSid"), "error", err)
-			http.Error(w, "not taken", http.StatusInternalServerError)
+			web.NotTaken(w, r, fmt.Errorf("inbound message %s: %w", form.Get("MessageSid"), err))
 			return
 		}
 		w.Header().Set("Content-Type", "text/xml")
@@ -64,8 +64,7 @@ func (c *Client) Webhooks(to Receiver) http.Handler {
 			rep.Error = strings.TrimSpace("Carrier error " + code + ". " + form.Get("ErrorMessage"))
 		}
 		if err := to.Report(r.Context(), rep); err != nil {
-			slog.ErrorContext(r.Context(), "take a message's status", "sid", rep.SID, "error", err)
-			http.Error(w, "not taken", http.StatusInternalServerError)
+			web.NotTaken(w, r, fmt.Errorf("status of message %s: %w", rep.SID, err))
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)

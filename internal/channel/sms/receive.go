@@ -26,6 +26,10 @@ const maxInbound = 2000
 
 // Receive takes a message that came in. STOP, START and HELP are honoured at once; another is answered by a job.
 func (c *Channel) Receive(ctx context.Context, in carrier.Inbound) error {
+	return store.Told(c.receive(ctx, in))
+}
+
+func (c *Channel) receive(ctx context.Context, in carrier.Inbound) error {
 	to, ok := parley.NormalizePhone(in.To)
 	if !ok {
 		return nil

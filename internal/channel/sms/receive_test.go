@@ -2,6 +2,7 @@ package sms_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -277,6 +278,29 @@ func TestUnanswerable(t *testing.T) {
 			t.Errorf("still standing: %v %v %v", out, in, err)
 		}
 	})
+}
+
+// What comes while nothing can be written is refused with when to send it again.
+func TestTextsDuringAnOutage(t *testing.T) {
+	h := open(t, storetest.SQLite(t))
+	n := h.buy(number1)
+	m, err := h.texts.Send(t.Context(), h.user.ID, n.ID, person, "Hello")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.write(func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.SQL().NewRaw("PRAGMA query_only = 1").Exec(ctx) // of the only connection that writes
+		return err
+	})
+	var later interface{ Wait() int }
+	err = h.texts.Receive(t.Context(), carrier.Inbound{SID: "SMin1", From: person, To: number1, Body: "Anybody?"})
+	if !errors.As(err, &later) || later.Wait() <= 0 {
+		t.Errorf("a text is told %v", err)
+	}
+	err = h.texts.Report(t.Context(), carrier.Report{Reference: fmt.Sprintf("sms:%d", m.ID), Status: parley.SMSDelivered})
+	if !errors.As(err, &later) || later.Wait() <= 0 {
+		t.Errorf("a report is told %v", err)
+	}
 }
 
 func TestErase(t *testing.T) {

@@ -228,6 +228,10 @@ func (c *Channel) queue(ctx context.Context, tx *store.Tx, n *parley.Number, to,
 
 // Report takes what the carrier tells of a message: twice or out of order changes nothing.
 func (c *Channel) Report(ctx context.Context, r carrier.Report) error {
+	return store.Told(c.report(ctx, r))
+}
+
+func (c *Channel) report(ctx context.Context, r carrier.Report) error {
 	text, ours := strings.CutPrefix(r.Reference, "sms:")
 	id, err := strconv.ParseInt(text, 10, 64)
 	if !ours || err != nil {
