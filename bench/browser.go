@@ -334,7 +334,7 @@ type webCaller struct {
 	*webrtc.PeerConnection
 	connected, heard time.Duration // since the button was pressed
 	stop             context.CancelFunc
-	mouth            sync.WaitGroup
+	speaking         sync.WaitGroup
 }
 
 // quiet is 20 ms of silence in Opus, as browsers send it: one byte of wide-band SILK, and nothing in it.
@@ -408,7 +408,7 @@ func (c *visitor) dial(uuid string) (*webCaller, error) {
 	case <-patience:
 		return nil, fmt.Errorf("a web call does not connect")
 	}
-	w.mouth.Go(func() {
+	w.speaking.Go(func() {
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
 		for {
@@ -431,6 +431,6 @@ func (c *visitor) dial(uuid string) (*webCaller, error) {
 // Close hangs up.
 func (w *webCaller) Close() {
 	w.stop()
-	w.mouth.Wait()
+	w.speaking.Wait()
 	w.GracefulClose()
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // benchVendor measures what Parley adds to its vendors' time: to a turn in each mode, at 1, 10 and 50 calls; to the
-// stand-in's own time where a vendor is late or fails; and what it gains where an ear says early that a turn may be
+// stand-in's own time where a vendor is late or fails; and what it gains where a recognizer says early that a turn may be
 // over. Goals: in pipeline and dualplex a turn adds p50 25 ms and p99 80 ms; what a realtime model says leaves within 5
 // ms beyond the 20 ms grain of packets, and its calls take 1 % of a core each; the first sound after a failover comes
 // within the budget and 100 ms.
@@ -235,7 +235,7 @@ func (b *bench) standIns(speech []int16) error {
 	return nil
 }
 
-// eager measures an ear that says early that a turn may be over. Every third sentence has a pause in it which is long
+// eager measures a recognizer that says early that a turn may be over. Every third sentence has a pause in it which is long
 // enough for that, and not the end.
 func (b *bench) eager(speech []int16) error {
 	const calls, pause = 10, 380 * time.Millisecond

@@ -24,11 +24,11 @@ func benchRehearsal(b *bench) error {
 		}
 	}
 	for _, one := range []struct {
-		ears    string
-		callers int
+		recognition string
+		callers     int
 	}{{"told", 10}, {"told", 50}, {"told", 100}, {"told", 200}, {"real", 2}, {"real", 8}} {
-		if err := b.rehearse(one.ears, one.callers); err != nil {
-			return fmt.Errorf("%d callers with %s ears: %w", one.callers, one.ears, err)
+		if err := b.rehearse(one.recognition, one.callers); err != nil {
+			return fmt.Errorf("%d callers with %s ears: %w", one.callers, one.recognition, err)
 		}
 	}
 	return nil
@@ -119,7 +119,7 @@ steps:
 `
 
 // rehearse performs a test with so many callers at once.
-func (b *bench) rehearse(ears string, callers int) error {
+func (b *bench) rehearse(recognition string, callers int) error {
 	dir, err := os.MkdirTemp("", "parley-bench-")
 	if err != nil {
 		return err
@@ -129,7 +129,8 @@ func (b *bench) rehearse(ears string, callers int) error {
 	if err != nil {
 		return err
 	}
-	for name, text := range map[string][]byte{"bakery.assistant.yaml": assistant, "two.yaml": fmt.Appendf(nil, rehearsed, ears, 2*callers)} {
+	two := fmt.Appendf(nil, rehearsed, recognition, 2*callers)
+	for name, text := range map[string][]byte{"bakery.assistant.yaml": assistant, "two.yaml": two} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			return err
 		}
@@ -163,7 +164,7 @@ func (b *bench) rehearse(ears string, callers int) error {
 	}
 	fmt.Printf("  %d callers at once, %s ears: %d of %d tests passed in %.1f s; %.1f ms of processor a call-second, so %.0f callers a core; "+
 		"replies p50 %v, p99 %v\n",
-		callers, ears, got.Passed, len(got.Cases), took.Seconds(), 1000*cpu.Seconds()/sum.Seconds(), sum.Seconds()/cpu.Seconds(),
+		callers, recognition, got.Passed, len(got.Cases), took.Seconds(), 1000*cpu.Seconds()/sum.Seconds(), sum.Seconds()/cpu.Seconds(),
 		quantile(reply, 0.5), quantile(reply, 0.99))
 	return nil
 }

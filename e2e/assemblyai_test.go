@@ -18,22 +18,22 @@ func TestAssemblyAITalk(t *testing.T) {
 	share(t, call)
 	a := assemblyaitest.New(t)
 	l, v := speaking(t, "PARLEY_ASSEMBLYAI_API_KEY="+assemblyaitest.Key, "PARLEY_ASSEMBLYAI_BASE_URL="+a.URL)
-	var ears []struct {
+	var recognizers []struct {
 		ID   int64
 		Name string
 	}
-	l.call(t, "GET", "/user/assistants/transcriber-providers?language_id=1", nil, &ears)
-	i := slices.IndexFunc(ears, func(e struct {
+	l.call(t, "GET", "/user/assistants/transcriber-providers?language_id=1", nil, &recognizers)
+	i := slices.IndexFunc(recognizers, func(e struct {
 		ID   int64
 		Name string
 	}) bool {
 		return e.Name == "AssemblyAI"
 	})
 	if i < 0 {
-		t.Fatalf("the transcribers are %+v", ears)
+		t.Fatalf("the transcribers are %+v", recognizers)
 	}
 	l.change(t, map[string]any{"initial_message": welcome, "post_call_evaluation": false, "record": false,
-		"transcriber_provider_id": ears[i].ID})
+		"transcriber_provider_id": recognizers[i].ID})
 	c := l.greeted(t, l.phone)
 	a.Hears("What do you have?", "And what does it cost?")
 	v.Script(aitest.Behaviour{Text: long}, aitest.Behaviour{Text: "Three dollars."})

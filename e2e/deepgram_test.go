@@ -11,7 +11,7 @@ import (
 	"parley/internal/provider/deepgram/deepgramtest"
 )
 
-// A call with Deepgram's ears and voice over its WebSockets: the assistant greets, answers, is interrupted, and
+// A call with Deepgram's recognizer and voice over its WebSockets: the assistant greets, answers, is interrupted, and
 // answers again.
 func TestDeepgramTalk(t *testing.T) {
 	t.Parallel()
@@ -70,7 +70,7 @@ func TestDeepgramTalk(t *testing.T) {
 
 // When the speech recognizer's socket is closed in the middle of an utterance, it is replaced, and the conversation
 // goes on.
-func TestDeepgramEarLost(t *testing.T) {
+func TestDeepgramRecognitionLost(t *testing.T) {
 	t.Parallel()
 	for model, path := range map[string]string{"nova-3": deepgramtest.ListenPath, "flux-general-en": deepgramtest.FluxPath} {
 		t.Run(model, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestDeepgramEarLost(t *testing.T) {
 			at := map[string]string{"flux-general-en": "StartOfTurn"}[model]
 			d.Script(path, deepgramtest.Behaviour{Fault: deepgramtest.Close, At: at})
 			c := l.greeted(t, l.phone)
-			ears := func() (n int) {
+			opened := func() (n int) {
 				for _, o := range d.Opened() {
 					if o.Path == path {
 						n++
@@ -93,7 +93,7 @@ func TestDeepgramEarLost(t *testing.T) {
 			d.Hears("Nobody will know.")
 			v.Script(aitest.Behaviour{Text: "For how many people?"})
 			lost := asks(t, c)
-			eventually(t, "another ear", func() bool { return ears() == 2 })
+			eventually(t, "another recognition", func() bool { return opened() == 2 })
 			eventually(t, "the end of what was lost", func() bool { return time.Since(lost.To()) > 2*time.Second })
 			d.Hears("I would like a table.")
 			asks(t, c)

@@ -13,7 +13,7 @@ import (
 	"parley/internal/simulator/phone"
 )
 
-// A telephone call with ElevenLabs' voice and ears: the assistant greets, answers, and is interrupted. Words get
+// A telephone call with ElevenLabs' voice and recognizer: the assistant greets, answers, and is interrupted. Words get
 // longer and longer here, so how much of a reply was heard can't be guessed: it is known only from the word times that
 // ElevenLabs sends. The transcript and the model's history have it right to the word.
 func TestElevenLabs(t *testing.T) {

@@ -98,7 +98,7 @@ func (c *testCmd) Run(s *Settings, t *terminal) error {
 		defer set.Close()
 		thinks = model
 	}
-	run := &rehearsal.Runner{Server: &rehearsal.Server{Client: client, SIP: phone, Account: account}, Mouth: new(mouths).say,
+	run := &rehearsal.Runner{Server: &rehearsal.Server{Client: client, SIP: phone, Account: account}, Synthesize: new(callerVoices).say,
 		Parallel: c.Parallel, Patient: true, Ears: rehearsal.Ears(c.Ears), Model: thinks, Done: progress(os.Stderr)}
 	defer run.Close()
 	if c.Watch {
@@ -279,13 +279,13 @@ func quotedArg(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// mouths say what callers say with the local voices, each text once.
-type mouths struct {
+// callerVoices say what callers say with the local voices, each text once.
+type callerVoices struct {
 	mu   sync.Mutex
 	said map[string][]int16
 }
 
-func (m *mouths) say(ctx context.Context, voice string, pace float64, rate audio.Rate, words string) ([]int16, error) {
+func (m *callerVoices) say(ctx context.Context, voice string, pace float64, rate audio.Rate, words string) ([]int16, error) {
 	if voice == "" {
 		voice = "slt"
 	}

@@ -327,7 +327,7 @@ func (h *server) openFaces() {
 		rates.Create, rates.Message = auth.Rate{}, auth.Rate{}
 	}
 	h.exams = exam.New(exam.Config{DB: h.db, Node: h.node.ID, Assistants: h.assistants, Hub: h.hub, Line: h.phone.at(s),
-		Mouth: new(mouths).say,
+		Synthesize: new(callerVoices).say,
 		// the API has the tests and is made after them; nothing is performed before the server runs
 		Ask: func(userID int64) http.RoundTripper { return h.api.As(userID) }})
 	h.alerts = alert.New(h.db, h.mail, s.urlOf(h.at.Addr()))

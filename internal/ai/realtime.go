@@ -76,7 +76,7 @@ type RealtimeEvent struct {
 	Kind      RealtimeKind
 	N         int // of the utterance, or the response
 	Text      string
-	Language  string // in which an utterance was said, ISO 639-1, where Others were asked for and the model's ear tells; else ""
+	Language  string // in which an utterance was said, ISO 639-1, where Others were asked for and the model's recognizer tells; else ""
 	Final     bool
 	PCM       []int16 // the receiver's
 	At        time.Duration

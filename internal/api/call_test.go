@@ -93,7 +93,7 @@ func openPhones(t testing.TB, db *store.DB) *phones {
 		t.Cleanup(providers.Close)
 		c.Hub = event.NewHub()
 		c.Assistants = &assistant.Studio{DB: db, Catalog: c.Catalog, Providers: providers}
-		p.calls = phone.New(phone.Config{DB: db, Assistants: c.Assistants, Speech: mouth{}, Prices: c.Prices,
+		p.calls = phone.New(phone.Config{DB: db, Assistants: c.Assistants, Speech: tones{}, Prices: c.Prices,
 			Hub: c.Hub, Blobs: p.blobs, Dir: t.TempDir(), Secret: []byte("secret"),
 			Destinations: where, Dial: p.dial, Converse: p.converse, Beat: 100 * time.Millisecond})
 		c.Calls = p.calls

@@ -25,12 +25,12 @@ import (
 	"parley/internal/store/storetest"
 )
 
-// mouth is a voice that speaks in tones, and an ear that hears nothing.
-type mouth struct{}
+// tones is a voice that speaks in tones, and a recognizer that hears nothing.
+type tones struct{}
 
-func (mouth) Synthesizer(string) (ai.Synthesizer, error) { return new(aitest.Synthesizer), nil }
-func (mouth) Recognizer(string) (ai.Recognizer, error)   { return new(aitest.Recognizer), nil }
-func (mouth) Realtime(_, model string) (ai.RealtimeModel, error) {
+func (tones) Synthesizer(string) (ai.Synthesizer, error) { return new(aitest.Synthesizer), nil }
+func (tones) Recognizer(string) (ai.Recognizer, error)   { return new(aitest.Recognizer), nil }
+func (tones) Realtime(_, model string) (ai.RealtimeModel, error) {
 	return nil, ai.NotConfigured("realtime model", model, "it is not")
 }
 
@@ -42,7 +42,7 @@ func ringing(t *testing.T, db *store.DB, change func(*api.Config)) *harness {
 		if err != nil {
 			t.Fatal(err)
 		}
-		calls := calling.New(calling.Config{DB: db, Assistants: c.Assistants, Speech: mouth{}, Prices: c.Prices,
+		calls := calling.New(calling.Config{DB: db, Assistants: c.Assistants, Speech: tones{}, Prices: c.Prices,
 			Hub: c.Hub, Blobs: blobs, Dir: t.TempDir(), Secret: []byte("secret")})
 		c.Calls, c.Browsers = calls, rtc.New(rtc.Config{Listen: "127.0.0.1:0", MaxCalls: 1, Connect: 5 * time.Second})
 		if err := c.Browsers.Listen(); err != nil {

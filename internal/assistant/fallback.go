@@ -271,7 +271,7 @@ func (d *Studio) Listener(s Speech, open func(code string) (ai.Recognizer, error
 		list.Links = append(list.Links, link(f, ai.TheRecognizer, code,
 			d.circuit(s.user, ai.TheRecognizer, code, "", code), r))
 	}
-	if own := s.ownEar; own != nil {
+	if own := s.ownRecognition; own != nil {
 		do, failed := own.Recognizer()
 		if failed != nil {
 			do = absent{failed}
@@ -352,4 +352,4 @@ func (a absent) Connect(context.Context, ai.RealtimeSetup) (ai.RealtimeSession, 
 }
 
 // Listen implements ai.Recognizer.
-func (a absent) Listen(context.Context, ai.Hearing) (ai.Ear, error) { return nil, a.err }
+func (a absent) Listen(context.Context, ai.Hearing) (ai.Recognition, error) { return nil, a.err }

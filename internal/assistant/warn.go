@@ -26,8 +26,8 @@ type Speech struct {
 	// tell them apart.
 	Tongues []Tongue
 
-	ownVoice, ownEar *endpoint.Vendors // of the account's own, which are asked first; nil: there are none
-	ownCode          string            // of the voice of ownVoice
+	ownVoice, ownRecognition *endpoint.Vendors // of the account's own, which are asked first; nil: there are none
+	ownCode                  string            // of the voice of ownVoice
 
 	user  int64 // whose keys are used
 	voice *parley.Voice
@@ -103,7 +103,7 @@ func (d *Studio) foreign(a *parley.Assistant, s *Speech) (list []string) {
 // Speech finds what an assistant speaks and hears with. The error tells its owner why a call can't be held.
 func (d *Studio) Speech(a *parley.Assistant) (Speech, error) {
 	s, err := d.SpeechTold(a)
-	if err == nil && s.Model == "" && s.Recognizer == "" && s.ownEar == nil {
+	if err == nil && s.Model == "" && s.Recognizer == "" && s.ownRecognition == nil {
 		err = parley.Explain(nil,
 			"Nothing on this server understands %s: choose another language, or ask its operator to configure a transcriber that does.",
 			d.Catalog.For(a.UserID).Language(a.LanguageID).Name)
@@ -138,7 +138,7 @@ func (d *Studio) SpeechTold(a *parley.Assistant) (s Speech, err error) {
 		}
 	}
 	s.voice, s.user = v, a.UserID
-	s.ownVoice, s.ownEar = d.endpoint(a, "voice_id"), d.endpoint(a, "transcriber_provider_id")
+	s.ownVoice, s.ownRecognition = d.endpoint(a, "voice_id"), d.endpoint(a, "transcriber_provider_id")
 	if own := s.ownVoice; own != nil {
 		if spoken := own.Endpoint.Voice(a.VoiceEndpointPlace, language.ISO2); spoken != nil {
 			s.ownCode = spoken.Code

@@ -121,7 +121,7 @@ func TestPair(t *testing.T) {
 // When the sum is too loud, it clips at full scale and doesn't wrap.
 func TestBridgeSaturates(t *testing.T) {
 	b := NewBridge()
-	ear, loud, out := b.Join(Narrow), Frame{}, make(Frame, 160)
+	listener, loud, out := b.Join(Narrow), Frame{}, make(Frame, 160)
 	for range 160 {
 		loud = append(loud, math.MaxInt16)
 	}
@@ -130,7 +130,7 @@ func TestBridgeSaturates(t *testing.T) {
 		for _, s := range speakers {
 			s.Tick(loud, make(Frame, 160))
 		}
-		ear.Tick(make(Frame, 160), out)
+		listener.Tick(make(Frame, 160), out)
 	}
 	for i, s := range out {
 		if s != math.MaxInt16 {
@@ -144,12 +144,12 @@ func TestBridgeSaturates(t *testing.T) {
 		for _, s := range speakers {
 			s.Tick(loud, make(Frame, 160))
 		}
-		ear.Tick(make(Frame, 160), out)
+		listener.Tick(make(Frame, 160), out)
 	}
 	if out[159] != math.MinInt16 {
 		t.Errorf("the other way: %d", out[159])
 	}
-	if ear.Tick(make(Frame, 160), out); len(out) != 160 {
+	if listener.Tick(make(Frame, 160), out); len(out) != 160 {
 		t.Error("no frame")
 	}
 }

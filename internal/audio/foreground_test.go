@@ -240,7 +240,7 @@ func TestForegroundReal(t *testing.T) {
 		pcm := slices.Clone(then.pcm[:min(len(then.pcm), 3*8000)])
 		k := Gain(-less) * activeLevel(first.pcm, Narrow) / activeLevel(pcm, Narrow)
 		Fade(pcm, k, k)
-		ear, last := 0, -100 // voiced frames that are to come into the ear, if the customer speaks within 300 ms; their last frame
+		reaching, last := 0, -100 // voiced frames that are to reach the recognizer, if the customer speaks within 300 ms; their last frame
 		for i, pcm := range [][]int16{first.pcm, make([]int16, 8000), pcm} {
 			for at := 0; at+n <= len(pcm); at += n {
 				frame := pcm[at : at+n]
@@ -252,11 +252,11 @@ func TestForegroundReal(t *testing.T) {
 				switch all++; {
 				case !other:
 					own, last = true, at/n
-					unheard -= min(ear, 15)
-					ear = 0
+					unheard -= min(reaching, 15)
+					reaching = 0
 				case at/n-last > 10:
 					unheard++
-					ear++
+					reaching++
 				}
 			}
 		}

@@ -398,18 +398,18 @@ func TestInboundWebhook(t *testing.T) {
 
 func TestWeb(t *testing.T) {
 	h := lite(t)
-	mouth := &speech{}
-	n := h.node(func(c *call.Config) { c.Speech = mouth })
+	speaker := &speech{}
+	n := h.node(func(c *call.Config) { c.Speech = speaker })
 	v, err := n.Web(t.Context(), h.a, call.Visitor{})
 	h.must(err)
 	// while the browser connects
-	for deadline := time.Now().Add(20 * time.Second); len(mouth.voice.Said()) == 0; runtime.Gosched() {
+	for deadline := time.Now().Add(20 * time.Second); len(speaker.voice.Said()) == 0; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Error("no greeting is prepared")
 			break
 		}
 	}
-	if said := mouth.voice.Said(); len(said) != 1 || said[0].Text != "Hello everybody." {
+	if said := speaker.voice.Said(); len(said) != 1 || said[0].Text != "Hello everybody." {
 		t.Errorf("prepared %+v", said)
 	}
 	// A web call that nobody has joined yet holds nothing: no row, no line, no money.
@@ -433,7 +433,7 @@ func TestWeb(t *testing.T) {
 	l.hangUp(parley.CustomerHangup)
 	<-v.Done()
 	<-l.down
-	if said := mouth.voice.Said(); len(said) != 1 {
+	if said := speaker.voice.Said(); len(said) != 1 {
 		t.Errorf("what a visitor's words are part of is made before they are there: %+v", said)
 	}
 	c := h.reported(v.ID)

@@ -80,14 +80,14 @@ type process struct {
 	held map[int64]bool // the trunks that it is registered with
 }
 
-// speech gives every vendor a voice and an ear.
+// speech gives every vendor a voice and a recognizer.
 type speech struct {
-	voice aitest.Synthesizer
-	ear   aitest.Recognizer
+	voice       aitest.Synthesizer
+	recognition aitest.Recognizer
 }
 
 func (s *speech) Synthesizer(string) (ai.Synthesizer, error) { return &s.voice, nil }
-func (s *speech) Recognizer(string) (ai.Recognizer, error)   { return &s.ear, nil }
+func (s *speech) Recognizer(string) (ai.Recognizer, error)   { return &s.recognition, nil }
 func (s *speech) Realtime(_, model string) (ai.RealtimeModel, error) {
 	return nil, ai.NotConfigured("realtime model", model, "it is not")
 }

@@ -49,9 +49,9 @@ func (s *stream) html(name string, body component) {
 // put sends a piece that goes where its id says.
 func (s *stream) put(body component) { s.html("put", body) }
 
-// ears wake somebody when something happens to any of the topics that they listen to, and say what, where somebody
+// listeners wake somebody when something happens to any of the topics that they listen to, and say what, where somebody
 // wants to know.
-type ears struct {
+type listeners struct {
 	hub   *event.Hub
 	wake  chan struct{}
 	heard chan event.Event // nil: waking is enough
@@ -59,18 +59,18 @@ type ears struct {
 	wg    sync.WaitGroup
 }
 
-// maxEars is how many may listen to one topic. Those beyond learn of it a little later, by looking.
-const maxEars = 50
+// maxListeners is how many may listen to one topic. Those beyond learn of it a little later, by looking.
+const maxListeners = 50
 
 // listen listens to these topics and no others.
-func (e *ears) listen(topics []string) {
+func (e *listeners) listen(topics []string) {
 	wanted := map[string]bool{}
 	for _, topic := range topics {
 		wanted[topic] = true
 		if e.stops[topic] != nil {
 			continue
 		}
-		events, stop, ok := e.hub.Listen(topic, maxEars)
+		events, stop, ok := e.hub.Listen(topic, maxListeners)
 		if !ok {
 			continue
 		}
@@ -103,7 +103,7 @@ func (e *ears) listen(topics []string) {
 	}
 }
 
-func (e *ears) close() {
+func (e *listeners) close() {
 	e.listen(nil)
 	e.wg.Wait()
 }
@@ -132,9 +132,9 @@ func (c *Console) follow(r *request, look func(s *stream) (topics []string, err 
 	}
 	s := newStream(c, r)
 	life := time.Now().Add(web.StreamLife)
-	e := &ears{hub: c.Hub, wake: make(chan struct{}, 1), stops: map[string]func(){}}
+	e := &listeners{hub: c.Hub, wake: make(chan struct{}, 1), stops: map[string]func(){}}
 	if hear != nil {
-		e.wake, e.heard = nil, make(chan event.Event, maxEars)
+		e.wake, e.heard = nil, make(chan event.Event, maxListeners)
 	}
 	defer e.close()
 	asked, spoke := time.Now(), time.Now()
@@ -167,7 +167,7 @@ func (c *Console) follow(r *request, look func(s *stream) (topics []string, err 
 }
 
 // wait waits until it is time to look; false says that the reader or the server is going.
-func (c *Console) wait(s *stream, e *ears, hear func(s *stream, e event.Event) bool) bool {
+func (c *Console) wait(s *stream, e *listeners, hear func(s *stream, e event.Event) bool) bool {
 	pause := lookAgain
 	if s.soon {
 		pause = lookSoon

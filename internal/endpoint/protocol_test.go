@@ -148,11 +148,11 @@ func use(ctx context.Context, v *endpoint.Vendors, o *other) error {
 	list := failover.Recognizer{Links: []failover.Link[ai.Recognizer]{{Name: "mine", Circuit: mine, Do: r},
 		{Name: "other", Circuit: theirs, Do: &o.Recognizer}},
 		Budget: 20 * time.Second}
-	ear, err := list.Listen(ctx, ai.Hearing{Language: "en", Rate: audio.Narrow})
+	recognition, err := list.Listen(ctx, ai.Hearing{Language: "en", Rate: audio.Narrow})
 	if err != nil {
 		return err
 	}
-	defer ear.Close()
+	defer recognition.Close()
 	var pcm []int16
 	if err := ai.Say(ctx, &aitest.Synthesizer{}, ai.Speech{Rate: audio.Narrow}, "Good morning.", func(p []int16) error {
 		pcm = append(pcm, p...)
@@ -160,9 +160,9 @@ func use(ctx context.Context, v *endpoint.Vendors, o *other) error {
 	}); err != nil {
 		return err
 	}
-	ear.Write(pcm)
-	ear.End()
-	for said := range ear.Transcripts() {
+	recognition.Write(pcm)
+	recognition.End()
+	for said := range recognition.Transcripts() {
 		if said.Final {
 			return said.Err
 		}

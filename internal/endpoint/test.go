@@ -278,24 +278,24 @@ func (t *trial) recognizer(ctx context.Context, v *Vendors) {
 		t.failed("transcript", err)
 		return
 	}
-	ear, err := r.Listen(ctx, ai.Hearing{Language: "en", Rate: audio.Narrow})
+	recognition, err := r.Listen(ctx, ai.Hearing{Language: "en", Rate: audio.Narrow})
 	if err != nil {
 		t.failed("transcript", err)
 		return
 	}
-	defer ear.Close()
+	defer recognition.Close()
 	frame := make([]int16, audio.Narrow/50)
 	for i := range frame {
 		frame[i] = int16(6000 * math.Sin(2*math.Pi*440*float64(i)/float64(audio.Narrow)))
 	}
 	for range 50 {
-		ear.Write(frame)
+		recognition.Write(frame)
 	}
-	ear.End()
+	recognition.End()
 	began := time.Now()
 	for {
 		select {
-		case said, ok := <-ear.Transcripts():
+		case said, ok := <-recognition.Transcripts():
 			switch {
 			case !ok:
 				t.found("transcript", failing, 0, "The connection was closed before a text came.")

@@ -29,8 +29,8 @@ type Config struct {
 	// Ask is the way to this server's own API in a user's name.
 	Ask func(userID int64) http.RoundTripper
 	// Line is where this server takes telephone calls; the zero value is nowhere: another process performs calls.
-	Line  netip.AddrPort
-	Mouth rehearsal.Mouth
+	Line       netip.AddrPort
+	Synthesize rehearsal.Synthesize
 }
 
 // Desk keeps tests and has them performed.

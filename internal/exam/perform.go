@@ -213,7 +213,7 @@ func (h *hands) play(ctx context.Context, r *parley.TestResult) error {
 	}
 	server := &rehearsal.Server{Only: a, SIP: h.Line, Client: rehearsal.Client{URL: "http://parley.internal",
 		HTTP: &http.Client{Transport: h.Ask(a.UserID)}}}
-	runner := &rehearsal.Runner{Server: server, Mouth: h.Mouth, Parallel: 1, Ears: defaultEars}
+	runner := &rehearsal.Runner{Server: server, Synthesize: h.Synthesize, Parallel: 1, Ears: defaultEars}
 	if c.Caller.Persona != "" || len(c.Criteria) > 0 {
 		if runner.Model, err = h.Assistants.Mind(a); err != nil {
 			return err

@@ -33,7 +33,7 @@ var plainGoroutines = map[string]string{
 	"internal/provider/local/nursery.go":     "waits for a process",
 	"internal/provider/local/sphinx.go":      "each utterance contains its panics",
 	"internal/provider/openai/hearing.go":    "each utterance contains its panics",
-	"internal/provider/wire/ear.go":          "the following contains its panics",
+	"internal/provider/wire/recognition.go":  "the following contains its panics",
 	"internal/rtc/rtc.go":                    "l.attend contains its panics",
 	"internal/rtp/ports.go":                  "throws packets away, unread",
 	"internal/sip/server.go":                 "the readers' firewall contains its panics",

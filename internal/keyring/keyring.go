@@ -34,12 +34,12 @@ type Ring struct {
 
 	loading sync.Mutex // one load at a time
 	// Guarded by mu. Nobody waits for both locks.
-	mu       sync.Mutex
-	models   []parley.Model     // replaced, never changed
-	revision int64              // of the keys that are known
-	holders  map[int64]holder   // by user; 0: the server
-	houses   map[int64]*house   // that were asked for
-	checked  map[string]verdict // what tests of keys in the settings found, by vendor
+	mu         sync.Mutex
+	models     []parley.Model       // replaced, never changed
+	revision   int64                // of the keys that are known
+	holders    map[int64]holder     // by user; 0: the server
+	vendorSets map[int64]*vendorSet // that were asked for
+	checked    map[string]verdict   // what tests of keys in the settings found, by vendor
 }
 
 // holder is what was entered for the server or by a user. It is replaced, never changed.
@@ -49,14 +49,14 @@ type holder struct {
 	voices   map[string][]parley.AccountVoice // in the user's accounts
 }
 
-// house is what the server, or a user with own keys, works with. It doesn't change.
-type house struct {
+// vendorSet is what the server, or a user with own keys, works with. It doesn't change.
+type vendorSet struct {
 	revision  int64 // of what it was made of
 	catalog   *catalog.Catalog
 	providers *provider.Set
 	vendors   []*ai.Vendor    // the server's as they are with entered keys, or a user's own
 	made      map[string]made // those of vendors that have entered keys, by vendor
-	over      *house          // a user's: the server's
+	over      *vendorSet      // a user's: the server's
 }
 
 // made is a vendor with an entered key.
@@ -74,7 +74,7 @@ const accountVoices = 1_000_000
 // no log shows it; a user's own only once its vendor has not refused it. Close the ring.
 func Open(ctx context.Context, db *store.DB, vendors []*ai.Vendor, publicURL string, hide func(userID int64, secret string)) (*Ring,
 	error) {
-	r := &Ring{db: db, publicURL: publicURL, hide: hide, vendors: vendors, holders: map[int64]holder{}, houses: map[int64]*house{},
+	r := &Ring{db: db, publicURL: publicURL, hide: hide, vendors: vendors, holders: map[int64]holder{}, vendorSets: map[int64]*vendorSet{},
 		checked: map[string]verdict{}, Catalog: catalog.New(publicURL, vendors)}
 	err := db.Write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.KeepModels(ctx, possible(r.Catalog.Models(), vendors))
@@ -91,7 +91,7 @@ func Open(ctx context.Context, db *store.DB, vendors []*ai.Vendor, publicURL str
 	if r.Providers, err = provider.Open(vendors); err != nil {
 		return nil, err
 	}
-	r.houses[0] = &house{catalog: r.Catalog, providers: r.Providers, vendors: vendors}
+	r.vendorSets[0] = &vendorSet{catalog: r.Catalog, providers: r.Providers, vendors: vendors}
 	if err := r.load(ctx); err != nil {
 		r.Close()
 		return nil, fmt.Errorf("read the providers' keys: %w", err)

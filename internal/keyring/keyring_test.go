@@ -77,8 +77,8 @@ func one(t *testing.T, list []keyring.Vendor, code string) keyring.Vendor {
 	return list[i]
 }
 
-// house returns vendors whose servers are the test's own, with the keys that they accept.
-func house(t *testing.T) (vendors []*ai.Vendor, keys map[string]string, voices *elevenlabstest.Server) {
+// vendorSet returns vendors whose servers are the test's own, with the keys that they accept.
+func vendorSet(t *testing.T) (vendors []*ai.Vendor, keys map[string]string, voices *elevenlabstest.Server) {
 	chat := aitest.NewServer(t)
 	chat.APIKey, chat.Models = "sk-test-0123456789", []string{"gpt-6-luna"}
 	voices = elevenlabstest.New(t)
@@ -100,7 +100,7 @@ func house(t *testing.T) (vendors []*ai.Vendor, keys map[string]string, voices *
 // Each vendor's key is tested, stored without being shown, used at once, and removed: both the server's and a user's.
 func TestEveryVendor(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		vendors, keys, _ := house(t)
+		vendors, keys, _ := vendorSet(t)
 		r := open(t, db, vendors)
 		u := storetest.User(t, db, 0)
 		for _, v := range r.List(0) {
@@ -161,7 +161,7 @@ func TestEveryVendor(t *testing.T) {
 // A user's key is only that user's: the models that it opens, the voices of its account, and where it can't be moved.
 func TestOwnKeys(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		vendors, keys, account := house(t)
+		vendors, keys, account := vendorSet(t)
 		account.Voices = []map[string]any{{"voice_id": "myclone", "name": "My clone", "labels": map[string]string{"gender": "female"}}}
 		r := open(t, db, vendors)
 		ann, bob := storetest.User(t, db, 0), storetest.User(t, db, 0)
@@ -433,7 +433,7 @@ func TestCircuitsAreOwn(t *testing.T) {
 // first.
 func TestCheckStored(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		vendors, keys, _ := house(t)
+		vendors, keys, _ := vendorSet(t)
 		r := open(t, db, vendors)
 		for _, code := range []string{anthropic.Code, deepgram.Code} {
 			if _, err := r.Set(t.Context(), 0, code, ai.Key{Secret: keys[code]}); err != nil {
@@ -511,7 +511,7 @@ func TestCheckAsksAllVendors(t *testing.T) {
 // text hidden.
 func TestHiddenKeys(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		vendors, keys, _ := house(t)
+		vendors, keys, _ := vendorSet(t)
 		u := storetest.User(t, db, 0)
 		var hidden []string
 		r, err := keyring.Open(t.Context(), db, vendors, "", func(userID int64, secret string) {

@@ -212,7 +212,7 @@ func TestToolCheck(t *testing.T) {
 		}
 	}
 	var f parley.Fields
-	tool := parley.Tool{Name: "look_up", Schema: []parley.ToolParam{{Name: "aa"}, {Name: "Aa"}, {Name: "aa"},
+	tool := parley.Tool{Name: "look_up", Endpoint: "https://example.com", Schema: []parley.ToolParam{{Name: "aa"}, {Name: "Aa"}, {Name: "aa"},
 		{Name: ""}, {Name: ""}}}
 	if tool.Check(&f); len(f) != 1 || !f.Has("schema.2.name") {
 		t.Errorf("%v", f)

@@ -178,20 +178,20 @@ func (v countedVoice) failed(ctx context.Context, err error) error {
 	return v.source.failed(ctx, err, use{part: ai.TheVoice, model: v.model})
 }
 
-// countedEar counts the sound that it is given to hear.
-type countedEar struct {
+// countedRecognition counts the sound that it is given to hear.
+type countedRecognition struct {
 	ai.Recognizer
 	source *source
 	vendor string
 }
 
 // Listen implements ai.Recognizer.
-func (r countedEar) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
+func (r countedRecognition) Listen(ctx context.Context, h ai.Hearing) (ai.Recognition, error) {
 	e, err := r.Recognizer.Listen(ctx, h)
 	if err != nil {
 		return nil, r.source.failed(ctx, err, use{part: ai.TheRecognizer})
 	}
-	l := &listening{Ear: e, source: r.source, spend: func(int64) {}}
+	l := &listening{Recognition: e, source: r.source, spend: func(int64) {}}
 	if tally := ai.TallyOf(ctx); tally != nil {
 		l.spend = func(samples int64) {
 			tally.Spend(ai.Use{Part: ai.TheRecognizer, Vendor: r.vendor, Own: r.source.own,
@@ -201,18 +201,18 @@ func (r countedEar) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	return l, nil
 }
 
-// listening is an ear whose sound is counted until it is closed.
+// listening is a recognizer whose sound is counted until it is closed.
 type listening struct {
-	ai.Ear
+	ai.Recognition
 	source  *source
 	samples atomic.Int64
 	spend   func(samples int64)
 }
 
-// Write implements ai.Ear.
+// Write implements ai.Recognition.
 func (l *listening) Write(pcm []int16) {
 	l.samples.Add(int64(len(pcm)))
-	l.Ear.Write(pcm)
+	l.Recognition.Write(pcm)
 }
 
 // Told implements ai.Teller.
@@ -220,9 +220,9 @@ func (l *listening) Told(err error) error {
 	return l.source.failed(context.Background(), err, use{part: ai.TheRecognizer})
 }
 
-// Close implements ai.Ear.
+// Close implements ai.Recognition.
 func (l *listening) Close() {
-	l.Ear.Close()
+	l.Recognition.Close()
 	runtime.KeepAlive(l.source)
 	if n := l.samples.Swap(0); n > 0 {
 		l.spend(n)

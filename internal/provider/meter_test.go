@@ -31,7 +31,7 @@ func TestCounted(t *testing.T) {
 	if err := ai.Say(ctx, v, ai.Speech{Rate: audio.Narrow}, "Schöner Tag.", func([]int16) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	e, err := countedEar{&aitest.Recognizer{}, acme, "acme"}.Listen(ctx, ai.Hearing{Rate: audio.Narrow})
+	e, err := countedRecognition{&aitest.Recognizer{}, acme, "acme"}.Listen(ctx, ai.Hearing{Rate: audio.Narrow})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -288,7 +288,7 @@ func (s *Set) Recognizer(code string) (ai.Recognizer, error) {
 		if err != nil {
 			return nil, err
 		}
-		return countedEar{r, o, code}, nil
+		return countedRecognition{r, o, code}, nil
 	case s.under != nil:
 		return s.under.Recognizer(code)
 	}

@@ -20,19 +20,19 @@ const (
 	ambience = -22.0                  // dBFS of a caller's voice, which noise is measured against
 )
 
-// Mouth makes the sound of a caller's words.
-type Mouth func(ctx context.Context, voice string, pace float64, rate audio.Rate, words string) ([]int16, error)
+// Synthesize makes the sound of a caller's words.
+type Synthesize func(ctx context.Context, voice string, pace float64, rate audio.Rate, words string) ([]int16, error)
 
 // performer holds the telephone of one case.
 type performer struct {
 	*Case
-	ctx   context.Context
-	mouth Mouth
-	call  *phone.Call
-	zero  time.Time
-	tell  func(words string) // nil: the words are not told
-	live  *live
-	mind  mind
+	ctx        context.Context
+	synthesize Synthesize
+	call       *phone.Call
+	zero       time.Time
+	tell       func(words string) // nil: the words are not told
+	live       *live
+	mind       mind
 	// broken is why the caller can't go on: nothing that the assistant did
 	broken error
 	sound  map[string][]int16 // of each part

@@ -66,12 +66,12 @@ func (r *Result) Title() string {
 
 // Runner performs cases, several at a time. Close it.
 type Runner struct {
-	Server   *Server
-	Mouth    Mouth
-	Parallel int
-	Patient  bool     // calls for which the account has no line wait for one; otherwise they end with ErrBusy
-	Ears     Ears     // of cases that name none
-	Model    ai.Model // plays personas and judges; nil: there is none
+	Server     *Server
+	Synthesize Synthesize
+	Parallel   int
+	Patient    bool     // calls for which the account has no line wait for one; otherwise they end with ErrBusy
+	Ears       Ears     // of cases that name none
+	Model      ai.Model // plays personas and judges; nil: there is none
 	// Done is told of each result as it comes, one at a time; it may be nil
 	Done func(r *Result, done, all int)
 
@@ -202,7 +202,7 @@ func (n *Runner) perform(ctx context.Context, r *Result) error {
 
 // telephone performs a case by telephone.
 func (n *Runner) telephone(ctx context.Context, r *Result, c *Case, a *callee, token string) error {
-	p := &performer{Case: c, ctx: ctx, mouth: n.Mouth, mind: mind{n.Model}}
+	p := &performer{Case: c, ctx: ctx, synthesize: n.Synthesize, mind: mind{n.Model}}
 	following, stop := context.WithCancel(ctx)
 	var follower sync.WaitGroup
 	defer follower.Wait()
@@ -248,7 +248,7 @@ func (n *Runner) stranger(ctx context.Context, r *Result, c *Case) error {
 	if err != nil {
 		return err
 	}
-	p := &performer{Case: c, ctx: ctx, mouth: n.Mouth}
+	p := &performer{Case: c, ctx: ctx, synthesize: n.Synthesize}
 	err = p.perform(func(o phone.Options) (*phone.Call, *live, func(), error) {
 		call, leave, err := dial(ctx, "parley-test", user, at, o)
 		return call, nil, leave, err

@@ -113,7 +113,7 @@ func (p *performer) voiced(voice, words string) ([]int16, error) {
 	if voice == "" {
 		voice = p.Caller.Voice
 	}
-	pcm, err := p.mouth(p.ctx, voice, p.Caller.Pace, p.rate(), words)
+	pcm, err := p.synthesize(p.ctx, voice, p.Caller.Pace, p.rate(), words)
 	if err != nil {
 		return nil, fmt.Errorf("the caller can't say %q: %w", words, err)
 	}

@@ -90,8 +90,8 @@ func TestPanic(t *testing.T) {
 	})
 	is(t, b.states, webrtc.PeerConnectionStateConnected)
 	ctx, quiet := context.WithCancel(t.Context())
-	var mouth sync.WaitGroup
-	mouth.Go(func() { b.speak(ctx, speech(t)) })
+	var speaking sync.WaitGroup
+	speaking.Go(func() { b.speak(ctx, speech(t)) })
 	select {
 	case err := <-ended:
 		if !errors.Is(err, parley.ProviderFailure) || !crash.Is(err) {
@@ -101,7 +101,7 @@ func TestPanic(t *testing.T) {
 		t.Fatal("the call goes on")
 	}
 	quiet()
-	mouth.Wait()
+	speaking.Wait()
 	p.goesOn(t)
 }
 

@@ -314,8 +314,8 @@ func TestCall(t *testing.T) {
 	is(t, b.states, webrtc.PeerConnectionStateConnected)
 	is(t, b.told, `{"text":"Hello","type":"turn"}`)
 	ctx, quiet := context.WithCancel(t.Context())
-	var mouth sync.WaitGroup
-	mouth.Go(func() { b.speak(ctx, speech(t)) })
+	var speaking sync.WaitGroup
+	speaking.Go(func() { b.speak(ctx, speech(t)) })
 	p.until(t, func() bool { return p.frames > 60 && p.energy > 1e9 && p.wanted > 1e9 && p.ticks > 60 })
 
 	// What it says is a tone of 1 kHz at 16 kHz.
@@ -353,7 +353,7 @@ func TestCall(t *testing.T) {
 		t.Errorf("it ran twice: %v", err)
 	}
 	quiet()
-	mouth.Wait()
+	speaking.Wait()
 	if err := b.GracefulClose(); err != nil {
 		t.Fatal(err)
 	}
@@ -435,13 +435,13 @@ func TestNetworkThatGoes(t *testing.T) {
 	})
 	is(t, b.states, webrtc.PeerConnectionStateConnected)
 	ctx, quiet := context.WithCancel(t.Context())
-	var mouth sync.WaitGroup
-	mouth.Go(func() { b.speak(ctx, speech(t)) })
+	var speaking sync.WaitGroup
+	speaking.Go(func() { b.speak(ctx, speech(t)) })
 	p.until(t, func() bool { return p.frames > 10 })
 	c.out.Store(true)
 	is(t, ended, error(parley.MediaTimeout))
 	quiet()
-	mouth.Wait()
+	speaking.Wait()
 }
 
 func TestCallsThatNeverBegin(t *testing.T) {
@@ -670,11 +670,11 @@ func (b *browser) talk(s *Server, p *listener) (leg *Leg, ended chan error) {
 	})
 	is(b.t, b.states, webrtc.PeerConnectionStateConnected)
 	ctx, quiet := context.WithCancel(context.Background())
-	var mouth sync.WaitGroup
-	mouth.Go(func() { b.speak(ctx, speech(b.t)) })
+	var speaking sync.WaitGroup
+	speaking.Go(func() { b.speak(ctx, speech(b.t)) })
 	b.t.Cleanup(func() {
 		quiet()
-		mouth.Wait()
+		speaking.Wait()
 	})
 	p.until(b.t, func() bool { return p.frames > 10 })
 	return leg, ended

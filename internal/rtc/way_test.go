@@ -36,9 +36,9 @@ func talks(t *testing.T, s *Server, b *browser, connect func(leg *Leg)) (*Leg, *
 	}
 	is(t, b.states, webrtc.PeerConnectionStateConnected)
 	ctx, quiet := context.WithCancel(context.Background())
-	var mouth sync.WaitGroup
-	mouth.Go(func() { b.speak(ctx, speech(t)) })
-	t.Cleanup(func() { quiet(); mouth.Wait() })
+	var speaking sync.WaitGroup
+	speaking.Go(func() { b.speak(ctx, speech(t)) })
+	t.Cleanup(func() { quiet(); speaking.Wait() })
 	hears(t, b, p)
 	return leg, p, ended
 }

@@ -14,16 +14,16 @@ import (
 
 const hang = 15 * time.Second
 
-// ear is a peer that stays silent and remembers what it hears.
-type ear struct {
+// sink is a peer that stays silent and remembers what it hears.
+type sink struct {
 	heard  []int16 // by Hear
 	played []int16 // by Tick
 	keys   string
 }
 
-func (e *ear) Hear(f audio.Frame)            { e.heard = append(e.heard, f...) }
-func (e *ear) Tick(in, out audio.Frame) bool { e.played = append(e.played, in...); return false }
-func (e *ear) Digit(key byte)                { e.keys += string(key) }
+func (e *sink) Hear(f audio.Frame)            { e.heard = append(e.heard, f...) }
+func (e *sink) Tick(in, out audio.Frame) bool { e.played = append(e.played, in...); return false }
+func (e *sink) Digit(key byte)                { e.keys += string(key) }
 
 // share returns how much of a sound's power is at a frequency.
 func share(pcm []int16, hz float64, rate audio.Rate) float64 {

@@ -67,7 +67,7 @@ func TestOpusHeard(t *testing.T) {
 		share  float64
 	}{{"20 ms", 1, false, 0, 0.99}, {"40 ms", 2, false, 0, 0.99}, {"60 ms", 3, false, 0, 0.99},
 		{"out of order", 1, true, 0, 0.99}, {"with losses", 1, false, 20, 0.9}, {"60 ms with losses", 3, false, 20, 0.75}} {
-		e := &ear{}
+		e := &sink{}
 		m, w := desk(t, audio.Opus, true, e)
 		list := opusPackets(500, c.frames, 120/c.frames)
 		span := time.Duration(c.frames) * frameTime
@@ -113,7 +113,7 @@ func TestOpusHeard(t *testing.T) {
 
 // TestOpusShort: packets of 10 ms are heard whole, too: pairs of them fill the frames that are heard.
 func TestOpusShort(t *testing.T) {
-	e := &ear{}
+	e := &sink{}
 	m, w := desk(t, audio.Opus, true, e)
 	for i, p := range opusPackets(0, 0, 200) {
 		at := time.Duration(i) * frameTime / 2
@@ -151,7 +151,7 @@ func TestOpusFlood(t *testing.T) {
 		{"a frame as long as can be", append([]byte{22 << 3}, make([]byte, 1275)...), 20 * time.Millisecond, 50, 50, 50},
 		{"130 ms", append([]byte{whole, 13}, make([]byte, 13)...), 20 * time.Millisecond, 50, 0, 0},
 	} {
-		e := &ear{}
+		e := &sink{}
 		m, w := desk(t, audio.Opus, true, e)
 		for i := range c.n {
 			at := time.Duration(i) * c.each
@@ -166,7 +166,7 @@ func TestOpusFlood(t *testing.T) {
 // TestOpusStops: a far end that falls silent (DTX) sends nothing, or packets without a frame, for a while.
 func TestOpusStops(t *testing.T) {
 	for name, still := range map[string]bool{"nothing comes": false, "empty frames come": true} {
-		e := &ear{}
+		e := &sink{}
 		m, w := desk(t, audio.Opus, true, e)
 		list := opusPackets(500, 1, 100)
 		seq := uint16(0)
@@ -246,7 +246,7 @@ func TestOpusSaid(t *testing.T) {
 // TestOpusLeft: a call that is moved to a telephone without Opus, and back, is heard on, and its timestamps and jitter
 // have the clock of what is spoken.
 func TestOpusLeft(t *testing.T) {
-	e := &ear{}
+	e := &sink{}
 	m, w := desk(t, audio.Opus, true, e)
 	at, seq := time.Duration(0), uint16(0)
 	former := uint32(0)

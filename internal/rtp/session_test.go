@@ -164,7 +164,7 @@ func TestTonesOut(t *testing.T) {
 func TestBadNetwork(t *testing.T) {
 	for _, size := range []int{80, 160, 240, 480} { // 10 to 60 ms a packet
 		r := rand.New(rand.NewPCG(1, uint64(size)))
-		p := &ear{}
+		p := &sink{}
 		m, w := desk(t, audio.PCMU, true, p)
 		const seconds = 20
 		var held []byte
@@ -267,7 +267,7 @@ func TestPayloadTypes(t *testing.T) {
 		"answered": {Format: audio.PCMU, Send: 97, Receive: 0, Event: true, SendEvent: 99, ReceiveEvent: 101},
 		"offered":  {Format: audio.PCMU, Send: 97, Receive: 97, Event: true, SendEvent: 99, ReceiveEvent: 99},
 	} {
-		p := &ear{}
+		p := &sink{}
 		m, w := desk(t, audio.PCMU, true, p)
 		m.agree(Agreement{Codec: c, Direction: both, Told: w.addr(), Signal: w.addr().Addr()}, 0)
 		var sent [2]uint8

@@ -12,7 +12,7 @@ import (
 // passes, and counted; so is what follows when they go on.
 func TestStillTimestamps(t *testing.T) {
 	for _, format := range []audio.Format{audio.PCMU, audio.G722, audio.Opus} {
-		e := &ear{}
+		e := &sink{}
 		m, w := desk(t, format, true, e)
 		encoder := audio.NewEncoder(format)
 		pt := format.PayloadType()
@@ -105,15 +105,15 @@ func TestOtherRate(t *testing.T) {
 	}
 }
 
-// tonePeer is an ear that says a tone.
+// tonePeer is a sink that says a tone.
 type tonePeer struct {
-	ear
+	sink
 	hz float64
 	n  int
 }
 
 func (p *tonePeer) Tick(in, out audio.Frame) bool {
-	p.ear.Tick(in, out)
+	p.sink.Tick(in, out)
 	copy(out, toneAt(audio.Rate(50*len(out)), p.hz, p.n))
 	p.n++
 	return true

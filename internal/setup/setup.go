@@ -1,5 +1,5 @@
 // Package setup says whether an account, and the server for its operator, has what assistants need: a model, voices,
-// ears, a telephone, an address, a carrier, workers. Each part is well or not, with the reason and how to mend it.
+// a recognizer, a telephone, an address, a carrier, workers. Each part is well or not, with the reason and how to mend it.
 //
 // Providers are asked with the keys that count now, as parley doctor asks them.
 package setup
@@ -215,7 +215,7 @@ func (s *Setup) assistants(ctx context.Context, userID int64) Part {
 // with the server's own keys and settings is told to its operator alone.
 func (s *Setup) vendors(ctx context.Context, u *parley.User, manages bool) []Part {
 	cat := s.Assistants.Catalog.For(u.ID)
-	model, voices, ears := wanted{part: ai.TheModel}, wanted{part: ai.TheVoice}, wanted{part: ai.TheRecognizer}
+	model, voices, recognizers := wanted{part: ai.TheModel}, wanted{part: ai.TheVoice}, wanted{part: ai.TheRecognizer}
 	for _, v := range s.Keys.Check(ctx, u.ID) {
 		operator, why := u.Operator && manages, ""
 		switch {
@@ -231,7 +231,7 @@ func (s *Setup) vendors(ctx context.Context, u *parley.User, manages bool) []Par
 			model.add(v, v.Name)
 		}
 		if operator {
-			for _, w := range []*wanted{&model, &voices, &ears} {
+			for _, w := range []*wanted{&model, &voices, &recognizers} {
 				w.retires(v.Retiring)
 			}
 		}
@@ -242,7 +242,7 @@ func (s *Setup) vendors(ctx context.Context, u *parley.User, manages bool) []Par
 		}
 		for _, p := range cat.Transcribers(0) {
 			if slices.ContainsFunc(v.Listeners, func(l ai.Listener) bool { return l.ID == p.ID }) {
-				ears.add(v, p.Name)
+				recognizers.add(v, p.Name)
 			}
 		}
 	}
@@ -252,7 +252,7 @@ func (s *Setup) vendors(ctx context.Context, u *parley.User, manages bool) []Par
 				"Paste a provider's key."),
 		voices.told(Part{Code: "voices", Name: "Voices", Path: "/providers"}, Note,
 			"Only the built-in voices speak, and they sound mechanical. Paste the key of a provider that speaks."),
-		ears.told(Part{Code: "ears", Name: "Speech recognition", Path: "/providers"}, Note,
+		recognizers.told(Part{Code: "ears", Name: "Speech recognition", Path: "/providers"}, Note,
 			"Only the built-in recognizer listens, to English alone. Paste the key of a provider that listens."),
 	}
 }

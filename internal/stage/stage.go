@@ -69,11 +69,11 @@ type Stage struct {
 	expires             time.Time
 	bytes, cast         int // how much memory it takes, and how much As does
 
-	mu    sync.Mutex
-	call  int64 // the latest that plays on it; 0 before
-	ears  map[*ear]struct{}
-	early string // told before the first ear was there
-	heard bool   // there was one
+	mu           sync.Mutex
+	call         int64 // the latest that plays on it; 0 before
+	recognitions map[*recognition]struct{}
+	early        string // told before the first recognition was there
+	heard        bool   // there was one
 }
 
 // New makes an empty house.
@@ -89,7 +89,7 @@ var (
 func (h *Stages) Begin(userID, assistantID int64, set Set, now time.Time) (string, error) {
 	alone := set
 	alone.As = nil
-	s := &Stage{Set: set, UserID: userID, AssistantID: assistantID, expires: now.Add(lifetime), ears: map[*ear]struct{}{},
+	s := &Stage{Set: set, UserID: userID, AssistantID: assistantID, expires: now.Add(lifetime), recognitions: map[*recognition]struct{}{},
 		bytes: perStage + sizeOf(alone)}
 	if set.Told {
 		s.bytes += maxEarly

@@ -222,7 +222,7 @@ func loud(level float64) []int16 {
 }
 
 // A stage's recognizer understands the told texts, utterance by utterance, as speech comes in.
-func TestEar(t *testing.T) {
+func TestRecognition(t *testing.T) {
 	h := New()
 	token, err := h.Begin(1, 7, Set{Told: true}, time.Now())
 	if err != nil {
@@ -230,24 +230,24 @@ func TestEar(t *testing.T) {
 	}
 	s := h.Find(token)
 	s.Tell("a table") // told before anybody listens
-	ear, err := s.Recognizer().Listen(t.Context(), ai.Hearing{Rate: audio.Narrow})
+	recognition, err := s.Recognizer().Listen(t.Context(), ai.Hearing{Rate: audio.Narrow})
 	if err != nil {
 		t.Fatal(err)
 	}
 	voice, silence := loud(-20), make([]int16, 160)
 	s.Tell("for two")
-	ear.Write(voice)
+	recognition.Write(voice)
 	s.Tell("please") // before its sound has come: the utterance is just ending
-	ear.Write(silence)
-	ear.Write(loud(-40)) // the noise behind the voice
-	ear.End()
-	ear.Write(voice)
-	ear.End()
+	recognition.Write(silence)
+	recognition.Write(loud(-40)) // the noise behind the voice
+	recognition.End()
+	recognition.Write(voice)
+	recognition.End()
 	s.Tell("thank you") // a little late
-	ear.End()
+	recognition.End()
 	var got []string
 	for range 5 {
-		tr := <-ear.Transcripts()
+		tr := <-recognition.Transcripts()
 		text := tr.Text
 		if tr.Final {
 			text += "."
@@ -257,11 +257,11 @@ func TestEar(t *testing.T) {
 	if all := strings.Join(got, "|"); all != "a table for two|a table for two.|please|please.|thank you." {
 		t.Errorf("understood %s", all)
 	}
-	ear.Close()
-	ear.Close()
+	recognition.Close()
+	recognition.Close()
 	s.Tell("nobody listens")
-	ear.End()
-	if _, open := <-ear.Transcripts(); open || len(s.ears) != 0 {
+	recognition.End()
+	if _, open := <-recognition.Transcripts(); open || len(s.recognitions) != 0 {
 		t.Error("it is still open")
 	}
 	ctx, cancel := context.WithCancel(t.Context())

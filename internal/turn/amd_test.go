@@ -68,7 +68,7 @@ func judged(s sample) (parley.AnsweredBy, time.Duration) {
 						result, when = by, at
 					}
 					sorted = a.Machine && a.Who != Nobody
-				case OpenEar:
+				case OpenRecognizer:
 					segment, heard = m.next-1, ""
 				}
 			}

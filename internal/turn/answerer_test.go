@@ -77,9 +77,9 @@ func newFarEnd(seed uint64, language, goal string) *farEnd {
 func (f *farEnd) do(actions []Action) {
 	for _, a := range slices.Clone(actions) {
 		switch a.Kind {
-		case OpenEar:
+		case OpenRecognizer:
 			f.open = a.N
-		case CloseEar:
+		case CloseRecognizer:
 			f.known = append(f.known, knownWord{f.at + 300*time.Millisecond, f.open, ""})
 			f.open = -1
 		case AnsweredBy:

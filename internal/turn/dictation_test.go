@@ -21,7 +21,7 @@ type teller struct {
 func (c *teller) step(e Event) {
 	e.At = c.at
 	for _, a := range c.m.Step(e) {
-		if a.Kind == CloseEar {
+		if a.Kind == CloseRecognizer {
 			c.shut++
 		}
 		if a.Kind == Nod {
@@ -153,8 +153,8 @@ func TestDictationGivenUp(t *testing.T) {
 	}
 }
 
-// TestDictationEars: nor is who tells a number cut off by an ear that finds turns and takes a pause for an end.
-func TestDictationEars(t *testing.T) {
+// TestDictationRecognizer: nor is who tells a number cut off by a recognizer that finds turns and takes a pause for an end.
+func TestDictationRecognizer(t *testing.T) {
 	a := asked("en", "What is your six-digit code?", true)
 	a.step(Event{Kind: Started, N: 0})
 	a.tell(0, "four seven one")

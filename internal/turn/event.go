@@ -19,10 +19,10 @@ type Event struct {
 	Cadence        float32 // of a frame of a pause: how much the voice before it sounded like the end, in log-odds; 0: unknown
 	Key            byte
 
-	N             int // the number of an utterance: the ear was opened for it with OpenEar
+	N             int // the number of an utterance: the recognizer was opened for it with OpenRecognizer
 	Text          string
 	Final, Failed bool
-	NoSpeech      float64 // of a Text: how likely nobody spoke, as the ear says; 0: it doesn't
+	NoSpeech      float64 // of a Text: how likely nobody spoke, as the recognizer says; 0: it doesn't
 
 	Reply  int // what is told of another reply than the present one counts for nothing: that one was cut off
 	Wait   time.Duration
@@ -31,7 +31,7 @@ type Event struct {
 	Over   float64 // a probability
 }
 
-// Said is part of what is being answered: an utterance of the ear, whose text may not be known yet.
+// Said is part of what is being answered: an utterance of the recognizer, whose text may not be known yet.
 type Said struct {
 	N     int // -1: keys
 	Text  string
@@ -49,7 +49,7 @@ const (
 	FaxTone                    // one that fax machines make
 	Music                      // music has sounded for seconds, and goes on
 	Key                        // the customer pressed Key
-	Text                       // the ear understood something: N, Text, Final, Failed
+	Text                       // the recognizer understood something: N, Text, Final, Failed
 	Lost                       // utterances before N won't be understood any more
 	End                        // the call is over: Reason
 	TakenOver                  // a person speaks from here on, in place of the assistant
@@ -63,8 +63,8 @@ const (
 	Language                   // the customer speaks another language from here on: Text (ISO 639-1)
 	Judged                     // an external detector has judged how likely it is that a turn with this Text is over: Over
 
-	// What an ear that finds turns says about the customer's. N is the utterance in whose audio it found that, and Text
-	// is that utterance's text, if the ear gives it.
+	// What a recognizer that finds turns says about the customer's. N is the utterance in whose audio it found that, and Text
+	// is that utterance's text, if the recognizer gives it.
 	Started // they have begun to speak
 	Eager   // they may have finished
 	Resumed // they had not
@@ -111,11 +111,11 @@ type ActionKind uint8
 
 // The actions, each with the fields that it uses.
 const (
-	OpenEar  ActionKind = iota // let the ear hear utterance N, from a little before
-	CloseEar                   // the utterance is over
-	Partial                    // what the customer is saying has changed: Text
-	Note                       // what the customer said stands in the transcript, unanswered: Text, From, Said, Heard
-	Forget                     // utterance N was none
+	OpenRecognizer  ActionKind = iota // let the recognizer hear utterance N, from a little before
+	CloseRecognizer                   // the utterance is over
+	Partial                           // what the customer is saying has changed: Text
+	Note                              // what the customer said stands in the transcript, unanswered: Text, From, Said, Heard
+	Forget                            // utterance N was none
 
 	// begin a Reply by thinking: Purpose, Text, From and Last (of what is answered, or of the silence that is broken), Early, Said, Heard,
 	// Digits

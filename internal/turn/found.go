@@ -6,10 +6,10 @@ import (
 	"parley/internal/lang"
 )
 
-// What an ear that finds turns says about the customer's. This comes on top of the detector's frames and the texts: the
-// ear's word is enough to end a turn, and where it says nothing the rules of listen.go apply.
+// What a recognizer that finds turns says about the customer's. This comes on top of the detector's frames and the texts: the
+// recognizer's word is enough to end a turn, and where it says nothing the rules of listen.go apply.
 
-// found takes what an ear says about the turn.
+// found takes what a recognizer says about the turn.
 func (m *Machine) found(e Event) {
 	if e.Text != "" {
 		m.heard(Event{Kind: Text, N: e.N, Text: e.Text})
@@ -39,7 +39,7 @@ func (m *Machine) found(e Event) {
 }
 
 // hasten treats what was said up to an utterance as complete; ended means that the turn is over, too. An utterance of
-// which the ear has not understood anything yet stays open: the customer may have begun to speak again.
+// which the recognizer has not understood anything yet stays open: the customer may have begun to speak again.
 func (m *Machine) hasten(n int, ended bool) {
 	sounds := m.now-m.last <= 2*frameTime
 	for i := range m.turn {
@@ -85,7 +85,7 @@ func (m *Machine) corrected(n int, text string) {
 	}
 }
 
-// isOver reports whether a turn with this text, ending with this segment, is over: by the word of the ear, or by the
+// isOver reports whether a turn with this text, ending with this segment, is over: by the word of the recognizer, or by the
 // silence since.
 func (m *Machine) isOver(text string, lastly *segment) bool {
 	switch {
@@ -102,7 +102,7 @@ func (m *Machine) isOver(text string, lastly *segment) bool {
 }
 
 // promising reports whether a reply to this text, which ends with this segment, is worth beginning before the turn has
-// ended: on the ear's word, or, if that is enabled, where we judge that the customer has finished rather than not.
+// ended: on the recognizer's word, or, if that is enabled, where we judge that the customer has finished rather than not.
 func (m *Machine) promising(text string, lastly *segment) bool {
 	switch {
 	case text == "" || m.lacks(text):

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// ears plays the events of a recognizer that detects turns: a script of steps separated by ";". "v12" are frames of
+// recognizers plays the events of a recognizer that detects turns: a script of steps separated by ";". "v12" are frames of
 // speech, ".5" of silence; the other steps may be followed by a text.
-func (w *world) ears(script string) {
+func (w *world) recognizers(script string) {
 	n := func() int { return w.m.next - 1 }
 	for _, step := range strings.Split(script, ";") {
 		verb, text, _ := strings.Cut(strings.TrimSpace(step), " ")
@@ -83,7 +83,7 @@ func (w *world) said() []string {
 }
 
 // The recognizer's turn events move a turn on at once, and because of them nothing is answered twice or dropped.
-func TestEarsTurns(t *testing.T) {
+func TestRecognizerTurns(t *testing.T) {
 	vad, smart, idle := manners(0), manners(2), manners(0)
 	for _, m := range []*Manner{&vad, &smart, &idle} {
 		m.Initial = ""
@@ -146,7 +146,7 @@ func TestEarsTurns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, c.manner)
-			w.ears(c.script)
+			w.recognizers(c.script)
 			if got := w.said(); !slices.Equal(got, c.want) {
 				w.failf("got %q, want %q", got, c.want)
 			}
@@ -181,7 +181,7 @@ func TestJudged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, c.manner)
-			w.ears(c.script)
+			w.recognizers(c.script)
 			if got := w.said(); !slices.Equal(got, c.want) {
 				w.failf("got %q, want %q", got, c.want)
 			}
@@ -196,7 +196,7 @@ func TestEarlyFailures(t *testing.T) {
 	m := manners(0)
 	m.Initial, m.Speculate = "", true
 	w := newWorld(t, m)
-	w.ears("v30; .5; eager a table; fails; resumed; v20; .5; eager with a view; fails; resumed; v20; .5; eager for two; fails; ended")
+	w.recognizers("v30; .5; eager a table; fails; resumed; v20; .5; eager with a view; fails; resumed; v20; .5; eager for two; fails; ended")
 	if w.says(Failure) == 0 || w.m.reply == nil || w.m.reply.leave != "" || w.m.failures != 1 {
 		w.failf("%d failures count, %+v", w.m.failures, w.m.reply)
 	}

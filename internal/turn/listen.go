@@ -37,7 +37,7 @@ func (m *Machine) voice(e Event) {
 func (m *Machine) openUp() {
 	m.open = true
 	m.turn = append(m.turn, segment{n: m.next, from: max(m.now-onsetTime, 0), last: m.now, told: m.now})
-	m.act(Action{Kind: OpenEar, N: m.next})
+	m.act(Action{Kind: OpenRecognizer, N: m.next})
 	m.next++
 }
 
@@ -82,11 +82,11 @@ func (m *Machine) shut() {
 	i := m.latest()
 	m.open = false
 	m.turn[i].closed = m.now
-	m.act(Action{Kind: CloseEar})
+	m.act(Action{Kind: CloseRecognizer})
 	m.prune(i)
 }
 
-// heard takes what the ear understood.
+// heard takes what the recognizer understood.
 func (m *Machine) heard(e Event) {
 	i := slices.IndexFunc(m.turn, func(s segment) bool { return !s.keypad && s.n == e.N })
 	text := strings.Join(strings.Fields(e.Text), " ")
@@ -125,7 +125,7 @@ func (m *Machine) heard(e Event) {
 	m.prune(i)
 }
 
-// lose gives up the texts of utterances before n: the ear that heard them is gone.
+// lose gives up the texts of utterances before n: the recognizer that heard them is gone.
 func (m *Machine) lose(n int) {
 	for _, s := range slices.Clone(m.turn) {
 		if !s.keypad && s.n < n && !s.final {
@@ -168,7 +168,7 @@ func (m *Machine) hear() {
 		case s.keypad:
 			s.final = m.now-s.last >= keypadTime ||
 				m.told.of(m.all.of(m.turn, false), false, m.findTold) == lang.ToldWhole
-		case s.text != "" && m.now-max(s.closed, s.told) >= patienceTime: // a slow ear that still tells more is waited for
+		case s.text != "" && m.now-max(s.closed, s.told) >= patienceTime: // a slow recognizer that still tells more is waited for
 			s.final = true
 		case m.now-s.closed >= lostTime:
 			s.final, s.lost = true, s.text == ""

@@ -1,13 +1,13 @@
 // Package turn decides who speaks when. Its machine is pure: events go in, each with its time, and actions come out, so
 // that any order of events can be tried without a call. There is no other way in or out.
 //
-// There is at most one reply at a time. What the customer says is kept in segments, each an utterance of the ear; those
+// There is at most one reply at a time. What the customer says is kept in segments, each an utterance of the recognizer; those
 // not yet answered form the turn. A turn that has ended is taken: a reply to it begins. Anything said before that reply
 // is audible goes back into the turn, together with what was taken. What is said while it is audible, and likely has
 // words, pauses the playout at once (in doubt it gets fainter), and then either cuts the reply off or lets it go on.
 //
 // event.go has the events and actions, manner.go turns an assistant's fields into behaviour, listen.go has the
-// customer's side, overlap.go decides what interrupts a reply, found.go handles ears that find turns, speak.go has the
+// customer's side, overlap.go decides what interrupts a reply, found.go handles recognizers that find turns, speak.go has the
 // assistant's side, keys.go the keypad, and amd.go finds out whether a person or a machine took the call, and answerer.go
 // what kind of machine, and gets past it.
 package turn
@@ -31,11 +31,11 @@ type Machine struct {
 	relieved bool
 	bid      Purpose // the reply that is due although the customer has said nothing; Answer: none is
 
-	open    bool // the ear hears
+	open    bool // the recognizer hears
 	streams bool // it tells what is being said, not only what was said
 	drones  bool // what it hears is a noise that doesn't stop
 
-	says EventKind     // what an ear that finds turns said last; Tick for nothing
+	says EventKind     // what a recognizer that finds turns said last; Tick for nothing
 	went time.Duration // when it last said that they go on
 
 	last time.Duration // the last voiced frame
@@ -71,7 +71,7 @@ type Machine struct {
 	missed   int // turns that the recognizer lost, in a row
 }
 
-// segment is something that the customer said or pressed: an utterance of the ear, or keys.
+// segment is something that the customer said or pressed: an utterance of the recognizer, or keys.
 type segment struct {
 	n       int
 	text    string
@@ -82,11 +82,11 @@ type segment struct {
 	words   float32       // how likely its sound over a reply has words that mean something, as a logit; 0: nothing is known
 	sound   float32       // the same, at any time
 	cadence float32       // how much its voice sounded like the end of a turn, in log-odds; 0: nothing is known
-	closed  time.Duration // when the ear was told that it is over
+	closed  time.Duration // when the recognizer was told that it is over
 	told    time.Duration // when its text changed, or it began
 	final   bool          // the text won't change any more
-	hasty   bool          // it is taken for final, as an ear that finds turns said it: the true one is still to come
-	ended   bool          // the turn is over with it, by the word of such an ear
+	hasty   bool          // it is taken for final, as a recognizer that finds turns said it: the true one is still to come
+	ended   bool          // the turn is over with it, by the word of such a recognizer
 	lost    bool          // the recognizer failed
 	unclear bool          // or has understood nothing, though the sound surely had words
 	keypad  bool
@@ -161,7 +161,7 @@ const (
 	patienceTime   = 3 * time.Second        // so long is a final text waited for after the newest partial one
 	lostTime       = 8 * time.Second        // and so long in all
 	longest        = 30 * time.Second       // of an utterance
-	// in which a streaming ear reports nothing new about a sound: it is not the customer's
+	// in which a streaming recognizer reports nothing new about a sound: it is not the customer's
 	droneTime   = 5 * time.Second
 	openingTime = 2 * time.Second         // so soon after the answer people say who they are
 	fillerTime  = 700 * time.Millisecond  // a reply is slow
@@ -462,7 +462,7 @@ func (m *Machine) longEnough(text string, lastly *segment, quiet time.Duration) 
 	told := m.told.of(text, false, m.findTold)
 	switch {
 	case told == lang.ToldPart:
-		// What the ear didn't understand may be a part of it, too; but noises don't keep the turn open for ever.
+		// What the recognizer didn't understand may be a part of it, too; but noises don't keep the turn open for ever.
 		wait := max(partTime, m.manner.Endpoint)
 		return quiet >= wait && (m.now-m.last >= wait || quiet >= 2*wait)
 	case !m.manner.Smart:

@@ -16,28 +16,28 @@ import (
 
 // world is everything around a machine: it does what the machine says, and checks what must always hold.
 type world struct {
-	t      testing.TB
-	m      *Machine
-	at     time.Duration
-	live   int // the reply that is being said, 0 for none
-	dead   map[int]bool
-	think  bool
-	parts  int // parts of the live reply that have not been played
-	held   bool
-	armed  bool
-	open   bool
-	voiced int   // frames in a row
-	ear    []int // utterances whose final text is still missing
-	texts  int
-	ended  int
-	turns  map[int]string // what each reply answers
-	noted  []string
-	keys   int // pressed
-	got    int // in collected keys
-	waits  bool
-	log    []moment
-	sounds bool
-	spoke  bool
+	t       testing.TB
+	m       *Machine
+	at      time.Duration
+	live    int // the reply that is being said, 0 for none
+	dead    map[int]bool
+	think   bool
+	parts   int // parts of the live reply that have not been played
+	held    bool
+	armed   bool
+	open    bool
+	voiced  int   // frames in a row
+	unheard []int // utterances whose final text is still missing
+	texts   int
+	ended   int
+	turns   map[int]string // what each reply answers
+	noted   []string
+	keys    int // pressed
+	got     int // in collected keys
+	waits   bool
+	log     []moment
+	sounds  bool
+	spoke   bool
 }
 
 // moment is an event, or something that the machine said.
@@ -147,13 +147,13 @@ func (w *world) obey(actions []Action) {
 				w.failf("it is armed (%v) twice", w.armed)
 			}
 			w.armed = a.Kind == Arm
-		case OpenEar, CloseEar:
-			if w.open == (a.Kind == OpenEar) {
+		case OpenRecognizer, CloseRecognizer:
+			if w.open == (a.Kind == OpenRecognizer) {
 				w.failf("the ear is open (%v) twice", w.open)
 			}
-			w.open = a.Kind == OpenEar
+			w.open = a.Kind == OpenRecognizer
 			if w.open {
-				w.ear = append(w.ear, w.m.next-1)
+				w.unheard = append(w.unheard, w.m.next-1)
 			}
 		case Flush:
 			w.parts = 0
@@ -180,9 +180,9 @@ func (w *world) rest() {
 		w.at += 20 * time.Millisecond
 		w.send(Event{Kind: Voice})
 		w.send(Event{Kind: Tick})
-		if len(w.ear) > 0 && !(w.open && len(w.ear) == 1) {
-			n := w.ear[0]
-			w.ear = w.ear[1:]
+		if len(w.unheard) > 0 && !(w.open && len(w.unheard) == 1) {
+			n := w.unheard[0]
+			w.unheard = w.unheard[1:]
 			w.send(Event{Kind: Text, N: n, Final: true})
 		}
 		if w.think && w.live != 0 {
@@ -350,9 +350,9 @@ func TestStaysSilent(t *testing.T) {
 	}
 }
 
-// TestSlowEar: a text that is not final is used when nothing was added to it for three seconds, and after eight
+// TestSlowRecognizer: a text that is not final is used when nothing was added to it for three seconds, and after eight
 // seconds in any case.
-func TestSlowEar(t *testing.T) {
+func TestSlowRecognizer(t *testing.T) {
 	for _, c := range []struct {
 		texts []string // one every two seconds, the first during the speech
 		text  string
@@ -607,9 +607,9 @@ func (w *world) finds(op byte) {
 	if op == 'N' {
 		e.N--
 	}
-	if (op == 'g' || op == 'n') && len(w.ear) > 0 {
+	if (op == 'g' || op == 'n') && len(w.unheard) > 0 {
 		w.texts++
-		e.N, e.Text = w.ear[len(w.ear)-1], fmt.Sprintf("w%dx say this", w.texts)
+		e.N, e.Text = w.unheard[len(w.unheard)-1], fmt.Sprintf("w%dx say this", w.texts)
 	}
 	w.send(e)
 }
@@ -617,8 +617,8 @@ func (w *world) finds(op byte) {
 // text is what the recognizer says about its oldest utterance, or about an unknown one.
 func (w *world) text(op byte) {
 	n := 99
-	if len(w.ear) > 0 {
-		n = w.ear[0]
+	if len(w.unheard) > 0 {
+		n = w.unheard[0]
 	}
 	w.texts++
 	e := Event{Kind: Text, N: n, Text: fmt.Sprintf("w%dx say this", w.texts)}
@@ -636,11 +636,11 @@ func (w *world) text(op byte) {
 	case 'l':
 		e.Text, e.Final, e.Failed = "", true, true
 	}
-	if e.Final && !e.Failed && w.open && len(w.ear) <= 1 {
+	if e.Final && !e.Failed && w.open && len(w.unheard) <= 1 {
 		e.Final = false // the end of the utterance has not been reported
 	}
-	if e.Final && len(w.ear) > 0 && !(w.open && len(w.ear) == 1) {
-		w.ear = w.ear[1:]
+	if e.Final && len(w.unheard) > 0 && !(w.open && len(w.unheard) == 1) {
+		w.unheard = w.unheard[1:]
 	}
 	w.send(e)
 }

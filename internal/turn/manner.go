@@ -22,7 +22,7 @@ type Manner struct {
 	MaxDuration time.Duration
 	Fillers     bool
 	Nods        bool // it says words of listening in a long story
-	Speculate   bool // replies are begun before the turn has ended, without an ear that says when
+	Speculate   bool // replies are begun before the turn has ended, without a recognizer that says when
 	Sound       bool // what was said is answered by its sound: nobody waits for the text of what can't be a noise
 
 	// Decides: the model decides by itself when it speaks, and falls silent when it is interrupted. Nothing is begun, held or cut off here

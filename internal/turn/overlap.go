@@ -180,7 +180,7 @@ func (o *overlap) answers() bool {
 	return o.asking && !picksUp && (o.listens() || o.gist.finished == lang.Finished)
 }
 
-// sure is how much speech is certainly neither a cough nor an "mm-hm", whatever the ear makes of it so far.
+// sure is how much speech is certainly neither a cough nor an "mm-hm", whatever the recognizer makes of it so far.
 func sure(confirm time.Duration) time.Duration { return max(confirm, sureTime) }
 
 // overlap handles what the customer says during a reply.

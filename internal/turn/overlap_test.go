@@ -249,7 +249,7 @@ func fate(m *Machine, before []segment) outcome {
 		return rejoined
 	case m.reply == nil:
 		return cutOff
-	case has(CloseEar):
+	case has(CloseRecognizer):
 		return mustDecide
 	case len(m.turn) < len(before):
 		return dismissed

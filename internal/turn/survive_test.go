@@ -204,7 +204,7 @@ func TestHandOverIsNotCutOff(t *testing.T) {
 		w.at += 20 * time.Millisecond
 		w.send(Event{Kind: Voice, Speech: true, Voiced: true, Sure: true, Silences: true})
 	}
-	w.send(Event{Kind: Text, N: w.ear[len(w.ear)-1], Text: "please hold on there"})
+	w.send(Event{Kind: Text, N: w.unheard[len(w.unheard)-1], Text: "please hold on there"})
 	w.send(Event{Kind: Firm, Reply: handing})
 	w.think = false
 	w.send(Event{Kind: Thought, Reply: handing})

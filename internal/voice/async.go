@@ -20,7 +20,7 @@ const maxAsync = 8 // tools of a call that run in the background at a time
 type asyncCall struct {
 	n        int // among those of the call
 	call     agent.ToolCall
-	recorded bool // the call is in the book
+	recorded bool // the call is in the transcript
 	result   string
 	answered bool
 }
@@ -62,7 +62,7 @@ func (r *run) answers(b *asyncCall, result string) {
 	r.report(b)
 }
 
-// records takes a call that is in the book: it may be of a tool in the background.
+// records takes a call that is in the transcript: it may be of a tool in the background.
 func (r *run) records(c agent.ToolCall) {
 	for _, b := range r.asyncs {
 		if b.started() == c.Result {
@@ -73,7 +73,7 @@ func (r *run) records(c agent.ToolCall) {
 	}
 }
 
-// report tells the record and the model what a tool in the background has answered, once its call is in the book.
+// report tells the record and the model what a tool in the background has answered, once its call is in the transcript.
 func (r *run) report(b *asyncCall) {
 	i := slices.Index(r.asyncs, b)
 	if i < 0 || !b.answered || !b.recorded {
@@ -83,7 +83,7 @@ func (r *run) report(b *asyncCall) {
 	r.corrects(b)
 	if !r.over && r.cast != nil {
 		news := agent.Answered(b.call.Name, b.n, b.result)
-		r.book.entries = append(r.book.entries, &entry{news: news.Text, told: true})
+		r.transcript.entries = append(r.transcript.entries, &entry{news: news.Text, told: true})
 		if r.cast.keeper != nil {
 			r.cast.told(news)
 		}
@@ -93,7 +93,7 @@ func (r *run) report(b *asyncCall) {
 
 // corrects puts an answer into the record, in place of the word that the tool was started.
 func (r *run) corrects(b *asyncCall) {
-	r.book.late[b.started()] = b.result
+	r.transcript.late[b.started()] = b.result
 	b.call.Result = b.result
 	r.told(Event{Kind: ToolAnswered, Call: b.call, Text: b.started()})
 }

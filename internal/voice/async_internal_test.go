@@ -22,7 +22,7 @@ func TestAsyncTools(t *testing.T) {
 			clock: clock{start: time.Now()}}
 		r.ctx, r.cancel = context.WithCancelCause(t.Context())
 		r.owned = owned{m: turn.New(turn.Manner{MaxDuration: time.Hour, MaxSilence: time.Hour, Reengage: time.Hour}),
-			book: book{out: &r.out, late: map[string]string{}}}
+			transcript: transcript{out: &r.out, late: map[string]string{}}}
 		go r.own()
 		r.happens(turn.Event{Kind: turn.Relieved}) // nobody thinks here
 		var broken int
@@ -41,7 +41,7 @@ func TestAsyncTools(t *testing.T) {
 		}}
 		tool.Name = "wait"
 		a := &answer{id: 1}
-		r.inbox.ask(func() { r.book.assistant(a) })
+		r.inbox.ask(func() { r.transcript.assistant(a) })
 		begin := func(arguments string) (string, error) {
 			text, err := r.outlasting([]agent.Tool{tool})[0].Run(t.Context(), json.RawMessage(arguments))
 			if err == nil {
@@ -69,7 +69,7 @@ func TestAsyncTools(t *testing.T) {
 		r.cancel(parley.CustomerHangup)
 		r.inbox.ask(r.abandon)
 		var calls []agent.ToolCall
-		r.inbox.ask(func() { calls = r.book.calls() })
+		r.inbox.ask(func() { calls = r.transcript.calls() })
 		time.Sleep(time.Minute)
 		r.inbox.close()
 		<-r.inbox.done
@@ -94,7 +94,7 @@ func TestAsyncTools(t *testing.T) {
 		if broken > 0 {
 			t.Error("a tool was broken off")
 		}
-		if messages := r.book.history(); !strings.HasPrefix(messages[1].Text, "The tool was started in the background") {
+		if messages := r.transcript.history(); !strings.HasPrefix(messages[1].Text, "The tool was started in the background") {
 			t.Errorf("the model's history begins with %+v", messages)
 		}
 	})

@@ -20,7 +20,7 @@ import (
 //   - audio: playout.put into a part that it was given to speak
 //   - its end, when it can't go on: run.fail
 type driver interface {
-	// enter puts the driver in charge of the session: utterance n and those after it are for its ears. first means that
+	// enter puts the driver in charge of the session: utterance n and those after it are for its recognizers. first means that
 	// no driver came before it.
 	enter(n int, first bool)
 	// close releases everything.
@@ -39,7 +39,7 @@ type listener interface {
 
 // thinker makes the replies.
 type thinker interface {
-	// think makes a reply to what is in the book (run.history), including keys that nobody collected. With early set,
+	// think makes a reply to what is in the transcript (run.history), including keys that nobody collected. With early set,
 	// tools wait for commit, as the customer may go on.
 	think(a *answer, early bool)
 	commit(a *answer)
@@ -56,23 +56,23 @@ type speaker interface {
 }
 
 // keeper is a driver whose model remembers the conversation by itself, so that it must be told what changes. Other models
-// are given the book each time.
+// are given the transcript each time.
 type keeper interface {
 	// forget says that utterance n was not one after all.
 	forget(n int)
-	// told says that somebody besides the customer has said something, which is in the book.
+	// told says that somebody besides the customer has said something, which is in the transcript.
 	told(m ai.Message)
 }
 
 // nodder is a driver that can say a word of listening. A realtime model can't: its words come too late to tell a pause from an
 // end.
 type nodder interface {
-	// nod says it at once, or not at all: it is no reply, and stands neither in the transcript nor in the book.
+	// nod says it at once, or not at all: it is no reply, and is not in the transcript.
 	nod()
 }
 
 // cast is a persona together with what acts for it. All of it is nil where a person has the customer: then the machine asks
-// for no thinking and opens no ear, but sound still comes, and what was being said is still to be stopped.
+// for no thinking and opens no recognizer, but sound still comes, and what was being said is still to be stopped.
 type cast struct {
 	Persona
 	driver

@@ -19,10 +19,10 @@ type Guest struct {
 	Kind parley.LegKind
 	Keys func(key byte) // takes the keys that they press; nil: the customer's line gets them
 
-	r      *run
-	member *audio.Member
-	mode   atomic.Value        // parley.LegMode; the owner sets it
-	ear    atomic.Pointer[ear] // nil: nobody has listened to them yet
+	r           *run
+	member      *audio.Member
+	mode        atomic.Value                // parley.LegMode; the owner sets it
+	recognition atomic.Pointer[recognition] // nil: nobody has listened to them yet
 }
 
 // The refusals of Admit and Change.
@@ -56,7 +56,7 @@ func (s *Session) Admit(g *Guest, mode parley.LegMode) error {
 		}
 	})
 	if err != nil {
-		if e := g.ear.Load(); e != nil {
+		if e := g.recognition.Load(); e != nil {
 			e.Close()
 		}
 		return err
@@ -134,7 +134,7 @@ func (r *run) dismiss(g *Guest) {
 	led := r.led()
 	r.unseat(g)
 	r.safely(g.Line.Close)
-	if e := g.ear.Load(); e != nil {
+	if e := g.recognition.Load(); e != nil {
 		r.safely(e.Close)
 	}
 	r.relieve(led)
@@ -143,8 +143,8 @@ func (r *run) dismiss(g *Guest) {
 // said puts what a guest has said into the transcript, and the assistant learns of it.
 func (r *run) said(g *Guest, p phrase, text string) {
 	e := &entry{guest: g, mode: p.mode, text: text, from: p.from, spoke: p.language}
-	r.book.entries = append(r.book.entries, e)
-	r.book.settle()
+	r.transcript.entries = append(r.transcript.entries, e)
+	r.transcript.settle()
 	if r.over || r.cast == nil {
 		return
 	}
@@ -190,7 +190,7 @@ func (e *entry) message() ai.Message {
 // Hear implements audio.Peer.
 func (g *Guest) Hear(f audio.Frame) {
 	defer g.r.escaped()
-	if e := g.ear.Load(); e != nil {
+	if e := g.recognition.Load(); e != nil {
 		e.hear(f, g.mode.Load().(parley.LegMode))
 	}
 }
@@ -212,4 +212,4 @@ func (g *Guest) Digit(key byte) {
 	}
 }
 
-var errNoEar = errors.New("there is no transcriber that could understand who joined the call")
+var errNoRecognizer = errors.New("there is no transcriber that could understand who joined the call")

@@ -22,7 +22,7 @@ func (r *run) judge(text string) {
 		return
 	}
 	r.judging = judging{busy: true}
-	language, question := r.cast.Language, r.book.question()
+	language, question := r.cast.Language, r.transcript.question()
 	r.safely(func() {
 		over, ok := r.Judge(r.ctx, language, text, question)
 		r.inbox.post(func() {

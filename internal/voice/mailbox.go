@@ -35,7 +35,7 @@ const (
 	toneTime  = 400 * time.Millisecond
 	toneHertz = 1000
 	toneLevel = 6000
-	// a pause of so long ends an utterance of a message, and so does its length: an ear hears no longer ones
+	// a pause of so long ends an utterance of a message, and so does its length: a recognizer hears no longer ones
 	messagePause = time.Second
 	maxSaying    = 40 * time.Second
 	// so long the last words of a message are waited for when the caller has hung up
@@ -64,11 +64,11 @@ func (b *Mailbox) Run(ctx context.Context, leg audio.Leg) (res Result) {
 	listening, deaf := context.WithCancel(context.WithoutCancel(ctx)) // the last words are known after the call
 	defer deaf()
 	if b.Recognizer != nil {
-		ear, err := b.Recognizer.Listen(listening, ai.Hearing{Language: b.Language, Rate: rate, Keywords: b.Keywords})
+		recognition, err := b.Recognizer.Listen(listening, ai.Hearing{Language: b.Language, Rate: rate, Keywords: b.Keywords})
 		if err != nil {
 			fail(ai.TheRecognizer.Of(err))
 		} else {
-			m.ear = ear
+			m.recognition = recognition
 			crash.Go(&wg, m.follow, m.crashed)
 		}
 	}
@@ -80,10 +80,10 @@ func (b *Mailbox) Run(ctx context.Context, leg audio.Leg) (res Result) {
 	if m.recording != nil {
 		fail(m.recording.Close())
 	}
-	if m.ear != nil {
+	if m.recognition != nil {
 		m.endSaying()
 		m.await(lastWords)
-		m.ear.Close()
+		m.recognition.Close()
 	}
 	wg.Wait()
 	fail(m.failed)
@@ -137,15 +137,15 @@ type message struct {
 	since    time.Duration // when the tone was over; 0: it is not
 	spoke    time.Duration // when the caller last did
 
-	ear    ai.Ear // nil: there is none
-	before []int16
-	saying bool // an utterance is under way
-	began  time.Duration
+	recognition ai.Recognition // nil: there is none
+	before      []int16
+	saying      bool // an utterance is under way
+	began       time.Duration
 
 	mu      sync.Mutex
 	sayings []saying // the utterances that were begun
 	known   int      // of these: their texts are final
-	gone    bool     // the ear is
+	gone    bool     // the recognizer is
 	failed  error
 	changed chan struct{}
 }
@@ -203,11 +203,11 @@ func (m *message) listen(in audio.Frame) {
 			m.beginSaying()
 		}
 	}
-	if m.ear == nil {
+	if m.recognition == nil {
 		return
 	}
-	if m.saying || m.ear.Continuous() {
-		m.ear.Write(in)
+	if m.saying || m.recognition.Continuous() {
+		m.recognition.Write(in)
 	}
 	if !m.saying {
 		if len(m.before)+len(in) > cap(m.before) {
@@ -221,28 +221,28 @@ func (m *message) listen(in audio.Frame) {
 
 func (m *message) beginSaying() {
 	m.saying, m.began = true, m.time
-	if m.ear == nil {
+	if m.recognition == nil {
 		return
 	}
 	m.mu.Lock()
 	m.sayings = append(m.sayings, saying{at: m.time - audio.FrameTime})
 	m.mu.Unlock()
-	if !m.ear.Continuous() {
-		m.ear.Write(m.before)
+	if !m.recognition.Continuous() {
+		m.recognition.Write(m.before)
 	}
 	m.before = m.before[:0]
 }
 
 func (m *message) endSaying() {
-	if m.saying && m.ear != nil {
-		m.ear.End()
+	if m.saying && m.recognition != nil {
+		m.recognition.End()
 	}
 	m.saying = false
 }
 
-// follow takes what the ear understands until it closes.
+// follow takes what the recognizer understands until it closes.
 func (m *message) follow() {
-	for t := range m.ear.Transcripts() {
+	for t := range m.recognition.Transcripts() {
 		m.understood(t)
 	}
 	m.mu.Lock()

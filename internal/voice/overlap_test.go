@@ -78,7 +78,7 @@ type overlap struct {
 	pcm            []int16       // the customer's line from the answer on
 	from, to       time.Duration // where the sound is in it
 
-	heard []string      // the ear's transcripts
+	heard []string      // the recognizer's transcripts
 	whole bool          // the reply was heard to its end, with all its frames in order
 	late  time.Duration // from the end of the sound to the end of a reply that was cut off
 	more  int           // replies after it
@@ -169,13 +169,13 @@ const (
 
 // perform plays the call. It must run in a bubble.
 func (o *overlap) perform(t *testing.T, sphinx ai.Recognizer, talk []float64) {
-	ear := ai.Recognizer(&imitation{o: o, start: time.Now()})
+	recognition := ai.Recognizer(&imitation{o: o, start: time.Now()})
 	if o.language == "en" {
-		ear = behind{sphinx, understood + o.slow}
+		recognition = behind{sphinx, understood + o.slow}
 	}
 	var asked atomic.Int32
 	model := answering(func() string { return fmt.Sprint("Reply number ", asked.Add(1)) })
-	p := persona(model, ai.Streamed(numbered{talk, o.rate}), ear)
+	p := persona(model, ai.Streamed(numbered{talk, o.rate}), recognition)
 	p.Language = o.language
 	p.Assistant.EnableNoiseCancellation, p.Assistant.BackgroundSpeechCancellation = o.clean, o.single
 	s := voice.Session{Persona: p, Tell: func(e voice.Event) {
@@ -230,7 +230,7 @@ func (o *overlap) perform(t *testing.T, sphinx ai.Recognizer, talk []float64) {
 	s.Run(t.Context(), leg)
 }
 
-// understood says whether the ear reported one of the words.
+// understood says whether the recognizer reported one of the words.
 func (o *overlap) understood() bool {
 	return slices.ContainsFunc(strings.Fields(strings.ToLower(o.text)), func(word string) bool {
 		return slices.ContainsFunc(o.heard, func(text string) bool {
@@ -280,27 +280,27 @@ type behind struct {
 	late time.Duration
 }
 
-func (b behind) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
+func (b behind) Listen(ctx context.Context, h ai.Hearing) (ai.Recognition, error) {
 	e, err := b.Recognizer.Listen(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	d := &behindEar{Ear: e, late: b.late, out: make(chan ai.Transcript)}
+	d := &behindRecognition{Recognition: e, late: b.late, out: make(chan ai.Transcript)}
 	go d.run(ctx)
 	return d, nil
 }
 
-type behindEar struct {
-	ai.Ear
+type behindRecognition struct {
+	ai.Recognition
 	late time.Duration
 	out  chan ai.Transcript
 }
 
-func (e *behindEar) Transcripts() <-chan ai.Transcript { return e.out }
+func (e *behindRecognition) Transcripts() <-chan ai.Transcript { return e.out }
 
-func (e *behindEar) run(ctx context.Context) {
+func (e *behindRecognition) run(ctx context.Context) {
 	defer close(e.out)
-	for t := range e.Ear.Transcripts() {
+	for t := range e.Recognition.Transcripts() {
 		time.Sleep(e.late)
 		select {
 		case e.out <- t:
@@ -309,19 +309,19 @@ func (e *behindEar) run(ctx context.Context) {
 	}
 }
 
-// imitation is an ear for languages that no recognizer here understands: it knows what is said, and misses a word in
+// imitation is a recognizer for languages that no recognizer here understands: it knows what is said, and misses a word in
 // ten.
 type imitation struct {
 	o     *overlap
 	start time.Time
 }
 
-func (m *imitation) Listen(ctx context.Context, _ ai.Hearing) (ai.Ear, error) {
+func (m *imitation) Listen(ctx context.Context, _ ai.Hearing) (ai.Recognition, error) {
 	m.start = time.Now()
-	return &imitationEar{m: m, r: rand.New(rand.NewPCG(m.o.seed, 6)), out: make(chan ai.Transcript, 64), began: -1}, nil
+	return &imitationRecognition{m: m, r: rand.New(rand.NewPCG(m.o.seed, 6)), out: make(chan ai.Transcript, 64), began: -1}, nil
 }
 
-type imitationEar struct {
+type imitationRecognition struct {
 	m     *imitation
 	r     *rand.Rand
 	out   chan ai.Transcript
@@ -330,13 +330,13 @@ type imitationEar struct {
 	wg    sync.WaitGroup
 }
 
-func (e *imitationEar) Write([]int16) {
+func (e *imitationRecognition) Write([]int16) {
 	if e.began < 0 {
 		e.began = time.Since(e.m.start) - 340*time.Millisecond // it also gets the sound from before that
 	}
 }
 
-func (e *imitationEar) End() {
+func (e *imitationRecognition) End() {
 	o, now := e.m.o, time.Since(e.m.start)
 	var text []string
 	if words := strings.Fields(o.text); o.text != "" {
@@ -355,11 +355,11 @@ func (e *imitationEar) End() {
 	})
 }
 
-func (e *imitationEar) Continuous() bool { return false }
+func (e *imitationRecognition) Continuous() bool { return false }
 
-func (e *imitationEar) Transcripts() <-chan ai.Transcript { return e.out }
+func (e *imitationRecognition) Transcripts() <-chan ai.Transcript { return e.out }
 
-func (e *imitationEar) Close() {
+func (e *imitationRecognition) Close() {
 	e.wg.Wait()
 	close(e.out)
 }
@@ -521,13 +521,13 @@ func replySound(t testing.TB) (talk []float64) {
 
 // together performs samples, two at a time.
 func together(t *testing.T, list []*overlap, talk []float64) {
-	ears := [2]*local.Sphinx{recognizer(t), recognizer(t)} // their processes are not part of a bubble
+	recognitions := [2]*local.Sphinx{recognizer(t), recognizer(t)} // their processes are not part of a bubble
 	t.Run("calls", func(t *testing.T) {
-		for half, sphinx := range ears {
+		for half, sphinx := range recognitions {
 			t.Run(fmt.Sprint(half), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					for i := half; i < len(list); i += len(ears) {
+					for i := half; i < len(list); i += len(recognitions) {
 						list[i].perform(t, sphinx, talk)
 					}
 				})

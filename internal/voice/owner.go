@@ -11,7 +11,7 @@ import (
 	"parley/internal/turn"
 )
 
-// preroll is how much audio from before the detector noticed the speech goes to the ear.
+// preroll is how much audio from before the detector noticed the speech goes to the recognizer.
 const preroll = 300 * time.Millisecond
 
 // own is the goroutine that owns a call. It takes what comes from the leg, the vendors and the tools, one event at a
@@ -83,7 +83,7 @@ func (r *run) hear(f *frame) {
 	}
 }
 
-// remember keeps a frame for an ear that may open soon.
+// remember keeps a frame for a recognizer that may open soon.
 func (r *run) remember(f *frame) {
 	if len(r.before) == int(preroll/audio.FrameTime) {
 		r.free <- r.before[0]
@@ -93,8 +93,8 @@ func (r *run) remember(f *frame) {
 	r.before = append(r.before, f)
 }
 
-// openEar begins an utterance with the audio heard just before it.
-func (r *run) openEar(n int) {
+// openRecognition begins an utterance with the audio heard just before it.
+func (r *run) openRecognition(n int) {
 	r.open, r.utterances = true, n+1
 	r.peer.open.Store(true)
 	r.cast.utterance(r.before)
@@ -104,7 +104,7 @@ func (r *run) openEar(n int) {
 	r.before = r.before[:0]
 }
 
-func (r *run) closeEar() {
+func (r *run) closeRecognition() {
 	r.open = false
 	r.peer.open.Store(false)
 	r.cast.endUtterance()
@@ -134,7 +134,7 @@ func (r *run) sounded(a *answer, n note) {
 	if !a.sounded {
 		a.sounded, a.from = true, n.at
 		r.step(turn.Event{Kind: turn.Sounded, Reply: a.id})
-		r.book.settle()
+		r.transcript.settle()
 	}
 	if !n.part.aside && a.anchor >= 0 && a.marks.FirstPacketMS == 0 {
 		a.marks.FirstPacketMS = since(n.at, a.anchor)
@@ -168,10 +168,10 @@ func (r *run) do(actions []turn.Action) {
 
 func (r *run) act(a turn.Action) {
 	switch a.Kind {
-	case turn.OpenEar:
-		r.openEar(a.N)
-	case turn.CloseEar:
-		r.closeEar()
+	case turn.OpenRecognizer:
+		r.openRecognition(a.N)
+	case turn.CloseRecognizer:
+		r.closeRecognition()
 	case turn.Think:
 		r.think(a)
 	case turn.Say:
@@ -206,8 +206,8 @@ func (r *run) act(a turn.Action) {
 			r.cast.forget(a.N)
 		}
 	case turn.Note:
-		r.book.customer(a)
-		r.book.settle()
+		r.transcript.customer(a)
+		r.transcript.settle()
 	case turn.Partial:
 		r.told(Event{Kind: PartialHeard, Text: a.Text})
 		r.judge(a.Text)
@@ -229,7 +229,7 @@ func (r *run) act(a turn.Action) {
 	case turn.HangUp:
 		r.over = true
 		r.reason = a.Reason
-		r.book.settle()
+		r.transcript.settle()
 		r.cancel(a.Reason)
 	}
 }
@@ -280,14 +280,14 @@ func (r *run) endReply(a turn.Action) {
 		r.cast.stop(w)
 	}
 	if a.Join && w.anchor >= 0 {
-		r.book.join()
+		r.transcript.join()
 	}
 	if a.Join {
 		for _, p := range w.parts {
 			r.out.unheard(p)
 		}
 	}
-	r.book.settle()
+	r.transcript.settle()
 }
 
 func (r *run) told(e Event) {

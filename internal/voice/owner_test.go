@@ -19,14 +19,14 @@ import (
 	"parley/internal/voice/voicetest"
 )
 
-// stuck is a Recognizer whose ear blocks its first writer, which breaks the contract.
+// stuck is a Recognizer whose recognition blocks its first writer, which breaks the contract.
 type stuck struct {
-	deafEar
+	deafRecognition
 	time   time.Duration
 	frames atomic.Int32
 }
 
-func (s *stuck) Listen(context.Context, ai.Hearing) (ai.Ear, error) {
+func (s *stuck) Listen(context.Context, ai.Hearing) (ai.Recognition, error) {
 	s.out = make(chan ai.Transcript)
 	return s, nil
 }
@@ -38,13 +38,13 @@ func (s *stuck) Write([]int16) {
 }
 
 // The sound of a call waits for nobody. While the session is blocked, its legs go on, a customer who speaks for 60 ms
-// silences the assistant with the very next packet, and what they say is kept for the ear, as far as there is room for
+// silences the assistant with the very next packet, and what they say is kept for the recognizer, as far as there is room for
 // it.
 func TestSoundWaitsForNobody(t *testing.T) {
 	for _, late := range []time.Duration{500 * time.Millisecond, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			ear := &stuck{time: late}
-			s := voice.Session{Persona: persona(&aitest.Fake{}, ai.Streamed(spokenBy(speechLike(audio.Narrow, 500))), ear)}
+			recognition := &stuck{time: late}
+			s := voice.Session{Persona: persona(&aitest.Fake{}, ai.Streamed(spokenBy(speechLike(audio.Narrow, 500))), recognition)}
 			s.Detect = func(audio.Rate) voice.Detector { return &voicetest.Detector{} }
 			s.Persona.Initial = "Hello."
 			if err := s.Prepare(t.Context(), audio.Narrow); err != nil {
@@ -82,7 +82,7 @@ func TestSoundWaitsForNobody(t *testing.T) {
 				t.Error(r.Reason, r.Err)
 			}
 			lost := r.Err != nil && strings.Contains(r.Err.Error(), "frames")
-			if heard := int(ear.frames.Load()); lost != (late > time.Second) || !lost && heard < said {
+			if heard := int(recognition.frames.Load()); lost != (late > time.Second) || !lost && heard < said {
 				t.Errorf("held up for %v: the ear heard %d frames of %d: %v", late, heard, said, r.Err)
 			}
 		})

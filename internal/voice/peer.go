@@ -33,7 +33,7 @@ type peer struct {
 
 	tune   int                    // in the hold music
 	nodded int                    // of the word of listening
-	open   atomic.Bool            // the ear hears
+	open   atomic.Bool            // the recognizer hears
 	reply  atomic.Bool            // there is a reply: it is thought, or heard
 	away   atomic.Bool            // nobody listens here any more
 	music  atomic.Pointer[music]  // the customer waits
@@ -68,7 +68,7 @@ type frame struct {
 // sureFrames of speech without a break, 60 ms, are the least that silences a reply. The clicks of a keyboard are shorter.
 const sureFrames = 3
 
-// maxFrames is how many may be on their way or remembered. When the owner is later than that, the ear misses what
+// maxFrames is how many may be on their way or remembered. When the owner is later than that, the recognizer misses what
 // comes.
 const maxFrames = 64
 

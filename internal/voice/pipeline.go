@@ -12,19 +12,19 @@ import (
 // pipeline is the driver that hears with a recognizer, thinks with a model, and speaks with a synthesizer: hear.go,
 // think.go, speak.go.
 type pipeline struct {
-	*mouth   // in the language that is spoken at present; the owner's
-	follower // the owner's
-	ear      *hearing
+	*synthesis  // in the language that is spoken at present; the owner's
+	follower    // the owner's
+	recognition *hearing
 }
 
-// newPipeline opens the persona's ear.
+// newPipeline opens the persona's recognizer.
 func newPipeline(r *run, p Persona) (*pipeline, error) {
 	if !p.complete() {
 		return nil, errIncomplete
 	}
-	d := &pipeline{mouth: newMouth(r, p, r.rate), follower: follower{home: p}}
+	d := &pipeline{synthesis: newSynthesis(r, p, r.rate), follower: follower{home: p}}
 	var err error
-	d.ear, err = d.listen()
+	d.recognition, err = d.listen()
 	return d, err
 }
 
@@ -37,7 +37,7 @@ func (p *Persona) complete() bool {
 
 // enter implements driver.
 func (d *pipeline) enter(n int, first bool) {
-	d.attach(d.ear, n, 0)
+	d.attach(d.recognition, n, 0)
 	if first {
 		d.r.inbox.post(d.warm) // after the greeting
 	}
@@ -45,26 +45,26 @@ func (d *pipeline) enter(n int, first bool) {
 
 // hear implements listener.
 func (d *pipeline) hear(f *frame, talking bool) {
-	if d.ear.all {
-		d.ear.hold(f)
+	if d.recognition.all {
+		d.recognition.hold(f)
 	}
-	if talking || d.ear.all {
-		d.ear.Write(f.pcm)
+	if talking || d.recognition.all {
+		d.recognition.Write(f.pcm)
 	}
 }
 
 // utterance implements listener.
 func (d *pipeline) utterance(before []*frame) {
-	if d.ear.all {
+	if d.recognition.all {
 		return // it has heard it
 	}
 	for _, f := range before {
-		d.ear.Write(f.pcm)
+		d.recognition.Write(f.pcm)
 	}
 }
 
 // endUtterance implements listener.
-func (d *pipeline) endUtterance() { d.ear.End() }
+func (d *pipeline) endUtterance() { d.recognition.End() }
 
 // stop implements speaker.
 func (d *pipeline) stop(a *answer) {
@@ -77,7 +77,7 @@ func (d *pipeline) stop(a *answer) {
 }
 
 // close implements driver.
-func (d *pipeline) close() { d.r.safely(d.ear.Close) }
+func (d *pipeline) close() { d.r.safely(d.recognition.Close) }
 
 // warm makes the audio of sentences that must be said at once: a word of listening, and fillers, also those of tools. A
 // failure shows up when the audio is needed.
@@ -105,7 +105,7 @@ func (d *pipeline) warm() {
 
 // make makes the audio of sentences, and keeps it.
 func (d *pipeline) make(all []string) {
-	m := d.mouth
+	m := d.synthesis
 	d.r.safely(func() {
 		for _, text := range all {
 			key, ok := m.key(m.spoken(text))
@@ -117,7 +117,7 @@ func (d *pipeline) make(all []string) {
 }
 
 // listening is the word of listening in the language that is spoken.
-func (d *pipeline) listening() string { return lang.Of(d.mouth.Language).Phrases.Listening }
+func (d *pipeline) listening() string { return lang.Of(d.synthesis.Language).Phrases.Listening }
 
 // nod implements nodder. Audio that is not there yet would come into the next words.
 func (d *pipeline) nod() {

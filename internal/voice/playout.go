@@ -11,16 +11,16 @@ import (
 
 // part is a sentence on its way to the far end: its text, and its audio as far as it has arrived.
 type part struct {
-	reply   int
-	step    int    // the step of thinking that it comes from
-	aside   bool   // a filler: it is in the transcript, and not in what the model is told
-	initial bool   // it is the initial message
-	keep    bool   // its sound goes into the cache
-	told    bool   // the model has been told of it apart from the history
-	text    string // as it is read; the texts of a reply's parts are the reply
-	speak   string // as it is said
-	again   bool   // it has failed once
-	mouth   *mouth // whose voice says it
+	reply     int
+	step      int        // the step of thinking that it comes from
+	aside     bool       // a filler: it is in the transcript, and not in what the model is told
+	initial   bool       // it is the initial message
+	keep      bool       // its sound goes into the cache
+	told      bool       // the model has been told of it apart from the history
+	text      string     // as it is read; the texts of a reply's parts are the reply
+	speak     string     // as it is said
+	again     bool       // it has failed once
+	synthesis *synthesis // whose voice says it
 
 	tape // guarded by the playout's lock once it is there
 }

@@ -134,14 +134,14 @@ func recognizer(t *testing.T) *local.Sphinx {
 // recognized is what a recognizer understands of a sound, at 16 kHz.
 func recognized(t testing.TB, s ai.Recognizer, pcm []int16) string {
 	t.Helper()
-	ear, err := s.Listen(t.Context(), ai.Hearing{Language: "en", Rate: audio.Wide})
+	recognition, err := s.Listen(t.Context(), ai.Hearing{Language: "en", Rate: audio.Wide})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ear.Close()
-	ear.Write(pcm)
-	ear.End()
-	for got := range ear.Transcripts() {
+	defer recognition.Close()
+	recognition.Write(pcm)
+	recognition.End()
+	for got := range recognition.Transcripts() {
 		if got.Err != nil {
 			t.Fatal(got.Err)
 		}

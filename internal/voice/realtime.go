@@ -23,8 +23,8 @@ type realtime struct {
 	day   string // that the setup's prompt tells
 
 	// Everything below belongs to the owner.
-	Persona        // in the language that is spoken at present
-	mouth   *mouth // likewise: it speaks fixed sentences, and all that a model writes
+	Persona              // in the language that is spoken at present
+	synthesis *synthesis // likewise: it speaks fixed sentences, and all that a model writes
 	follower
 	link     *link // nil while there is no session
 	spare    ai.RealtimeSession
@@ -62,7 +62,7 @@ func newRealtime(r *run, p Persona) (*realtime, error) {
 	if !p.complete() {
 		return nil, errIncomplete
 	}
-	d := &realtime{r: r, Persona: p, mouth: newMouth(r, p, r.rate), follower: follower{home: p}, asked: map[int]*asking{},
+	d := &realtime{r: r, Persona: p, synthesis: newSynthesis(r, p, r.rate), follower: follower{home: p}, asked: map[int]*asking{},
 		texts: map[*part]*written{}}
 	t := p.Think(nil, nil)
 	d.day = t.Day
@@ -149,7 +149,7 @@ func (d *realtime) drop(which func(*sounding) bool) {
 	})
 }
 
-// heard takes what the model's ear understood.
+// heard takes what the model's recognizer understood.
 func (d *realtime) heard(n int, e ai.RealtimeEvent) {
 	for _, s := range d.said {
 		if s.n == n {
@@ -234,7 +234,7 @@ func (d *realtime) keys(texts []string, a *answer) {
 	d.pressed = told
 }
 
-// told implements keeper. A session that opens later reads it in the book.
+// told implements keeper. A session that opens later reads it in the transcript.
 func (d *realtime) told(m ai.Message) {
 	if d.link != nil {
 		d.n++
@@ -278,7 +278,7 @@ func (d *realtime) speak(a *answer, p *part) {
 			d.link.Add(d.n, ai.Message{Role: ai.Assistant, Text: p.text})
 		}
 	}
-	d.mouth.speak(a, p)
+	d.synthesis.speak(a, p)
 }
 
 // stop implements speaker: it tells the model how much of the reply was heard.
@@ -314,7 +314,7 @@ func (d *realtime) stop(a *answer) {
 			d.pressed[i].a = nil
 		}
 	}
-	d.drop(func(s *sounding) bool { return s.ended && a.sounded && d.r.book.has(s.n) })
+	d.drop(func(s *sounding) bool { return s.ended && a.sounded && d.r.transcript.has(s.n) })
 }
 
 // audible is the part of a text that was heard.

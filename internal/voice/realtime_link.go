@@ -88,7 +88,7 @@ func (d *realtime) adopt(s ai.RealtimeSession) {
 		d.n++
 		w.n = d.n
 	}
-	if history := agent.Trim(r.book.history(), budget); len(history) > 0 {
+	if history := agent.Trim(r.transcript.history(), budget); len(history) > 0 {
 		d.n++
 		l.Add(d.n, history...)
 	}
@@ -97,7 +97,7 @@ func (d *realtime) adopt(s ai.RealtimeSession) {
 	}
 	for _, u := range d.said {
 		switch {
-		case u.final && r.book.has(u.n):
+		case u.final && r.transcript.has(u.n):
 		case u.final && u.text != "":
 			d.n++
 			l.Add(d.n, ai.Message{Role: ai.User, Text: u.text})
@@ -151,7 +151,7 @@ func pauseBefore(n int, err error) time.Duration {
 // it.
 func (d *realtime) bye(err error) {
 	r, a := d.r, d.r.reply
-	if a == nil || d.mouth.itself() {
+	if a == nil || d.synthesis.itself() {
 		r.fail(err)
 		return
 	}
@@ -168,7 +168,7 @@ func (d *realtime) bye(err error) {
 		default: // it was said by somebody else, or all of it is there
 			r.say(a, turn.Failure)
 			r.step(turn.Event{Kind: turn.Spoken, Reply: a.id})
-			d.mouth.allSaid(a)
+			d.synthesis.allSaid(a)
 		}
 	})
 }

@@ -196,7 +196,7 @@ func (d *realtime) thought(a *answer, text string, used ai.Usage, err error) {
 	r.usage.Add(used)
 	err = ai.TheModel.Of(err)
 	a.thought = a.thought || err == nil
-	d.mouth.allSaid(a)
+	d.synthesis.allSaid(a)
 	if err == nil {
 		r.broken.thought = nil
 	} else {
@@ -251,7 +251,7 @@ func (d *realtime) run(q *asking) {
 // result tells the model the result of a call; a session that doesn't know about the call is told about that too.
 func (d *realtime) result(l *link, c agent.ToolCall) {
 	switch {
-	case d.link == nil: // the next one reads the book
+	case d.link == nil: // the next one reads the transcript
 	case d.link == l:
 		l.Result(c.ID, c.Result)
 	default:

@@ -14,7 +14,7 @@ import (
 var pipelineOnly = []string{
 	"speculation.dialogue", "speculation-given-up.dialogue", "speculation-tool.dialogue",
 	"speculation-breaks-off.dialogue", // nothing is started early
-	// the ear and the model are one; testdata/realtime covers its failures
+	// the recognizer and the model are one; testdata/realtime covers its failures
 	"ear-drops.dialogue", "ear-drops-now-and-then.dialogue", "ear-keeps-dropping.dialogue", "ear-loses.dialogue", "ear-loses-all.dialogue",
 	"ear-loses-first.dialogue", "ear-refuses.dialogue", "ear-refuses-again.dialogue",
 	"noise-slow-ear.dialogue",                                   // a sound is answered without its text after a second

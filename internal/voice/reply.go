@@ -40,7 +40,7 @@ func (r *run) think(act turn.Action) {
 			a.marks.EndpointMS = since(r.clock.now(), act.Last)
 		}
 		a.marks.TranscriptMS = since(max(r.final, act.Last), act.Last)
-		r.book.customer(act)
+		r.transcript.customer(act)
 		for _, s := range act.Said {
 			if s.N < 0 {
 				a.keys = append(a.keys, s.Text)
@@ -48,7 +48,7 @@ func (r *run) think(act turn.Action) {
 		}
 	}
 	r.begins(a)
-	r.book.settle()
+	r.transcript.settle()
 	r.reply = a
 	if act.Early {
 		r.eager.Begun++
@@ -153,10 +153,10 @@ func (r *run) say(a *answer, w turn.Purpose) {
 			p.pcm, p.size, p.whole = pcm, len(pcm), true
 		}
 	case turn.Filler:
-		p.text, p.aside = r.asides.filler(r.cast.Assistant, r.cast.Language, r.book.asked()), true
+		p.text, p.aside = r.asides.filler(r.cast.Assistant, r.cast.Language, r.transcript.asked()), true
 	case turn.Moment, turn.StillOn:
 		if p.text, p.aside = r.asides.ofTool(w, a.running), true; p.text == "" {
-			p.text = r.asides.bridge(w, r.cast.Assistant, r.cast.Language, r.book.asked())
+			p.text = r.asides.bridge(w, r.cast.Assistant, r.cast.Language, r.transcript.asked())
 		}
 	case turn.Failure:
 		p.text = r.failureText()
@@ -173,14 +173,14 @@ func (r *run) audible(a *answer, p *part, now time.Duration) {
 	}
 }
 
-// understood takes a transcript from an ear whose first utterance has the session's number base.
+// understood takes a transcript from a recognizer whose first utterance has the session's number base.
 func (r *run) understood(base int, t ai.Transcript) {
 	t.Text = parley.CleanText(t.Text)
 	if t.Err != nil {
 		r.broken.heard = ai.TheRecognizer.Of(t.Err)
 		r.noted(fmt.Errorf("understand utterance %d: %w", t.Utterance, r.broken.heard))
 	}
-	r.book.spoken(base+t.Utterance, r.cast, t)
+	r.transcript.spoken(base+t.Utterance, r.cast, t)
 	said, finds := turns[t.Turn]
 	if t.Final || finds && t.Text != "" {
 		r.final = r.clock.now()
@@ -195,21 +195,21 @@ func (r *run) understood(base int, t ai.Transcript) {
 		e.Kind = said
 		r.step(e)
 	}
-	if r.book.understood(base+t.Utterance, t.Text, t.Final) {
+	if r.transcript.understood(base+t.Utterance, t.Text, t.Final) {
 		if a := r.reply; t.Final && a != nil && a.anchor >= 0 {
 			a.marks.TranscriptMS = since(r.clock.now(), a.anchor)
 		}
-		r.book.settle()
+		r.transcript.settle()
 	}
 }
 
-// turns maps an ear's turn events to the machine's.
+// turns maps a recognizer's turn events to the machine's.
 var turns = map[ai.Turn]turn.EventKind{ai.TurnStarted: turn.Started, ai.TurnEager: turn.Eager,
 	ai.TurnResumed: turn.Resumed, ai.TurnEnded: turn.Ended}
 
 // history is what the model is given before it answers.
 func (r *run) history(a *answer) []ai.Message {
-	history := r.book.history()
+	history := r.transcript.history()
 	if len(a.parts) > 0 && a.parts[0].initial { // the answer begins with the greeting
 		history = slices.Insert(history, len(history)-1, ai.Message{Role: ai.Assistant, Text: a.parts[0].text})
 	}

@@ -35,7 +35,7 @@ func (s *Session) Prepare(ctx context.Context, rate audio.Rate) error {
 	if p.Assistant == nil || p.Synthesizer == nil {
 		return fmt.Errorf("prepare a greeting: %w", errNoSound)
 	}
-	m := newMouth(nil, *p, rate)
+	m := newSynthesis(nil, *p, rate)
 	key, ok := m.key(m.spoken(p.Initial))
 	if key.text == "" || !ok {
 		return nil
@@ -65,7 +65,7 @@ func (s *Session) Run(ctx context.Context, leg audio.Leg) Result {
 	defer r.cancel(nil)
 	r.out.rate = r.rate
 	r.owned = owned{
-		m: turn.New(r.mannerOf(&p)), book: book{out: &r.out, tell: s.Tell, late: map[string]string{}},
+		m: turn.New(r.mannerOf(&p)), transcript: transcript{out: &r.out, tell: s.Tell, late: map[string]string{}},
 		before:     make([]*frame, 0, preroll/audio.FrameTime),
 		answeredBy: parley.AnsweredUnknown,
 	}
@@ -97,16 +97,16 @@ type run struct {
 type owned struct {
 	m          *turn.Machine
 	over       bool     // it has said its last word
-	utterances int      // that the ear was opened for
-	open       bool     // the ear hears
+	utterances int      // that the recognizer was opened for
+	open       bool     // the recognizer hears
 	before     []*frame // what was heard before it does: the newest
 	notes      []note
 
-	cast  *cast // who listens and speaks; nil as long as nobody does
-	next  *cast // who does when the present reply has been heard
-	book  book
-	reply *answer       // the present one
-	final time.Duration // when the last final text came
+	cast       *cast // who listens and speaks; nil as long as nobody does
+	next       *cast // who does when the present reply has been heard
+	transcript transcript
+	reply      *answer       // the present one
+	final      time.Duration // when the last final text came
 
 	met          []int64         // assistants that have introduced themselves
 	busy         <-chan struct{} // closed when the latest thinking, and the tools that it ran, have come to their end
@@ -176,7 +176,7 @@ func (r *run) hold(ctx context.Context) Result {
 	}
 	r.wg.Wait()
 	r.inbox.ask(r.abandon)
-	r.inbox.ask(r.book.close)
+	r.inbox.ask(r.transcript.close)
 	r.inbox.close()
 	<-r.inbox.done
 	if recorded != nil {
@@ -186,8 +186,8 @@ func (r *run) hold(ctx context.Context) Result {
 		r.noted(fmt.Errorf("%d frames of the customer's were not listened to: %w", r.peer.lost, errLate))
 	}
 	return Result{
-		Reason: r.reason, Turns: r.book.turns(), Calls: r.book.calls(), AnsweredBy: r.answeredBy, Verdicts: r.verdicts, Usage: r.usage,
-		Eager:   r.eager,
+		Reason: r.reason, Turns: r.transcript.turns(), Calls: r.transcript.calls(), AnsweredBy: r.answeredBy, Verdicts: r.verdicts,
+		Usage: r.usage, Eager: r.eager,
 		Err:     errors.Join(r.errs...),
 		Failure: r.failure(),
 		Torn:    torn(legErr),
@@ -223,7 +223,7 @@ func (r *run) failure() error {
 		return b.fatal
 	case b.thought != nil:
 		return b.thought
-	case r.reason == parley.ProviderFailure || !r.book.heardWords():
+	case r.reason == parley.ProviderFailure || !r.transcript.heardWords():
 		return b.heard
 	}
 	return nil
@@ -232,7 +232,7 @@ func (r *run) failure() error {
 // transferTime is how long a far end that left in the middle of a transfer may take to report that it got there.
 const transferTime = 2 * time.Second
 
-// converse opens the ear, begins, and runs the leg until it ends.
+// converse opens the recognizer, begins, and runs the leg until it ends.
 func (r *run) converse(p Persona) (err error) {
 	defer r.escaped()
 	if r.Line != nil {

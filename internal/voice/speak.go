@@ -13,8 +13,8 @@ import (
 	"parley/internal/lang"
 )
 
-// mouth is how a persona speaks: each part of a reply goes to its synthesizer as it comes, or is played from the cache.
-type mouth struct {
+// synthesis is how a persona speaks: each part of a reply goes to its synthesizer as it comes, or is played from the cache.
+type synthesis struct {
 	Persona
 	r          *run // nil before the call
 	as         ai.Speech
@@ -22,12 +22,12 @@ type mouth struct {
 	style      lang.Style // as the synthesizer wants its texts
 }
 
-func newMouth(r *run, p Persona, rate audio.Rate) *mouth {
+func newSynthesis(r *run, p Persona, rate audio.Rate) *synthesis {
 	a, style := p.Assistant, lang.InWords
 	if ai.Reads(p.Synthesizer) {
 		style = lang.AsWritten
 	}
-	return &mouth{Persona: p, r: r, style: style, pronounced: lang.NewPronouncer(a.Pronunciations), as: ai.Speech{
+	return &synthesis{Persona: p, r: r, style: style, pronounced: lang.NewPronouncer(a.Pronunciations), as: ai.Speech{
 		Voice: p.Voice, Language: p.Language, Rate: rate, Speed: a.SpeechSpeed.Float(),
 		Stability: a.VoiceStability.Float(), Similarity: a.VoiceSimilarity.Float(),
 	}}
@@ -35,24 +35,24 @@ func newMouth(r *run, p Persona, rate audio.Rate) *mouth {
 
 // itself reports whether the voice is that of the model that holds the conversation, which goes on without a sentence
 // that it can't read out.
-func (m *mouth) itself() bool {
+func (m *synthesis) itself() bool {
 	_, ok := m.Synthesizer.(ai.Aloud)
 	return ok
 }
 
 // key is what the audio of a text is stored under. It is false where the vendor can't be told apart from others.
-func (m *mouth) key(spoken string) (soundKey, bool) { return keyOf(m.Synthesizer, m.as, spoken) }
+func (m *synthesis) key(spoken string) (soundKey, bool) { return keyOf(m.Synthesizer, m.as, spoken) }
 
 // spoken is a text as it is said.
-func (m *mouth) spoken(text string) string {
+func (m *synthesis) spoken(text string) string {
 	return lang.Speakable(text, m.Language, m.style, m.pronounced)
 }
 
 // speak implements speaker. The parts of a reply are played in the order in which they come here, wherever their audio
 // is from.
-func (m *mouth) speak(a *answer, p *part) {
+func (m *synthesis) speak(a *answer, p *part) {
 	r := m.r
-	p.mouth, p.speak = m, m.spoken(p.text)
+	p.synthesis, p.speak = m, m.spoken(p.text)
 	if p.speak == "" {
 		p.whole = true // nothing to be said
 		r.out.add(p)
@@ -77,7 +77,7 @@ func (m *mouth) speak(a *answer, p *part) {
 }
 
 // allSaid is called when a reply has no more parts, as far as is known, so that its speech can finish.
-func (m *mouth) allSaid(a *answer) {
+func (m *synthesis) allSaid(a *answer) {
 	if a.speech != nil {
 		a.speech.end()
 	}
@@ -91,7 +91,7 @@ const (
 // speech makes the audio for a reply's parts. One request to the synthesizer takes all of them as they come; another is
 // made when it has ended or failed and there is more to say, or when another voice says what follows.
 type speech struct {
-	m      *mouth // whose turn it is
+	m      *synthesis // whose turn it is
 	a      *answer
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -148,7 +148,7 @@ func (s *speech) wait(ctx context.Context, forever bool) bool {
 func (s *speech) run() {
 	defer s.cancel(nil)
 	for s.wait(s.ctx, true) {
-		s.m = s.first().mouth
+		s.m = s.first().synthesis
 		t := &stream{speech: s, flight: s.flying()}
 		err := t.run()
 		if s.ctx.Err() != nil || !s.goOn(t.given[t.done:], err) {
@@ -243,7 +243,7 @@ func (t *stream) run() error {
 func (t *stream) feed(ctx context.Context, texts chan<- string) {
 	for t.wait(ctx, false) {
 		p := t.first()
-		if p.mouth != t.m {
+		if p.synthesis != t.m {
 			break
 		}
 		t.speech.mu.Lock()

@@ -37,7 +37,7 @@ func (d *pipeline) think(a *answer, early bool) {
 	a.think = t
 	before, done := r.busy, make(chan struct{})
 	r.busy = done
-	m := d.mouth
+	m := d.synthesis
 	r.safely(func() {
 		defer close(done)
 		defer t.span.End()
@@ -67,7 +67,7 @@ func (d *pipeline) giveUp(a *answer) {
 
 // answer runs the turn. Whatever an earlier one is still doing finishes first, so that an order being placed is not
 // placed twice.
-func (m *mouth) answer(a *answer, t *thinking, before <-chan struct{}) {
+func (m *synthesis) answer(a *answer, t *thinking, before <-chan struct{}) {
 	r := m.r
 	if before != nil {
 		select {

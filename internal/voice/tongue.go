@@ -17,7 +17,7 @@ type Tongue struct {
 	Voice       string
 }
 
-// sureWords are enough to follow the customer into another language. Of a single word ("sí", "okay") an ear can't be
+// sureWords are enough to follow the customer into another language. Of a single word ("sí", "okay") a recognizer can't be
 // sure: two utterances of that language in a row count then.
 const sureWords = 2
 
@@ -118,7 +118,7 @@ func (f *follower) answering(text, now string) (next Persona, changes bool) {
 // machine's words, the fixed sentences, the voice and the model's instruction are of that language from here on.
 func (d *pipeline) follows(t ai.Transcript) {
 	if next, changes := d.after(t, d.Language); changes {
-		d.mouth = newMouth(d.r, next, d.r.rate)
+		d.synthesis = newSynthesis(d.r, next, d.r.rate)
 		d.r.speaks(next)
 	}
 }
@@ -132,7 +132,7 @@ func (r *run) speaks(p Persona) {
 	r.step(turn.Event{Kind: turn.Language, Text: p.Language})
 }
 
-// follows does the same when the model's ear tells the language, which may be after the reply has begun. The model itself
+// follows does the same when the model's recognizer tells the language, which may be after the reply has begun. The model itself
 // follows without being told.
 func (d *realtime) follows(t ai.Transcript) {
 	if next, changes := d.after(t, d.Language); changes {
@@ -151,7 +151,7 @@ func (d *realtime) speaks(next Persona) {
 	if d.r.cast.driver != driver(d) {
 		return
 	}
-	d.Persona, d.mouth = next, newMouth(d.r, next, d.r.rate)
+	d.Persona, d.synthesis = next, newSynthesis(d.r, next, d.r.rate)
 	d.r.speaks(next)
 }
 
@@ -161,9 +161,9 @@ type tongue struct {
 	size     int    // of the text
 }
 
-// spoken notes in which language an utterance was said: as its ear tells, or as it was asked to hear, if that is one
+// spoken notes in which language an utterance was said: as its recognizer tells, or as it was asked to hear, if that is one
 // language alone; else as the text looks.
-func (b *book) spoken(n int, by *cast, t ai.Transcript) {
+func (b *transcript) spoken(n int, by *cast, t ai.Transcript) {
 	if t.Text == "" || t.Err != nil || by == nil {
 		return
 	}
@@ -180,7 +180,7 @@ func (b *book) spoken(n int, by *cast, t ai.Transcript) {
 }
 
 // language is the one in which most of some utterances was said, "" where nobody knows.
-func (b *book) language(heard []int) (most string) {
+func (b *transcript) language(heard []int) (most string) {
 	sizes := map[string]int{}
 	for _, n := range heard {
 		if in := b.tongues[n]; in.language != "" {
@@ -192,14 +192,14 @@ func (b *book) language(heard []int) (most string) {
 	return most
 }
 
-// begins adds a reply to the book, in the language that is spoken now.
+// begins adds a reply to the transcript, in the language that is spoken now.
 func (r *run) begins(a *answer) {
 	if r.cast != nil {
 		if a.language = r.cast.Language; len(r.cast.others()) > 0 {
 			a.among = r.cast.languages()
 		}
 	}
-	r.book.assistant(a)
+	r.transcript.assistant(a)
 }
 
 // spokenIn is the language of a reply: of several as its text looks, if that is clear.

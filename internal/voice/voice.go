@@ -3,9 +3,9 @@
 //
 // Everything in a session has one owner, and owners communicate by events:
 //
-//   - The owner (owner.go) is one goroutine. It has the machine, the book and everything else that is decided (type
+//   - The owner (owner.go) is one goroutine. It has the machine, the transcript and everything else that is decided (type
 //     owned). It takes events one at a time, gives them to the machine, and does what the machine says. It calls the
-//     ear and Tell, and holds no lock.
+//     recognizer and Tell, and holds no lock.
 //   - The leg's goroutine has the audio path (peer.go): it detects speech, cleans frames and passes them to the owner
 //     through a channel with room for all of them, and it pulls the next audio from the playout. It never waits for the
 //     owner. What can't wait for a decision is settled in advance: if the machine has armed the playout, 60 ms of
@@ -34,7 +34,7 @@ import (
 	"parley/internal/parley"
 )
 
-// Persona is the speaker on a call: an assistant prepared for it, with its voice and its ear.
+// Persona is the speaker on a call: an assistant prepared for it, with its voice and its recognizer.
 type Persona struct {
 	Assistant *parley.Assistant // its manners: every field about voice
 	// Think makes a turn of thinking; history ends with what is to be answered. The session adds the assistant's
@@ -57,7 +57,7 @@ type Persona struct {
 	Voice       string // the vendor's own name of the voice
 	Language    string // ISO 639-1
 	// Tongues are all languages that the customer may speak, where there are several, the assistant's own first. The
-	// persona follows the customer from one to another if its ear tells in which they spoke, or a model that heard them
+	// persona follows the customer from one to another if its recognizer tells in which they spoke, or a model that heard them
 	// writes in it.
 	Tongues    []Tongue
 	Recognizer ai.Recognizer // beside Realtime: of others than the customer; nil: nobody understands these
@@ -76,7 +76,7 @@ type Session struct {
 	Outbound bool // we called: who answered is judged, and a voicemail is dealt with
 
 	// Speculate has replies begun as soon as it is more likely than not that the customer has finished, while the session
-	// still waits to see whether they go on. If an ear finds turns, its word that a turn may be over does the same, whatever this field
+	// still waits to see whether they go on. If a recognizer finds turns, its word that a turn may be over does the same, whatever this field
 	// says. This saves most of the model's time, at the cost of the requests that are given up. Tools run only when the
 	// turn has ended.
 	Speculate bool

@@ -71,7 +71,7 @@ func (w *Waiting) Tick(_, out audio.Frame) bool {
 
 // Words makes the audio of a sentence in a persona's voice, or has it from before.
 func (c *Cache) Words(ctx context.Context, p Persona, rate audio.Rate, text string) (pcm []int16, err error) {
-	m := newMouth(nil, p, rate)
+	m := newSynthesis(nil, p, rate)
 	spoken := m.spoken(text)
 	if spoken == "" || p.Synthesizer == nil {
 		return nil, nil

@@ -63,7 +63,7 @@ func (r *run) announce(t *parley.AssistantTool) (Line, error) {
 	n := Announcement{Tool: t}
 	r.inbox.ask(func() {
 		if !r.over && r.cast != nil {
-			n.Persona, n.History = r.cast.Persona, r.book.history()
+			n.Persona, n.History = r.cast.Persona, r.transcript.history()
 		}
 	})
 	if n.Persona.Assistant == nil {

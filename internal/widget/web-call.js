@@ -7,7 +7,7 @@
 // on is told "live" (one can speak now), "waiting" (the network is away or another one: live again, or the end, follows), what the server tells ("partial"
 // {text}, "turn" {speaker, text, latency, …}, "tool" {name}), "speaking" {yes} when the assistant begins or stops being heard (stops is told before the end, too), and in the
 // end, once, "end" {reason}: "ended", "lost" where the network or the microphone went away, "unreachable" where no sound got through in time, by UDP, TCP or TURN, or
-// "refused" {status, error} where the last line went to somebody else while this one connected. key is false where the call can't take it yet. Until call returns it throws instead: the microphone's own errors
+// "refused" {status, error} where the last line went to somebody else meanwhile. key is false where the call can't take it yet. Until call returns it throws instead: the microphone's own errors
 // (NotAllowedError, NotFoundError, NotReadableError), one named insecure where the browser gives no microphone to the page, and the server's
 // refusals, with status and wait (seconds).
 export async function call({ url, variables, on, headers, tools = {} }) {
@@ -23,8 +23,8 @@ export async function call({ url, variables, on, headers, tools = {} }) {
   let begun = false;
   let sender;
 
-  // How long the connection may take: by the server's own port, until the TURN servers that it named help too, and in all until
-  // it counts as impossible. And how long a lost one is sought again, and after which pause each time.
+  // How long the connection may take: by the server's own port, until its TURN servers help too, and in all. And how long a lost one is
+  // sought again, and after which pause each time.
   const directTime = 1000;
   const connectTime = 5000;
   const seekTime = 15000;

@@ -23,7 +23,7 @@ type Heard struct {
 	Same func(got, want string) bool
 }
 
-// ConformRecognizer checks that a Recognizer keeps the promises of ai.Recognizer and ai.Ear.
+// ConformRecognizer checks that a Recognizer keeps the promises of ai.Recognizer and ai.Recognition.
 func ConformRecognizer(t *testing.T, r ai.Recognizer, h Heard) {
 	if h.Same == nil {
 		h.Same = func(got, want string) bool { return plain(got) == plain(want) }
@@ -95,7 +95,7 @@ func ConformRecognizer(t *testing.T, r ai.Recognizer, h Heard) {
 	t.Run("closes", func(t *testing.T) { conformClose(t, r, h) })
 }
 
-// conformTurns checks that an ear that is given all audio finds turns in it, and answers for each End however little
+// conformTurns checks that a recognizer that is given all audio finds turns in it, and answers for each End however little
 // was said before.
 func conformTurns(t *testing.T, e *listening, h Heard) {
 	n := 0
@@ -126,10 +126,10 @@ func conformClose(t *testing.T, r ai.Recognizer, h Heard) {
 	if _, err := r.Listen(ctx, ai.Hearing{Language: h.Language, Rate: audio.Narrow}); err != cause {
 		t.Errorf("listen after the end: %v", err)
 	}
-	for name, begin := range map[string]func(e ai.Ear){
-		"before anything": func(ai.Ear) {},
-		"in mid-speech":   func(e ai.Ear) { write(e, sound[:len(sound)/2], audio.Narrow) },
-		"at the end":      func(e ai.Ear) { write(e, sound, audio.Narrow); e.End() },
+	for name, begin := range map[string]func(e ai.Recognition){
+		"before anything": func(ai.Recognition) {},
+		"in mid-speech":   func(e ai.Recognition) { write(e, sound[:len(sound)/2], audio.Narrow) },
+		"at the end":      func(e ai.Recognition) { write(e, sound, audio.Narrow); e.End() },
 	} {
 		for _, how := range []string{"by Close", "by its context"} {
 			t.Run(name+" "+how, func(t *testing.T) {
@@ -156,9 +156,9 @@ func conformClose(t *testing.T, r ai.Recognizer, h Heard) {
 	}
 }
 
-// listening is an ear, and what has come from it so far.
+// listening is a recognizer, and what has come from it so far.
 type listening struct {
-	ai.Ear
+	ai.Recognition
 	t    *testing.T
 	rate audio.Rate
 
@@ -173,10 +173,10 @@ func listen(t *testing.T, r ai.Recognizer, h Heard, rate audio.Rate) *listening 
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	return &listening{Ear: e, t: t, rate: rate}
+	return &listening{Recognition: e, t: t, rate: rate}
 }
 
-// utter plays an utterance to the ear as a session does: with the silence around it if the ear is given everything.
+// utter plays an utterance to the recognizer as a session does: with the silence around it if the recognizer is given everything.
 func (e *listening) utter(pcm []int16) {
 	if !e.Continuous() {
 		e.write(pcm)
@@ -192,7 +192,7 @@ func (e *listening) utter(pcm []int16) {
 // write writes audio in the frames of a call.
 func (e *listening) write(pcm []int16) { write(e, pcm, e.rate) }
 
-func write(e ai.Ear, pcm []int16, rate audio.Rate) {
+func write(e ai.Recognition, pcm []int16, rate audio.Rate) {
 	for n := rate.FrameSize(); len(pcm) > 0; {
 		n = min(n, len(pcm))
 		e.Write(pcm[:n])

@@ -16,7 +16,7 @@ import (
 type Recognizer struct {
 	// Hear returns the text of an unscripted utterance from all of its audio; nil means "".
 	Hear func(pcm []int16, h ai.Hearing) string
-	// Turns makes ears that are given all audio and find turns in it: a turn starts with loud audio, may be over after
+	// Turns makes recognizers that are given all audio and find turns in it: a turn starts with loud audio, may be over after
 	// EagerTime of silence, and is over after EndTime.
 	Turns bool
 	// Err fails Listen.
@@ -36,13 +36,13 @@ type Understanding struct {
 	Delay    time.Duration // from End to the final transcript
 	Gate     <-chan struct{}
 	Err      error // the utterance is lost, an *ai.Error
-	Hang     bool  // no final transcript, until the ear closes
+	Hang     bool  // no final transcript, until the recognizer closes
 }
 
 // PartialTime is how much loud audio a Recognizer takes per partial transcript.
 const PartialTime = 200 * time.Millisecond
 
-// EagerTime and EndTime are how much silence in the audio makes an ear that finds turns report it.
+// EagerTime and EndTime are how much silence in the audio makes a recognizer that finds turns report it.
 const (
 	EagerTime = 100 * time.Millisecond
 	EndTime   = 400 * time.Millisecond
@@ -72,7 +72,7 @@ func (r *Recognizer) Heard() []ai.Hearing {
 	return slices.Clone(r.heard)
 }
 
-// Live is how many ears are open.
+// Live is how many recognizers are open.
 func (r *Recognizer) Live() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +104,7 @@ func (r *Recognizer) next() (Understanding, bool) {
 }
 
 // Listen implements ai.Recognizer.
-func (r *Recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
+func (r *Recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Recognition, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -116,14 +116,14 @@ func (r *Recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	}
 	r.live++
 	ctx, cancel := context.WithCancel(ctx)
-	e := &ear{r: r, h: h, ctx: ctx, cancel: cancel, out: make(chan ai.Transcript), wake: make(chan struct{}, 1),
+	e := &recognition{r: r, h: h, ctx: ctx, cancel: cancel, out: make(chan ai.Transcript), wake: make(chan struct{}, 1),
 		done: make(chan struct{})}
 	go e.run()
 	return e, nil
 }
 
-// ear is an open Recognizer. Its goroutine sends the transcripts; Write and End only queue what to send.
-type ear struct {
+// recognition is an open Recognizer. Its goroutine sends the transcripts; Write and End only queue what to send.
+type recognition struct {
 	r      *Recognizer
 	h      ai.Hearing
 	ctx    context.Context
@@ -156,8 +156,8 @@ type telling struct {
 	hang  bool
 }
 
-// Write implements ai.Ear.
-func (e *ear) Write(pcm []int16) {
+// Write implements ai.Recognition.
+func (e *recognition) Write(pcm []int16) {
 	sum := 0
 	for _, v := range pcm {
 		sum += max(int(v), -int(v))
@@ -189,7 +189,7 @@ func (e *ear) Write(pcm []int16) {
 }
 
 // silence lets a turn come to its end.
-func (e *ear) silence(d time.Duration) {
+func (e *recognition) silence(d time.Duration) {
 	e.quiet += d
 	text := ""
 	if e.last == e.number { // else its final transcript has said it
@@ -204,18 +204,18 @@ func (e *ear) silence(d time.Duration) {
 	}
 }
 
-func (e *ear) tellTurn(t ai.Turn, text string) {
+func (e *recognition) tellTurn(t ai.Turn, text string) {
 	if e.r.Turns {
 		e.turn = t
 		e.tell(telling{Transcript: ai.Transcript{Utterance: e.last, Text: text, Turn: t}})
 	}
 }
 
-// Continuous implements ai.Ear.
-func (e *ear) Continuous() bool { return e.r.Turns }
+// Continuous implements ai.Recognition.
+func (e *recognition) Continuous() bool { return e.r.Turns }
 
-// End implements ai.Ear.
-func (e *ear) End() {
+// End implements ai.Recognition.
+func (e *recognition) End() {
 	t := telling{Transcript: ai.Transcript{Utterance: e.number, Text: e.u.Text, Final: true, Err: e.u.Err},
 		delay: e.u.Delay, gate: e.u.Gate, hang: e.u.Hang}
 	if !e.scripted && e.r.Hear != nil {
@@ -229,7 +229,7 @@ func (e *ear) End() {
 	e.begun, e.scripted, e.u, e.loud, e.told, e.pcm = false, false, Understanding{}, 0, 0, nil
 }
 
-func (e *ear) tell(t telling) {
+func (e *recognition) tell(t telling) {
 	e.mu.Lock()
 	e.queue = append(e.queue, t)
 	e.mu.Unlock()
@@ -239,16 +239,16 @@ func (e *ear) tell(t telling) {
 	}
 }
 
-// Transcripts implements ai.Ear.
-func (e *ear) Transcripts() <-chan ai.Transcript { return e.out }
+// Transcripts implements ai.Recognition.
+func (e *recognition) Transcripts() <-chan ai.Transcript { return e.out }
 
-// Close implements ai.Ear.
-func (e *ear) Close() {
+// Close implements ai.Recognition.
+func (e *recognition) Close() {
 	e.cancel()
 	<-e.done
 }
 
-func (e *ear) run() {
+func (e *recognition) run() {
 	defer close(e.done)
 	defer close(e.out)
 	defer func() {

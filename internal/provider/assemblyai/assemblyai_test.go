@@ -57,8 +57,8 @@ func TestConforms(t *testing.T) {
 	}
 }
 
-// ear is an ear that is closed at the end of the test.
-func ear(t *testing.T, s *assemblyaitest.Server, h ai.Hearing) ai.Ear {
+// recognition is a recognizer that is closed at the end of the test.
+func recognition(t *testing.T, s *assemblyaitest.Server, h ai.Hearing) ai.Recognition {
 	t.Helper()
 	h.Rate = audio.Narrow
 	e, err := recognizer(t, s, "", assemblyaitest.Key).Listen(t.Context(), h)
@@ -69,8 +69,8 @@ func ear(t *testing.T, s *assemblyaitest.Server, h ai.Hearing) ai.Ear {
 	return e
 }
 
-// say lets an ear hear noise; the test server decides what text it stands for.
-func say(e ai.Ear, d time.Duration) {
+// say lets a recognizer hear noise; the test server decides what text it stands for.
+func say(e ai.Recognition, d time.Duration) {
 	frame := make([]int16, audio.Narrow.FrameSize())
 	for i := range frame {
 		frame[i] = int16(4000 * (i%9 - 4))
@@ -81,8 +81,8 @@ func say(e ai.Ear, d time.Duration) {
 	e.End()
 }
 
-// final waits for the next final transcript; it is nil once the ear has closed.
-func final(t *testing.T, e ai.Ear) *ai.Transcript {
+// final waits for the next final transcript; it is nil once the recognizer has closed.
+func final(t *testing.T, e ai.Recognition) *ai.Transcript {
 	t.Helper()
 	guard := time.After(10 * time.Second)
 	for {
@@ -106,7 +106,7 @@ func TestLanguages(t *testing.T) {
 	s := assemblyaitest.New(t)
 	s.Script(assemblyaitest.Hearing{Text: "Hello there.", Language: "en"}, assemblyaitest.Hearing{Text: "Hola a todos.", Language: "es-ES"},
 		assemblyaitest.Hearing{Text: "Hm."})
-	e := ear(t, s, ai.Hearing{Language: "en", Others: []string{"es"}})
+	e := recognition(t, s, ai.Hearing{Language: "en", Others: []string{"es"}})
 	for _, want := range []string{"en", "es", ""} {
 		say(e, time.Second)
 		if got := final(t, e); got == nil || got.Language != want {
@@ -154,7 +154,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A socket that fails in the middle closes the ear, which still answers for the utterances that it owes.
+// A socket that fails in the middle closes the recognizer, which still answers for the utterances that it owes.
 func TestBreaks(t *testing.T) {
 	for name, o := range map[string]struct {
 		h    assemblyaitest.Hearing
@@ -171,7 +171,7 @@ func TestBreaks(t *testing.T) {
 			t.Parallel()
 			s := assemblyaitest.New(t)
 			s.Script(o.h)
-			e := ear(t, s, ai.Hearing{Language: "en"})
+			e := recognition(t, s, ai.Hearing{Language: "en"})
 			say(e, 500*time.Millisecond)
 			if got := final(t, e); got == nil || ai.KindOf(got.Err) != o.want {
 				t.Errorf("%+v, want %s", got, o.want)
@@ -189,7 +189,7 @@ func TestEnds(t *testing.T) {
 	t.Parallel()
 	s := assemblyaitest.New(t)
 	s.Eager = 400 * time.Millisecond
-	e := ear(t, s, ai.Hearing{Language: "en", Keywords: []string{"Ciabatta", strings.Repeat("long", 20)}})
+	e := recognition(t, s, ai.Hearing{Language: "en", Keywords: []string{"Ciabatta", strings.Repeat("long", 20)}})
 	s.Script(assemblyaitest.Hearing{Text: "Yes."}, assemblyaitest.Hearing{Never: true},
 		assemblyaitest.Hearing{Text: "Two of them,"}, assemblyaitest.Hearing{Text: "please."},
 		assemblyaitest.Hearing{Text: "Thank you.", Plain: true})
@@ -221,7 +221,7 @@ func TestLapses(t *testing.T) {
 	s := assemblyaitest.New(t)
 	s.Lasts = 5*time.Minute + 2*time.Second
 	s.Hears("Still here.")
-	e := ear(t, s, ai.Hearing{Language: "de"})
+	e := recognition(t, s, ai.Hearing{Language: "de"})
 	say(e, 200*time.Millisecond)
 	if got := final(t, e); got == nil || got.Text != "Still here." {
 		t.Errorf("%+v", got)

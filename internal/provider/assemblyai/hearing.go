@@ -48,7 +48,7 @@ func modelFor(set string, h ai.Hearing) string {
 type recognizer struct{ base, key, model string }
 
 // Listen implements ai.Recognizer.
-func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
+func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Recognition, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -69,8 +69,8 @@ func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 		conn.Close()
 		return nil, err
 	}
-	return wire.NewEar(ctx, conn, wire.EarOptions{Rate: h.Rate, Piece: piece}, func(e *wire.Ear) wire.Protocol {
-		return &turns{conn: conn, ear: e, rate: int(h.Rate), ends: ends, formats: formats(model), open: []*spoken{{}}}
+	return wire.NewRecognition(ctx, conn, wire.RecognitionOptions{Rate: h.Rate, Piece: piece}, func(e *wire.Recognition) wire.Protocol {
+		return &turns{conn: conn, recognition: e, rate: int(h.Rate), ends: ends, formats: formats(model), open: []*spoken{{}}}
 	}), nil
 }
 

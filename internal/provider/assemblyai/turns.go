@@ -19,7 +19,7 @@ const (
 	// words known so far are the text.
 	unsettled = 4 * time.Second
 	neat      = 500 * time.Millisecond
-	// lapse is how long before its end an idle session is left. The user of the ear then opens another one.
+	// lapse is how long before its end an idle session is left. The user of the recognizer then opens another one.
 	lapse = 5 * time.Minute
 )
 
@@ -67,11 +67,11 @@ func (m *message) text() string {
 // turns speaks the protocol. All utterances are sent as one continuous stream of sound, and each is ended by
 // ForceEndpoint. A turn of AssemblyAI's belongs to one utterance. An utterance may have several turns.
 type turns struct {
-	conn    *wire.Conn
-	ear     *wire.Ear
-	rate    int
-	ends    time.Time // of the session
-	formats bool      // the end of a turn comes twice
+	conn        *wire.Conn
+	recognition *wire.Recognition
+	rate        int
+	ends        time.Time // of the session
+	formats     bool      // the end of a turn comes twice
 
 	rest   []byte // too little to be sent
 	sent   int    // samples
@@ -178,7 +178,7 @@ func (t *turns) understood(m *message) {
 		}
 	}
 	if text := u.text(); i == 0 && !u.whole && text != "" {
-		t.ear.Tell(ai.Transcript{Utterance: t.number, Text: text})
+		t.recognition.Tell(ai.Transcript{Utterance: t.number, Text: text})
 	}
 }
 
@@ -237,14 +237,14 @@ func (t *turns) Tick(now time.Time) (time.Duration, error) {
 		if r.Err != nil {
 			r.Text, r.Language = "", ""
 		}
-		t.ear.Tell(r)
+		t.recognition.Tell(r)
 		for _, o := range u.turns {
 			t.done = max(t.done, o.order+1)
 		}
 		t.open, next = slices.Delete(t.open, 0, 1), time.Hour
 		t.number++
 		if text := t.open[0].text(); text != "" && !t.open[0].whole {
-			t.ear.Tell(ai.Transcript{Utterance: t.number, Text: text})
+			t.recognition.Tell(ai.Transcript{Utterance: t.number, Text: text})
 		}
 	}
 	if !t.ends.IsZero() {

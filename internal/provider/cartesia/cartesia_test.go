@@ -43,7 +43,7 @@ func voiceOf(t *testing.T, s *cartesiatest.Server, change ...func(*Settings)) ai
 	return v
 }
 
-func earOf(t *testing.T, s *cartesiatest.Server, change ...func(*Settings)) ai.Recognizer {
+func recognitionOf(t *testing.T, s *cartesiatest.Server, change ...func(*Settings)) ai.Recognizer {
 	t.Helper()
 	r, err := vendor(t, s, change...).Recognizer(Code)
 	if err != nil {
@@ -228,15 +228,15 @@ func TestVoiceFails(t *testing.T) {
 	}
 }
 
-func TestEarConforms(t *testing.T) {
+func TestRecognitionConforms(t *testing.T) {
 	s := cartesiatest.New(t)
-	aitest.ConformRecognizer(t, earOf(t, s), aitest.Heard{Language: "en",
+	aitest.ConformRecognizer(t, recognitionOf(t, s), aitest.Heard{Language: "en",
 		Texts: []string{"one and a half", "two", "three of them"},
 		Sound: func(t *testing.T, text string, rate audio.Rate) []int16 { return sound(t, s, text, rate) }})
 }
 
 // finals reads the final transcripts of n utterances.
-func finals(t *testing.T, e ai.Ear, n int) (out []ai.Transcript) {
+func finals(t *testing.T, e ai.Recognition, n int) (out []ai.Transcript) {
 	t.Helper()
 	guard := time.After(20 * time.Second)
 	for len(out) < n {
@@ -255,7 +255,7 @@ func finals(t *testing.T, e ai.Ear, n int) (out []ai.Transcript) {
 	return out
 }
 
-func TestEarFails(t *testing.T) {
+func TestRecognitionFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		h    cartesiatest.Hearing
 		kind ai.Kind
@@ -268,7 +268,7 @@ func TestEarFails(t *testing.T) {
 			t.Parallel()
 			s := cartesiatest.New(t)
 			s.Script(cartesiatest.Hearing{Text: "this is the first"}, c.h)
-			e, err := earOf(t, s).Listen(t.Context(), ai.Hearing{Language: "en", Rate: audio.Narrow})
+			e, err := recognitionOf(t, s).Listen(t.Context(), ai.Hearing{Language: "en", Rate: audio.Narrow})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -291,15 +291,15 @@ func TestEarFails(t *testing.T) {
 // The model that detects turns gets all of the sound, and reports when a speaker may have finished, and when they have.
 func TestTurnsConform(t *testing.T) {
 	s := cartesiatest.New(t)
-	r := earOf(t, s, func(s *Settings) { s.STTModel = "ink-2" })
+	r := recognitionOf(t, s, func(s *Settings) { s.STTModel = "ink-2" })
 	aitest.ConformRecognizer(t, r, aitest.Heard{Language: "en", Texts: []string{"one and a half", "two", "three of them"},
 		Sound: func(t *testing.T, text string, rate audio.Rate) []int16 { return sound(t, s, text, rate) }})
 }
 
 // It knows only English, and takes keywords.
-func TestEarModels(t *testing.T) {
+func TestRecognitionModels(t *testing.T) {
 	s := cartesiatest.New(t)
-	r := earOf(t, s, func(s *Settings) { s.STTModel = "ink-2" })
+	r := recognitionOf(t, s, func(s *Settings) { s.STTModel = "ink-2" })
 	for _, language := range []string{"en", "de"} {
 		e, err := r.Listen(t.Context(), ai.Hearing{Language: language, Rate: audio.Wide, Keywords: []string{"Brezel"}})
 		if err != nil {
@@ -320,7 +320,7 @@ func TestEarModels(t *testing.T) {
 
 // Where several languages may be spoken, the model that tells them apart says which one it was: the likeliest. Those that
 // it doesn't have are left to the other model, which doesn't tell.
-func TestEarTellsLanguages(t *testing.T) {
+func TestRecognitionTellsLanguages(t *testing.T) {
 	s := cartesiatest.New(t)
 	s.Detect = func(text string) map[string]float64 {
 		if strings.HasPrefix(text, "hola") {
@@ -338,7 +338,7 @@ func TestEarTellsLanguages(t *testing.T) {
 		{nil, "language_hint=en&model=ink-preview", []string{"", "", ""}},
 		{[]string{"es", "is"}, "language=en&model=ink-whisper", []string{"", "", ""}},
 	} {
-		e, err := earOf(t, s, preview).Listen(t.Context(), ai.Hearing{Language: "en", Others: c.others, Rate: audio.Narrow})
+		e, err := recognitionOf(t, s, preview).Listen(t.Context(), ai.Hearing{Language: "en", Others: c.others, Rate: audio.Narrow})
 		if err != nil {
 			t.Fatal(err)
 		}

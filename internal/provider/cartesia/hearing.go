@@ -26,11 +26,11 @@ const (
 )
 
 // Listen implements ai.Recognizer.
-func (d dialect) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
+func (d dialect) Listen(ctx context.Context, h ai.Hearing) (ai.Recognition, error) {
 	if !turnsIn(d.stt, h) {
 		return speech.Listen(ctx, d, listening, h)
 	}
-	return speech.Open(ctx, h, wire.EarOptions{Piece: 100 * time.Millisecond, Continuous: true},
+	return speech.Open(ctx, h, wire.RecognitionOptions{Piece: 100 * time.Millisecond, Continuous: true},
 		func(ctx context.Context) (*wire.Conn, error) {
 			q := query(d.stt, h)
 			if d.stt == mixedModel {
@@ -41,8 +41,8 @@ func (d dialect) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 			}
 			return d.dial(ctx, "/stt/turns/websocket", q)
 		},
-		func(c *wire.Conn, e *wire.Ear) wire.Protocol {
-			return &turns{conn: c, ear: e, tells: len(h.Others) > 0}
+		func(c *wire.Conn, e *wire.Recognition) wire.Protocol {
+			return &turns{conn: c, recognition: e, tells: len(h.Others) > 0}
 		})
 }
 

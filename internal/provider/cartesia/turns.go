@@ -26,9 +26,9 @@ const quiet = 300 * time.Millisecond
 // finds utterances, which may end earlier or later. A message has all the words of a turn, without times: the words
 // that have arrived when an utterance ends belong to it.
 type turns struct {
-	conn  *wire.Conn
-	ear   *wire.Ear
-	tells bool // the language
+	conn        *wire.Conn
+	recognition *wire.Recognition
+	tells       bool // the language
 
 	number int // of the oldest utterance whose final text was not told
 	ends   []end
@@ -104,10 +104,10 @@ func (t *turns) follow(state ai.Turn) {
 	t.answer(t.news)
 	text := t.text()
 	if began {
-		t.ear.Tell(ai.Transcript{Utterance: t.number, Text: text, Language: t.language, Turn: ai.TurnStarted})
+		t.recognition.Tell(ai.Transcript{Utterance: t.number, Text: text, Language: t.language, Turn: ai.TurnStarted})
 	}
 	if state != "" || !began && text != "" && text != t.told {
-		t.ear.Tell(ai.Transcript{Utterance: t.number, Text: text, Language: t.language, Turn: state})
+		t.recognition.Tell(ai.Transcript{Utterance: t.number, Text: text, Language: t.language, Turn: state})
 	}
 	t.told = text
 }
@@ -140,7 +140,7 @@ func (t *turns) answer(now time.Time) {
 		if final.Err != nil || text == "" {
 			final.Text, final.Language = "", ""
 		}
-		t.ear.Tell(final)
+		t.recognition.Tell(final)
 		t.past, t.taken, t.told = nil, len(t.turn), ""
 		t.ends = slices.Delete(t.ends, 0, 1)
 		t.number++

@@ -25,13 +25,13 @@ type session struct {
 	begun bool        // the program was told of it before
 	party ai.Party    // whom it is for
 
-	conn   *wire.Conn
-	ear    sync.WaitGroup // who reads the connection
-	lost   chan struct{}  // closed when the connection is
-	why    error          // of that
-	turns  int
-	prompt string
-	tools  []byte // as they were sent last
+	conn    *wire.Conn
+	reading sync.WaitGroup // who reads the connection
+	lost    chan struct{}  // closed when the connection is
+	why     error          // of that
+	turns   int
+	prompt  string
+	tools   []byte // as they were sent last
 
 	last *turn // the latest
 	mu   sync.Mutex
@@ -81,7 +81,7 @@ func (s *session) dial(ctx context.Context, server ai.Server, p ai.Party) error 
 		return err
 	}
 	s.conn, s.lost, s.why, s.turns, s.prompt, s.tools, s.last = conn, make(chan struct{}), nil, 0, "", nil, nil
-	crash.Go(&s.ear, func() { s.listen(conn, s.lost) }, crash.Log("a session with an endpoint"))
+	crash.Go(&s.reading, func() { s.listen(conn, s.lost) }, crash.Log("a session with an endpoint"))
 	if err = conn.Send(s.introduce(p)); err != nil {
 		s.drop()
 	}
@@ -133,7 +133,7 @@ func (s *session) drop() {
 	}
 	s.current(nil)
 	s.conn.Close()
-	s.ear.Wait()
+	s.reading.Wait()
 	s.conn = nil
 }
 
@@ -148,7 +148,7 @@ func (s *session) leave(why string) {
 	s.current(nil)
 	_ = s.conn.Send(farewell(why)) // if it is gone, it is
 	s.conn.Leave()
-	s.ear.Wait()
+	s.reading.Wait()
 	s.conn = nil
 }
 
@@ -176,7 +176,7 @@ func (s *session) reply(ctx context.Context, req ai.Request, yield func(ai.Delta
 	if err != nil {
 		s.current(nil)
 		s.conn.Close() // so that it counts as lost
-		s.ear.Wait()
+		s.reading.Wait()
 		return reply, s.failed(ctx, err)
 	}
 	var text strings.Builder

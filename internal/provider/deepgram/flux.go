@@ -50,9 +50,9 @@ type fluxWord struct {
 // flux speaks the protocol of /v2/listen. Flux gets all sound and finds turns by itself. The session finds utterances,
 // which may end earlier or later than Flux's turns. A word belongs to the utterance in which it began.
 type flux struct {
-	conn *wire.Conn
-	ear  *wire.Ear
-	rate float64
+	conn        *wire.Conn
+	recognition *wire.Recognition
+	rate        float64
 
 	sent     int // samples
 	lastSent time.Time
@@ -80,8 +80,8 @@ type timed struct {
 	at   float64
 }
 
-func newFlux(conn *wire.Conn, ear *wire.Ear, rate audio.Rate, mixed bool) *flux {
-	return &flux{conn: conn, ear: ear, rate: float64(rate), lastSent: time.Now(), mixed: mixed}
+func newFlux(conn *wire.Conn, recognition *wire.Recognition, rate audio.Rate, mixed bool) *flux {
+	return &flux{conn: conn, recognition: recognition, rate: float64(rate), lastSent: time.Now(), mixed: mixed}
 }
 
 // Sound implements wire.Protocol.
@@ -134,12 +134,12 @@ func (f *flux) info(m *turnInfo) {
 	text := f.text(f.until())
 	switch {
 	case began:
-		f.ear.Tell(ai.Transcript{Utterance: f.number, Text: text, Turn: ai.TurnStarted})
+		f.recognition.Tell(ai.Transcript{Utterance: f.number, Text: text, Turn: ai.TurnStarted})
 		fallthrough
 	case state != "":
-		f.ear.Tell(ai.Transcript{Utterance: f.number, Text: text, Language: f.language, Turn: state})
+		f.recognition.Tell(ai.Transcript{Utterance: f.number, Text: text, Language: f.language, Turn: state})
 	case text != "" && text != f.told:
-		f.ear.Tell(ai.Transcript{Utterance: f.number, Text: text})
+		f.recognition.Tell(ai.Transcript{Utterance: f.number, Text: text})
 	}
 	f.told = text
 }
@@ -201,7 +201,7 @@ func (f *flux) answer(now time.Time) {
 		if t.Err != nil {
 			t.Text, t.Language = "", ""
 		}
-		f.ear.Tell(t)
+		f.recognition.Tell(t)
 		before := func(w timed) bool { return w.at < end.at }
 		f.past = slices.DeleteFunc(f.past, before)
 		for f.taken < len(f.turn) && before(f.turn[f.taken]) {

@@ -95,7 +95,7 @@ type recognizer struct {
 }
 
 // Listen implements ai.Recognizer. It connects at once, so that a wrong key is noticed before anybody speaks.
-func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
+func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Recognition, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -110,12 +110,12 @@ func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := wire.EarOptions{Rate: h.Rate, Piece: piece}
+	o := wire.RecognitionOptions{Rate: h.Rate, Piece: piece}
 	if strings.HasPrefix(model, "flux") {
 		o.Continuous = true
-		return wire.NewEar(ctx, conn, o, func(e *wire.Ear) wire.Protocol { return newFlux(conn, e, h.Rate, tells) }), nil
+		return wire.NewRecognition(ctx, conn, o, func(e *wire.Recognition) wire.Protocol { return newFlux(conn, e, h.Rate, tells) }), nil
 	}
-	return wire.NewEar(ctx, conn, o, func(e *wire.Ear) wire.Protocol { return newNova(conn, e, h.Rate) }), nil
+	return wire.NewRecognition(ctx, conn, o, func(e *wire.Recognition) wire.Protocol { return newNova(conn, e, h.Rate) }), nil
 }
 
 // dial opens a socket to listen on. Not every model accepts keywords in every language. If a model refuses them, it is

@@ -44,8 +44,8 @@ func recognizer(t *testing.T, o *ai.Opened) ai.Recognizer {
 	return r
 }
 
-// listen opens an ear that is closed at the end of the test.
-func listen(t *testing.T, o *ai.Opened, keywords ...string) ai.Ear {
+// listen opens a recognizer that is closed at the end of the test.
+func listen(t *testing.T, o *ai.Opened, keywords ...string) ai.Recognition {
 	t.Helper()
 	e, err := recognizer(t, o).Listen(t.Context(), ai.Hearing{Language: "en", Rate: audio.Narrow, Keywords: keywords})
 	if err != nil {
@@ -67,8 +67,8 @@ func sound(t *testing.T, s *deepgramtest.Server, text string, rate audio.Rate) (
 	return pcm
 }
 
-// say lets an ear hear a text, as frames.
-func say(t *testing.T, e ai.Ear, pcm []int16) {
+// say lets a recognizer hear a text, as frames.
+func say(t *testing.T, e ai.Recognition, pcm []int16) {
 	t.Helper()
 	for n := audio.Narrow.FrameSize(); len(pcm) > 0; pcm = pcm[n:] {
 		n = min(n, len(pcm))
@@ -76,8 +76,8 @@ func say(t *testing.T, e ai.Ear, pcm []int16) {
 	}
 }
 
-// final waits for the next final transcript; it is nil once the ear has closed.
-func final(t *testing.T, e ai.Ear) (got *ai.Transcript) {
+// final waits for the next final transcript; it is nil once the recognizer has closed.
+func final(t *testing.T, e ai.Recognition) (got *ai.Transcript) {
 	t.Helper()
 	guard := time.After(40 * time.Second)
 	for {
@@ -253,8 +253,8 @@ func TestListenRefused(t *testing.T) {
 	}
 }
 
-// An ear that loses its socket gives the reason for the utterance that is waited for, and closes.
-func TestEarLost(t *testing.T) {
+// A recognizer that loses its socket gives the reason for the utterance that is waited for, and closes.
+func TestRecognitionLost(t *testing.T) {
 	for _, c := range []struct {
 		fault deepgramtest.Fault
 		kind  ai.Kind
@@ -323,7 +323,7 @@ func TestNovaKeepsAlive(t *testing.T) {
 }
 
 // The vendor is told when nobody is listening any more.
-func TestEarTakesLeave(t *testing.T) {
+func TestRecognitionTakesLeave(t *testing.T) {
 	for _, model := range []string{"nova-3", "flux-general-en"} {
 		o, s := opened(t, hears(model))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -383,7 +383,7 @@ func TestFluxEager(t *testing.T) {
 }
 
 // Write never waits and never allocates.
-func TestEarWritesForFree(t *testing.T) {
+func TestRecognitionWritesForFree(t *testing.T) {
 	for _, model := range []string{"nova-3", "flux-general-en"} {
 		o, _ := opened(t, hears(model))
 		e := listen(t, o)

@@ -96,9 +96,9 @@ func base(tag string) string {
 // nova speaks the protocol of /v1/listen. All utterances are sent as one continuous stream of sound. Each response says
 // which part of the stream it belongs to.
 type nova struct {
-	conn *wire.Conn
-	ear  *wire.Ear
-	rate float64
+	conn        *wire.Conn
+	recognition *wire.Recognition
+	rate        float64
 
 	sent     int // samples
 	lastSent time.Time
@@ -121,8 +121,8 @@ type spoken struct {
 	whole     bool    // all of it is final
 }
 
-func newNova(conn *wire.Conn, ear *wire.Ear, rate audio.Rate) *nova {
-	return &nova{conn: conn, ear: ear, rate: float64(rate), lastSent: time.Now(), open: []*spoken{{}}}
+func newNova(conn *wire.Conn, recognition *wire.Recognition, rate audio.Rate) *nova {
+	return &nova{conn: conn, recognition: recognition, rate: float64(rate), lastSent: time.Now(), open: []*spoken{{}}}
 }
 
 // Sound implements wire.Protocol.
@@ -214,7 +214,7 @@ func (u *spoken) text() string {
 func (n *nova) tell(u *spoken) {
 	if text := u.text(); text != n.told && text != "" {
 		n.told = text
-		n.ear.Tell(ai.Transcript{Utterance: n.number, Text: text})
+		n.recognition.Tell(ai.Transcript{Utterance: n.number, Text: text})
 	}
 }
 
@@ -225,7 +225,7 @@ func (n *nova) Tick(now time.Time) (time.Duration, error) {
 		if t.Err != nil {
 			t.Text, t.Language = "", ""
 		}
-		n.ear.Tell(t)
+		n.recognition.Tell(t)
 		n.done, n.told = u.end, ""
 		n.open = slices.Delete(n.open, 0, 1)
 		n.number++

@@ -15,7 +15,7 @@ import (
 	"parley/internal/provider/elevenlabs/elevenlabstest"
 )
 
-func earOf(t *testing.T, s *elevenlabstest.Server, change ...func(*Settings)) ai.Recognizer {
+func recognitionOf(t *testing.T, s *elevenlabstest.Server, change ...func(*Settings)) ai.Recognizer {
 	t.Helper()
 	r, err := vendor(t, s, change...).Recognizer(Code)
 	if err != nil {
@@ -37,15 +37,15 @@ func sound(t *testing.T, s *elevenlabstest.Server, text string, rate audio.Rate)
 	return pcm
 }
 
-func TestEarConforms(t *testing.T) {
+func TestRecognitionConforms(t *testing.T) {
 	s := elevenlabstest.New(t)
-	aitest.ConformRecognizer(t, earOf(t, s), aitest.Heard{Language: "en",
+	aitest.ConformRecognizer(t, recognitionOf(t, s), aitest.Heard{Language: "en",
 		Texts: []string{"one and a half", "two", "three of them"},
 		Sound: func(t *testing.T, text string, rate audio.Rate) []int16 { return sound(t, s, text, rate) }})
 }
 
 // finals reads the final transcripts of n utterances.
-func finals(t *testing.T, e ai.Ear, n int) (out []ai.Transcript) {
+func finals(t *testing.T, e ai.Recognition, n int) (out []ai.Transcript) {
 	t.Helper()
 	guard := time.After(20 * time.Second)
 	for len(out) < n {
@@ -65,9 +65,9 @@ func finals(t *testing.T, e ai.Ear, n int) (out []ai.Transcript) {
 }
 
 // Even the shortest utterance is understood: one that is shorter than ElevenLabs accepts is filled up with silence.
-func TestEarShort(t *testing.T) {
+func TestRecognitionShort(t *testing.T) {
 	s := elevenlabstest.New(t)
-	e, err := earOf(t, s).Listen(t.Context(), ai.Hearing{Language: "de", Rate: audio.Wide, Keywords: []string{"Brezel & Co"}})
+	e, err := recognitionOf(t, s).Listen(t.Context(), ai.Hearing{Language: "de", Rate: audio.Wide, Keywords: []string{"Brezel & Co"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestEarShort(t *testing.T) {
 
 // Where several languages may be spoken, the language of each utterance is told, and each is told once, whichever of
 // the two messages with its text comes first, and whether or not both come for silence.
-func TestEarTellsLanguages(t *testing.T) {
+func TestRecognitionTellsLanguages(t *testing.T) {
 	for name, manner := range map[string]elevenlabstest.Manner{
 		"times last": {}, "times first": {TimesFirst: true},
 		"times last, silence once": {SilenceOnce: true}, "times first, silence once": {TimesFirst: true, SilenceOnce: true},
@@ -99,7 +99,7 @@ func TestEarTellsLanguages(t *testing.T) {
 			said := []elevenlabstest.Hearing{{Text: "hello there"}, {Text: "hola a todos", Language: "spa"}, {},
 				{Text: "vielen Dank", Language: "de"}, {}, {}, {Text: "goodbye", Language: "eng"}, {Text: "hm", Language: "xx1"}}
 			s.Script(said...)
-			e, err := earOf(t, s).Listen(t.Context(), ai.Hearing{Language: "en", Others: []string{"es", "de"}, Rate: audio.Narrow})
+			e, err := recognitionOf(t, s).Listen(t.Context(), ai.Hearing{Language: "en", Others: []string{"es", "de"}, Rate: audio.Narrow})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,8 +127,8 @@ func TestEarTellsLanguages(t *testing.T) {
 	}
 }
 
-// An error is reported with the utterance that is lost, and the ear closes.
-func TestEarFails(t *testing.T) {
+// An error is reported with the utterance that is lost, and the recognizer closes.
+func TestRecognitionFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		h    elevenlabstest.Hearing
 		kind ai.Kind
@@ -146,7 +146,7 @@ func TestEarFails(t *testing.T) {
 			t.Parallel()
 			s := elevenlabstest.New(t)
 			s.Script(elevenlabstest.Hearing{Text: "first"}, c.h)
-			e, err := earOf(t, s).Listen(t.Context(), ai.Hearing{Language: "en", Rate: audio.Narrow})
+			e, err := recognitionOf(t, s).Listen(t.Context(), ai.Hearing{Language: "en", Rate: audio.Narrow})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +170,7 @@ func TestEarFails(t *testing.T) {
 		{Status: 500}: ai.Overloaded,
 	} {
 		s.Refuse(refusal)
-		if _, err := earOf(t, s).Listen(t.Context(), ai.Hearing{Rate: audio.Narrow}); ai.KindOf(err) != kind {
+		if _, err := recognitionOf(t, s).Listen(t.Context(), ai.Hearing{Rate: audio.Narrow}); ai.KindOf(err) != kind {
 			t.Errorf("%+v: %v", refusal, err)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"parley/internal/provider/wire"
 )
 
-// dialect is ElevenLabs' realtime transcription (Scribe) for one ear. A segment ends when it is committed.
+// dialect is ElevenLabs' realtime transcription (Scribe) for one recognizer. A segment ends when it is committed.
 type dialect struct {
 	*client
 	tells   bool   // each commit is answered twice: once by its text alone, once with the language
@@ -30,11 +30,11 @@ var listening = speech.Listening{Shortest: 300 * time.Millisecond, Keep: 10 * ti
 // maxKeyterms is the most keywords that can be sent.
 const maxKeyterms = 100
 
-// recognizer opens the ears.
+// recognizer opens recognitions.
 type recognizer struct{ *client }
 
 // Listen implements ai.Recognizer.
-func (r recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
+func (r recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Recognition, error) {
 	return speech.Listen(ctx, &dialect{client: r.client, tells: len(h.Others) > 0}, listening, h)
 }
 

@@ -7,8 +7,8 @@
 // nobody waits for them again. If all are down they are asked all the same.
 //
 // A vendor that breaks after it began is followed by the next, which is told what has been said already: for a model's
-// reply the text so far (model.go), for a voice the words still to be said (speech.go), for an ear the audio that has
-// had no result (ear.go).
+// reply the text so far (model.go), for a voice the words still to be said (speech.go), for a recognizer the audio that has
+// had no result (recognition.go).
 //
 // Each switch is noted in the ai.Tally of the context, once, and in the log.
 package failover

@@ -36,30 +36,30 @@ func (a *away) Say(ctx context.Context, _ ai.Speech, _ string, _ func([]int16) e
 	return a.ask(ctx)
 }
 
-func (a *away) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
+func (a *away) Listen(ctx context.Context, h ai.Hearing) (ai.Recognition, error) {
 	r := aitest.Recognizer{}
 	inner, err := r.Listen(ctx, h)
-	return &awayEar{inner, a, ctx, make(chan ai.Transcript, 8), 0}, err
+	return &awayRecognition{inner, a, ctx, make(chan ai.Transcript, 8), 0}, err
 }
 
-// awayEar sends one utterance at a time.
-type awayEar struct {
-	ai.Ear
+// awayRecognition sends one utterance at a time.
+type awayRecognition struct {
+	ai.Recognition
 	of  *away
 	ctx context.Context
 	out chan ai.Transcript
 	n   int
 }
 
-func (e *awayEar) Write([]int16) {}
+func (e *awayRecognition) Write([]int16) {}
 
-func (e *awayEar) End() {
+func (e *awayRecognition) End() {
 	n := e.n
 	e.n++
 	go func() { e.out <- ai.Transcript{Utterance: n, Final: true, Err: e.of.ask(e.ctx)} }()
 }
 
-func (e *awayEar) Transcripts() <-chan ai.Transcript { return e.out }
+func (e *awayRecognition) Transcripts() <-chan ai.Transcript { return e.out }
 
 // A vendor with another one behind it is asked only once: its failure costs the time of that one answer, and no more.
 func TestFailureIsSeenAtOnce(t *testing.T) {

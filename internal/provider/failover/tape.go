@@ -7,7 +7,7 @@ import (
 	"parley/internal/audio"
 )
 
-// tapeTime is how much sound is kept for an ear that may have to take over: of longer utterances the end.
+// tapeTime is how much sound is kept for a recognizer that may have to take over: of longer utterances the end.
 const tapeTime = 15 * time.Second
 
 // tape keeps the sound of the utterances whose texts have not come, as μ-law: an octet a sample.
@@ -28,7 +28,7 @@ type mark struct {
 func newTape(rate audio.Rate) *tape { return &tape{rate: rate} }
 
 func (t *tape) write(pcm []int16) {
-	if t.ring == nil { // an ear that nobody talks to needs none
+	if t.ring == nil { // a recognizer that nobody talks to needs none
 		t.ring = make([]byte, int(tapeTime*time.Duration(t.rate)/time.Second))
 		t.scratch = make([]byte, 0, int(t.rate)/50)
 	}
@@ -59,7 +59,7 @@ func (t *tape) done() {
 	}
 }
 
-// replay gives an ear all that is there.
+// replay gives a recognizer all that is there.
 func (t *tape) replay(write func(pcm []int16), end func()) {
 	pcm, pos := make([]int16, 0, int(t.rate)/50), t.begin
 	until := func(to int64) {
@@ -77,7 +77,7 @@ func (t *tape) replay(write func(pcm []int16), end func()) {
 	until(t.end)
 }
 
-// gate lets through what is speech, with a little before it, until the utterance's end: for an ear that takes
+// gate lets through what is speech, with a little before it, until the utterance's end: for a recognizer that takes
 // utterances where all that is heard is written.
 type gate struct {
 	vad    *audio.VAD
@@ -94,7 +94,7 @@ func newGate(rate audio.Rate) *gate {
 		before: make([]int16, 0, int(gateBefore*time.Duration(rate)/time.Second))}
 }
 
-func (g *gate) write(pcm []int16, to ai.Ear) {
+func (g *gate) write(pcm []int16, to ai.Recognition) {
 	frame := int(audio.FrameTime * time.Duration(g.rate) / time.Second)
 	for len(pcm) > 0 {
 		n := min(frame, len(pcm))

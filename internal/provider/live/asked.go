@@ -42,11 +42,11 @@ type Result struct {
 // not the vendor's decision.
 type Asked struct {
 	Link
-	vendor    Asker
-	Setup     ai.RealtimeSetup
-	Names     rest.Names // of the tools
-	resampler *audio.Resampler
-	ear       ear
+	vendor      Asker
+	Setup       ai.RealtimeSetup
+	Names       rest.Names // of the tools
+	resampler   *audio.Resampler
+	recognition recognition
 
 	answers  map[int]*answer        // by their numbers
 	waiting  []*answer              // asked for while another is made
@@ -102,7 +102,7 @@ func NewAsked(ctx context.Context, vendor Asker, setup ai.RealtimeSetup, rate in
 	s := &Asked{vendor: vendor, Setup: setup, Names: rest.NewNames(setup.Tools), resampler: resampler, answers: map[int]*answer{},
 		calls: map[string]ai.ToolCall{}}
 	s.Tally, s.Take, s.Passes, s.Handle, s.Open = ai.TallyOf(ctx), vendor.Take, s.passes, s.named, vendor.Open
-	s.ear = ear{tell: s.Tell, languages: append([]string{setup.Language}, setup.Others...)}
+	s.recognition = recognition{tell: s.Tell, languages: append([]string{setup.Language}, setup.Others...)}
 	return s, nil
 }
 
@@ -119,7 +119,7 @@ func (s *Asked) hears() {
 }
 
 // uttering reports whether an utterance is under way.
-func (s *Asked) uttering() bool { return len(s.ear.said) > s.ear.ended }
+func (s *Asked) uttering() bool { return len(s.recognition.said) > s.recognition.ended }
 
 // begin begins an utterance, unless one is under way. It is the same activity as the one before if nothing was said in between. The lock is
 // held.
@@ -127,7 +127,7 @@ func (s *Asked) begin() {
 	if s.uttering() {
 		return
 	}
-	s.ear.now()
+	s.recognition.now()
 	if s.activity {
 		return
 	}
@@ -143,7 +143,7 @@ func (s *Asked) End() {
 	s.Lock()
 	defer s.Unlock()
 	s.begin() // of nothing
-	s.ear.end()
+	s.recognition.end()
 	s.Box.Ring()
 }
 
@@ -151,7 +151,7 @@ func (s *Asked) End() {
 func (s *Asked) Forget(n int) {
 	s.Lock()
 	defer s.Unlock()
-	s.ear.forget(n)
+	s.recognition.forget(n)
 }
 
 // Add implements ai.RealtimeSession. Calls can't be put into the conversation, so they are told in a note.
@@ -262,7 +262,7 @@ func (s *Asked) askNext() {
 	case s.activity && !s.uttering():
 		s.flush()
 		s.activity = false
-		s.ear.listens(time.Now().Add(askedTranscriptTime))
+		s.recognition.listens(time.Now().Add(askedTranscriptTime))
 		s.Box.Ask(s.vendor.Speech(false))
 	case s.activity: // what is being said has to wait
 		s.Box.Hurry(s.vendor.Texts(s.asking(), true), true)

@@ -41,13 +41,13 @@ func (s *Asked) Heard(text, interim, language string, over bool) {
 	if text == "" && interim == "" && !over {
 		return
 	}
-	u := s.ear.oldest()
+	u := s.recognition.oldest()
 	if u == nil || u.final && text == "" {
 		return
 	}
-	s.ear.take(u, text, interim, language, time.Now())
-	if over && !u.final && u.n < s.ear.ended {
-		s.ear.final(u)
+	s.recognition.take(u, text, interim, language, time.Now())
+	if over && !u.final && u.n < s.recognition.ended {
+		s.recognition.final(u)
 	}
 }
 
@@ -202,7 +202,7 @@ func (s *Asked) Resumes(handle string) { s.handle = handle }
 // named is the handle by which the session can move now: in a pause, with nothing on its way. The lock is held.
 func (s *Asked) named() string {
 	if s.active != nil || s.activity || len(s.waiting)+len(s.turns)+len(s.owed)+len(s.results)+len(s.pending) > 0 ||
-		s.ear.open() || s.Box.Unsent() {
+		s.recognition.open() || s.Box.Unsent() {
 		return ""
 	}
 	return s.handle
@@ -210,7 +210,7 @@ func (s *Asked) named() string {
 
 // passes settles what is due, under the lock.
 func (s *Asked) passes(now time.Time) {
-	s.ear.settle(now)
+	s.recognition.settle(now)
 	for _, a := range s.turns {
 		if a.made() && (a.cut || now.Sub(a.overAt) >= lateTime) {
 			s.finish(&a.reply, nil)

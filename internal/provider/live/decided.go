@@ -24,9 +24,9 @@ type Decider interface {
 // begins or ends: what the model says between two silences is a speech, to which the caller's number for a response is given.
 type Decided struct {
 	Link
-	vendor Decider
-	rate   audio.Rate
-	ear    ear
+	vendor      Decider
+	rate        audio.Rate
+	recognition recognition
 
 	wrote   time.Time // up to when there was sound
 	heardMS int       // of sound that was sent
@@ -84,7 +84,7 @@ func NewDecided(ctx context.Context, vendor Decider, rate audio.Rate, goodbye an
 	s := &Decided{vendor: vendor, rate: rate}
 	s.thinker.pending, s.thinker.open = map[string][]ai.ToolCall{}, map[string]*speech{}
 	s.Tally, s.Take, s.Passes, s.Last, s.Goodbye = ai.TallyOf(ctx), vendor.Take, s.passes, s.complete, goodbye
-	s.ear.tell = s.Tell
+	s.recognition.tell = s.Tell
 	return s
 }
 
@@ -104,7 +104,7 @@ func (s *Decided) hears(pcm []int16, now time.Time) {
 func (s *Decided) End() {
 	s.Lock()
 	defer s.Unlock()
-	u, now := s.ear.end(), time.Now()
+	u, now := s.recognition.end(), time.Now()
 	u.untilMS, u.touched, u.giveUp, s.customerSpoke = s.heardMS, now, now.Add(transcriptTime), true
 }
 
@@ -271,7 +271,7 @@ func (s *Decided) text(p *speech, w words) {
 
 // Heard takes words of the customer's, from a place of the server's timeline. The lock is held.
 func (s *Decided) Heard(text string, fromMS int) {
-	s.ear.take(s.ear.at(fromMS), text, "", "", time.Now())
+	s.recognition.take(s.recognition.at(fromMS), text, "", "", time.Now())
 }
 
 // resumes ends the speech that is under way if the model has been silent in it since the customer said something: what it says at this
@@ -324,7 +324,7 @@ func (s *Decided) passes(now time.Time) {
 	if s.past != nil && now.Sub(s.past.overAt) >= textAfterSound {
 		s.complete()
 	}
-	s.ear.settle(now)
+	s.recognition.settle(now)
 	if len(s.unasked) > 0 && now.Sub(s.unasked[0].began) >= unaskedAfter {
 		s.withdraw()
 		p := s.unasked[0]

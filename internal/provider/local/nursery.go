@@ -127,7 +127,7 @@ type decoder struct {
 	conn    *net.UnixConn
 	lines   *bufio.Reader
 	buffer  []byte
-	owner   *sphinxEar // while it waits for the next utterance
+	owner   *sphinxRecognition // while it waits for the next utterance
 }
 
 const (

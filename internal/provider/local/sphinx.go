@@ -51,8 +51,8 @@ type SphinxConfig struct {
 //
 // The library is C and is loaded by a process of its own: loaded into this one it would cost the server its being one
 // static file, and a crash would end all calls. That process runs a few lines of Python, which every Debian has, and
-// forks: the model is in memory once (100 MB), a decoder adds some 25 MB. An ear has a decoder from its first
-// utterance on and keeps it, with what it has learned of the line, until another ear needs it more.
+// forks: the model is in memory once (100 MB), a decoder adds some 25 MB. A recognizer has a decoder from its first
+// utterance on and keeps it, with what it has learned of the line, until another recognizer needs it more.
 type Sphinx struct {
 	c      SphinxConfig
 	limits limits
@@ -66,7 +66,7 @@ type Sphinx struct {
 	changed chan struct{} // closed and replaced when a decoder may be had
 }
 
-// NewSphinx prepares a recognizer; nothing is started before the first ear. Close it.
+// NewSphinx prepares a recognizer; nothing is started before the first Listen. Close it.
 func NewSphinx(c SphinxConfig) *Sphinx {
 	c.Python, c.Model = cmp.Or(c.Python, "python3"), cmp.Or(c.Model, DefaultModel)
 	c.Decoders = cmp.Or(c.Decoders, DecodersPerCore*runtime.NumCPU())
@@ -101,7 +101,7 @@ func (s *Sphinx) Check(ctx context.Context) error {
 	return n.wait(ctx)
 }
 
-// Close ends all processes, and with them what ears are hearing.
+// Close ends all processes, and with them what recognizers are hearing.
 func (s *Sphinx) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -113,7 +113,7 @@ func (s *Sphinx) Close() {
 }
 
 // Listen implements ai.Recognizer.
-func (s *Sphinx) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
+func (s *Sphinx) Listen(ctx context.Context, h ai.Hearing) (ai.Recognition, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -129,7 +129,7 @@ func (s *Sphinx) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 		return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("pocketsphinx hears at 8 and 16 kHz, not at %d", h.Rate)}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	e := newSphinxEar(s, h)
+	e := newSphinxRecognition(s, h)
 	e.cancel = cancel
 	go e.run(ctx)
 	return e, nil
@@ -168,9 +168,9 @@ func (s *Sphinx) start() (*nursery, error) {
 	return n, nil
 }
 
-// take gives an ear its decoder for an utterance: the one that it had, a new one, or one that another ear has no use
+// take gives a recognizer its decoder for an utterance: the one that it had, a new one, or one that another recognizer has no use
 // for now. It waits for a moment when there is none.
-func (s *Sphinx) take(ctx context.Context, e *sphinxEar) (*decoder, error) {
+func (s *Sphinx) take(ctx context.Context, e *sphinxRecognition) (*decoder, error) {
 	n, err := s.start()
 	if err != nil {
 		return nil, err
@@ -232,8 +232,8 @@ func (s *Sphinx) kill(n *nursery) func(int) {
 	}
 }
 
-// park keeps a decoder for the ear's next utterance, as long as nobody needs it more.
-func (s *Sphinx) park(e *sphinxEar, d *decoder) {
+// park keeps a decoder for the recognizer's next utterance, as long as nobody needs it more.
+func (s *Sphinx) park(e *sphinxRecognition, d *decoder) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d.owner = e
@@ -247,8 +247,8 @@ func (s *Sphinx) drop(d *decoder) {
 	s.release()
 }
 
-// leave ends what an ear has parked.
-func (s *Sphinx) leave(e *sphinxEar) {
+// leave ends what a recognizer has parked.
+func (s *Sphinx) leave(e *sphinxRecognition) {
 	var mine []*decoder
 	s.mu.Lock()
 	s.idle = slices.DeleteFunc(s.idle, func(d *decoder) bool {

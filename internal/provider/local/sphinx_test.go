@@ -81,15 +81,15 @@ func wordErrors(got, want string) int {
 	return row[len(b)]
 }
 
-// utterance gives an ear a sound at once, and returns its final transcript and how many transcripts came before.
-func utterance(t testing.TB, e ai.Ear, pcm []int16) (last ai.Transcript, partials int) {
+// utterance gives a recognizer a sound at once, and returns its final transcript and how many transcripts came before.
+func utterance(t testing.TB, e ai.Recognition, pcm []int16) (last ai.Transcript, partials int) {
 	t.Helper()
 	e.Write(pcm)
 	e.End()
 	return await(t, e)
 }
 
-func await(t testing.TB, e ai.Ear) (last ai.Transcript, partials int) {
+func await(t testing.TB, e ai.Recognition) (last ai.Transcript, partials int) {
 	t.Helper()
 	guard := time.NewTimer(30 * time.Second)
 	defer guard.Stop()
@@ -109,7 +109,7 @@ func await(t testing.TB, e ai.Ear) (last ai.Transcript, partials int) {
 	}
 }
 
-func open(t testing.TB, s *Sphinx, rate audio.Rate) ai.Ear {
+func open(t testing.TB, s *Sphinx, rate audio.Rate) ai.Recognition {
 	t.Helper()
 	e, err := s.Listen(t.Context(), ai.Hearing{Language: "en", Rate: rate, Keywords: []string{"bakery"}})
 	if err != nil {
@@ -217,14 +217,14 @@ func processes(t testing.TB, field, is int) (list []int) {
 	return list
 }
 
-// When there are fewer decoders than ears, an ear that is not hearing anything gives its decoder away. When all are
+// When there are fewer decoders than recognizers, a recognizer that is not hearing anything gives its decoder away. When all are
 // busy, the utterance's error says so.
 func TestSphinxBusy(t *testing.T) {
 	s := hearing(t, SphinxConfig{Decoders: 1})
 	s.limits.wait = 200 * time.Millisecond
 	a, b := open(t, s, audio.Narrow), open(t, s, audio.Narrow)
 	sound := phone(t, "Yes please.", "rms", audio.Narrow)
-	for _, e := range []ai.Ear{a, b, a} {
+	for _, e := range []ai.Recognition{a, b, a} {
 		if got, _ := utterance(t, e, sound); got.Text != "yes please" {
 			t.Errorf("in turns: %+v", got)
 		}
@@ -320,7 +320,7 @@ func configured(t *testing.T, c SphinxConfig) *Sphinx {
 
 // Writing neither allocates nor waits, even when nothing decodes.
 func TestSphinxWrite(t *testing.T) {
-	e := newSphinxEar(NewSphinx(SphinxConfig{}), ai.Hearing{Language: "en", Rate: audio.Narrow})
+	e := newSphinxRecognition(NewSphinx(SphinxConfig{}), ai.Hearing{Language: "en", Rate: audio.Narrow})
 	frame := make([]int16, 160)
 	if n := testing.AllocsPerRun(2000, func() { e.Write(frame) }); n != 0 { // 40 s, four times as much as fits
 		t.Errorf("%.1f allocations for a frame", n)

@@ -43,22 +43,22 @@ type recognizer struct {
 }
 
 // Listen implements ai.Recognizer.
-func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
+func (r *recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Recognition, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	if h.Rate != audio.Narrow && h.Rate != audio.Wide {
 		return nil, &ai.Error{Kind: ai.Config, Err: fmt.Errorf("hear at %d Hz: calls have 8000 or 16000", h.Rate)}
 	}
-	e := &ear{r: r, h: h, limit: int(maxUtterance/time.Second) * int(h.Rate), out: make(chan ai.Transcript),
+	e := &recognition{r: r, h: h, limit: int(maxUtterance/time.Second) * int(h.Rate), out: make(chan ai.Transcript),
 		done: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	context.AfterFunc(e.ctx, e.shut)
 	return e, nil
 }
 
-// ear collects utterances. While some of them wait for their transcripts, one goroutine requests them.
-type ear struct {
+// recognition collects utterances. While some of them wait for their transcripts, one goroutine requests them.
+type recognition struct {
 	r      *recognizer
 	h      ai.Hearing
 	ctx    context.Context
@@ -82,11 +82,11 @@ type utterance struct {
 	lost   bool
 }
 
-// Write implements ai.Ear. It allocates only when more speech is held, over all calls, than ever before.
-func (e *ear) Write(pcm []int16) { e.sound.add(pcm[:min(len(pcm), e.limit-e.sound.n)]) }
+// Write implements ai.Recognition. It allocates only when more speech is held, over all calls, than ever before.
+func (e *recognition) Write(pcm []int16) { e.sound.add(pcm[:min(len(pcm), e.limit-e.sound.n)]) }
 
-// End implements ai.Ear.
-func (e *ear) End() {
+// End implements ai.Recognition.
+func (e *recognition) End() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
@@ -106,20 +106,20 @@ func (e *ear) End() {
 	}
 }
 
-// Continuous implements ai.Ear.
-func (e *ear) Continuous() bool { return false }
+// Continuous implements ai.Recognition.
+func (e *recognition) Continuous() bool { return false }
 
-// Transcripts implements ai.Ear.
-func (e *ear) Transcripts() <-chan ai.Transcript { return e.out }
+// Transcripts implements ai.Recognition.
+func (e *recognition) Transcripts() <-chan ai.Transcript { return e.out }
 
-// Close implements ai.Ear.
-func (e *ear) Close() {
+// Close implements ai.Recognition.
+func (e *recognition) Close() {
 	e.cancel()
 	<-e.done
 }
 
 // shut is called once, when the context has ended.
-func (e *ear) shut() {
+func (e *recognition) shut() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = true
@@ -128,13 +128,13 @@ func (e *ear) shut() {
 	}
 }
 
-func (e *ear) finish() {
+func (e *recognition) finish() {
 	close(e.out)
 	close(e.done)
 }
 
 // ask transcribes the waiting utterances, one after the other.
-func (e *ear) ask() {
+func (e *recognition) ask() {
 	for u, ok := e.next(); ok; u, ok = e.next() {
 		t := ai.Transcript{Utterance: u.number, Final: true}
 		if u.lost {
@@ -157,7 +157,7 @@ func (e *ear) ask() {
 }
 
 // next returns the oldest waiting utterance. If there is none, the goroutine ends.
-func (e *ear) next() (utterance, bool) {
+func (e *recognition) next() (utterance, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.waiting) == 0 {
@@ -172,8 +172,8 @@ func (e *ear) next() (utterance, bool) {
 	return u, true
 }
 
-// tell passes on a transcript, unless the ear has been closed.
-func (e *ear) tell(t ai.Transcript) error {
+// tell passes on a transcript, unless the recognizer has been closed.
+func (e *recognition) tell(t ai.Transcript) error {
 	if e.ctx.Err() != nil {
 		return context.Cause(e.ctx)
 	}

@@ -24,7 +24,7 @@ type realtimeModel struct {
 // Connect implements ai.RealtimeModel.
 func (m realtimeModel) Connect(ctx context.Context, setup ai.RealtimeSetup) (ai.RealtimeSession, error) {
 	return realtime.Model{Base: m.client.rest.Base, Sign: m.client.rest.Sign, Code: m.code, Dialect: realtime.Dialect{
-		Vendor: Code, Ear: m.hears, Text: "output_text", Aloud: aside, Terms: m.terms,
+		Vendor: Code, RecognizerModel: m.hears, Text: "output_text", Aloud: aside, Terms: m.terms,
 		Language: func(setup ai.RealtimeSetup, codes []string) string { return oneOf(setup.Language, setup.Others, codes) },
 	}}.Connect(ctx, setup)
 }

@@ -38,7 +38,7 @@ var retiredVoices = ai.Retirements{
 	{Model: "gpt-4o-mini-tts", Day: "2027-01-06", Instead: "gpt-realtime-2.1-mini"},
 }
 
-var retiredEars = ai.Retirements{
+var retiredRecognizers = ai.Retirements{
 	{Model: "whisper-1", Day: "2027-02-26", Instead: "gpt-transcribe"},
 	{Model: "gpt-4o-transcribe", Day: "2027-02-26", Instead: "gpt-transcribe"},
 	{Model: "gpt-4o-mini-transcribe", Day: "2027-02-26", Instead: "gpt-transcribe"},
@@ -52,7 +52,7 @@ func (s *Settings) retired() (list ai.Retirements) {
 		are ai.Retirements
 	}{
 		{s.general(), retiredThinkers}, {s.realtime(), retiredHearers}, {s.tts(), retiredVoices},
-		{s.stt(), retiredEars},
+		{s.stt(), retiredRecognizers},
 	} {
 		if a.at.base == DefaultBaseURL {
 			list = append(list, a.are...)

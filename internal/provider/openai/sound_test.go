@@ -225,8 +225,8 @@ func TestRecognizerConforms(t *testing.T) {
 	}
 }
 
-// ear opens an ear that is closed at the end of the test.
-func ear(t *testing.T, c *openai.Client, keywords ...string) ai.Ear {
+// recognition opens a recognizer that is closed at the end of the test.
+func recognition(t *testing.T, c *openai.Client, keywords ...string) ai.Recognition {
 	t.Helper()
 	e, err := c.Recognizer(aitest.TranscriptionModel).Listen(t.Context(),
 		ai.Hearing{Language: "de", Rate: audio.Narrow, Keywords: keywords})
@@ -246,7 +246,7 @@ func tone(seconds float64) []int16 {
 	return pcm
 }
 
-func next(t *testing.T, e ai.Ear) ai.Transcript {
+func next(t *testing.T, e ai.Recognition) ai.Transcript {
 	t.Helper()
 	select {
 	case got, ok := <-e.Transcripts():
@@ -264,7 +264,7 @@ func next(t *testing.T, e ai.Ear) ai.Transcript {
 // long is cut.
 func TestTranscribe(t *testing.T) {
 	c, s := sounding(t, 0)
-	e := ear(t, c, "Zoë", "Blue Door", strings.Repeat("x", 1000))
+	e := recognition(t, c, "Zoë", "Blue Door", strings.Repeat("x", 1000))
 	gate := make(chan struct{})
 	s.ScriptTranscripts(aitest.Behaviour{Text: "guten Morgen", Gate: gate}, aitest.Behaviour{Text: " zweite "})
 	e.Write(tone(0.5))
@@ -416,7 +416,7 @@ func TestTranscribeLearns(t *testing.T) {
 	c, s := sounding(t, 0)
 	s.Refuses = []string{"stream", "prompt"}
 	for i := range 2 {
-		e := ear(t, c, "Zoë")
+		e := recognition(t, c, "Zoë")
 		s.ScriptTranscripts(make([]aitest.Behaviour, 2-2*i)...) // the refused ones
 		s.ScriptTranscripts(aitest.Behaviour{Text: "so"})
 		e.Write(tone(0.5))
@@ -463,7 +463,7 @@ func TestTranscribeFailures(t *testing.T) {
 	} {
 		client, s := sounding(t, 300*time.Millisecond)
 		s.ScriptTranscripts(c.script...)
-		e := ear(t, client)
+		e := recognition(t, client)
 		e.Write(tone(0.5))
 		e.End()
 		got := next(t, e)
@@ -473,7 +473,7 @@ func TestTranscribeFailures(t *testing.T) {
 		if ai.KindOf(got.Err) != c.kind || got.Text != c.text || len(s.Utterances()) != c.asked {
 			t.Errorf("%s: %+v, asked %d times", c.name, got, len(s.Utterances()))
 		}
-		s.ScriptTranscripts(aitest.Behaviour{Text: "again"}) // the ear goes on
+		s.ScriptTranscripts(aitest.Behaviour{Text: "again"}) // the recognizer goes on
 		e.Write(tone(0.5))
 		e.End()
 		for got = next(t, e); !got.Final; got = next(t, e) {
@@ -490,7 +490,7 @@ func TestTranscribeOverload(t *testing.T) {
 	gate := make(chan struct{})
 	s.ScriptTranscripts(aitest.Behaviour{Text: "first", Gate: gate})
 	s.UsuallyTranscripts(aitest.Behaviour{Text: "more"})
-	e := ear(t, c)
+	e := recognition(t, c)
 	for range 12 {
 		e.Write(tone(0.2))
 		e.End()
@@ -543,7 +543,7 @@ func TestUtteranceArrives(t *testing.T) {
 // Telephone sound, sent at twice its rate, contains nothing that was not there.
 func TestUtteranceDoubled(t *testing.T) {
 	c, s := sounding(t, 0)
-	e := ear(t, c)
+	e := recognition(t, c)
 	for i, hz := range []float64{200, 1000, 2300, 3200} {
 		said := make([]int16, 8000)
 		for k := range said {
@@ -576,8 +576,8 @@ func TestUtteranceDoubled(t *testing.T) {
 	}
 }
 
-// An ear keeps nothing of an utterance once it is understood.
-func TestQuietEarIsSmall(t *testing.T) {
+// A recognizer keeps nothing of an utterance once it is understood.
+func TestQuietRecognitionIsSmall(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		_, _ = io.WriteString(w, `{"text":"x"}`)
@@ -596,25 +596,25 @@ func TestQuietEarIsSmall(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	const ears = 50
+	const recognitions = 50
 	said := tone(4)
 	before := heap()
-	for range ears {
-		e := ear(t, c)
+	for range recognitions {
+		e := recognition(t, c)
 		e.Write(said)
 		e.End()
 		next(t, e)
 	}
-	if each := (int64(heap()) - int64(before)) / ears; each > 8<<10 {
+	if each := (int64(heap()) - int64(before)) / recognitions; each > 8<<10 {
 		t.Errorf("an ear that hears nothing takes %d octets", each)
 	}
 }
 
-// Writing doesn't allocate once the ear has heard an utterance of the same length.
+// Writing doesn't allocate once the recognizer has heard an utterance of the same length.
 func TestWriteAllocates(t *testing.T) {
 	c, s := sounding(t, 0)
 	s.UsuallyTranscripts(aitest.Behaviour{Text: "x"})
-	e := ear(t, c)
+	e := recognition(t, c)
 	for range 2 {
 		e.Write(tone(30))
 		e.End()
@@ -642,7 +642,7 @@ func TestNobodyListens(t *testing.T) {
 	if err := ai.Say(t.Context(), c.Synthesizer("x"), alloy, goodMorning, nil); ai.KindOf(err) != ai.Unreachable {
 		t.Errorf("speech: %v", err)
 	}
-	e := ear(t, c)
+	e := recognition(t, c)
 	e.Write(tone(0.5))
 	e.End()
 	if got := next(t, e); ai.KindOf(got.Err) != ai.Unreachable {

@@ -18,7 +18,7 @@ const chunkSize = 2000
 
 type chunk [chunkSize]int16
 
-// Chunks are pooled for all ears. An ear that hears nothing holds none.
+// Chunks are pooled for all recognizers. A recognizer that hears nothing holds none.
 var chunks = sync.Pool{New: func() any { return new(chunk) }}
 
 // sound is the audio of an utterance while it is collected.

@@ -30,8 +30,8 @@ type Model struct {
 
 // Dialect is what a vendor's server does differently.
 type Dialect struct {
-	Vendor string // its code
-	Ear    string // the model that writes down what is heard, as it is counted
+	Vendor          string // its code
+	RecognizerModel string // the model that writes down what is heard, as it is counted
 	// Terms is the configuration of a session, with its tools.
 	Terms func(setup ai.RealtimeSetup, tools []any) map[string]any
 	// Aloud is the message that has a text said as it is; it may lack its event_id.

@@ -39,7 +39,7 @@ func (s *session) spend(e *realtimeEvent) {
 			*u = e.Usage
 		}
 	case "conversation.item.input_audio_transcription.completed":
-		part, model, u = ai.TheRecognizer, s.dialect.Ear, &e.Usage
+		part, model, u = ai.TheRecognizer, s.dialect.RecognizerModel, &e.Usage
 	default:
 		return
 	}

@@ -1,6 +1,6 @@
 // Package speech is what several speech vendors have in common. A Voice speaks several replies on one WebSocket, each
 // in its own context: sockets are shared and kept, cancelled audio is thrown away, and the vendor's timing information
-// becomes word times. An ear asks for the text of each utterance when it is over. Each vendor's own package defines its
+// becomes word times. A recognizer asks for the text of each utterance when it is over. Each vendor's own package defines its
 // messages, as a Tongue and a Dialect.
 package speech
 

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	ear         = "grok-transcribe" // writes down what is heard; with it named, the text comes while it grows
+	recognition = "grok-transcribe" // writes down what is heard; with it named, the text comes while it grows
 	maxKeyterms = 100
 	maxKeyterm  = 50            // characters
 	lasts       = 2 * time.Hour // a session, by the models' page; the server doesn't say when it ends
@@ -30,7 +30,7 @@ func sign(key string) func(http.Header) {
 
 func model(base, key, code string) ai.RealtimeModel {
 	return realtime.Model{Base: base, Sign: sign(key), Code: code, Dialect: realtime.Dialect{
-		Vendor: Code, Ear: ear, Text: "text", Terms: terms, Aloud: aloud, Lasts: lasts, Eager: true}}
+		Vendor: Code, RecognizerModel: recognition, Text: "text", Terms: terms, Aloud: aloud, Lasts: lasts, Eager: true}}
 }
 
 // terms is the configuration of a session. That no turns are found is written as a type of null.
@@ -55,7 +55,7 @@ func terms(setup ai.RealtimeSetup, tools []any) map[string]any {
 }
 
 func transcription(setup ai.RealtimeSetup) map[string]any {
-	hears := map[string]any{"model": ear}
+	hears := map[string]any{"model": recognition}
 	if setup.Language != "" && len(setup.Others) == 0 { // of several it finds by itself which one is spoken
 		hears["language_hint"] = setup.Language
 	}

@@ -50,7 +50,7 @@ func Interruptions(t *testing.T, mode string, n int, seed uint64) {
 				time.Sleep(time.Duration(random.IntN(3000)) * time.Millisecond)
 				synctest.Wait()
 			}
-			p.leg.say(p.ear.line("no please stop and listen to me", "", 1200*time.Millisecond)...)
+			p.leg.say(p.recognizer.line("no please stop and listen to me", "", 1200*time.Millisecond)...)
 			time.Sleep(1400 * time.Millisecond)
 			p.until("silence", func(s state) bool { return !s.audible })
 		}

@@ -138,7 +138,7 @@ func (p *play) perform(words []string, raw string) {
 	case "voice":
 		p.setVoice(a)
 	case "ear":
-		p.setEar(a)
+		p.setRecognizer(a)
 	case "mind":
 		p.setMind(a)
 	case "detector":
@@ -265,22 +265,22 @@ func (p *play) setVoice(a *args) {
 	}
 }
 
-func (p *play) setEar(a *args) {
-	p.ear.mu.Lock()
-	defer p.ear.mu.Unlock()
+func (p *play) setRecognizer(a *args) {
+	p.recognizer.mu.Lock()
+	defer p.recognizer.mu.Unlock()
 	switch w := a.word(); w {
 	case "delay":
-		p.ear.Delay = a.time()
+		p.recognizer.Delay = a.time()
 	case "partials":
-		p.ear.NoPartials = a.word() == "off"
+		p.recognizer.NoPartials = a.word() == "off"
 	case "loses":
-		p.ear.Fails = a.number()
+		p.recognizer.Fails = a.number()
 	case "refuses":
-		p.ear.Refuses = a.number()
+		p.recognizer.Refuses = a.number()
 	case "drops":
-		p.ear.Drops = a.number()
+		p.recognizer.Drops = a.number()
 	case "turns":
-		p.ear.Eager, p.ear.End = a.time(), a.time()
+		p.recognizer.Eager, p.recognizer.End = a.time(), a.time()
 	default:
 		p.fatalf("an ear doesn't %s", w)
 	}
@@ -344,8 +344,8 @@ func (p *play) customer(a *args, wait bool) {
 				p.fatalf("what is it, in dB fainter?")
 			}
 		}
-		frames := p.ear.line(text, language, d)
-		p.ear.doubt(doubt)
+		frames := p.recognizer.line(text, language, d)
+		p.recognizer.doubt(doubt)
 		for _, f := range frames {
 			f[3], f[4] = sound, ends
 			for i := range f[5:] {

@@ -115,15 +115,15 @@ type play struct {
 	path string
 	line int
 
-	session voice.Session
-	leg     *Leg
-	brain   *Brain
-	voice   *Voice
-	ear     *Listener
-	mind    *Mind
-	oracle  *oracle
-	tools   map[string]*prop
-	heirs   map[int64]voice.Persona
+	session    voice.Session
+	leg        *Leg
+	brain      *Brain
+	voice      *Voice
+	recognizer *Listener
+	mind       *Mind
+	oracle     *oracle
+	tools      map[string]*prop
+	heirs      map[int64]voice.Persona
 
 	cancel  context.CancelCauseFunc
 	started bool
@@ -153,9 +153,9 @@ type prop struct {
 }
 
 func newPlay(t *testing.T, path string) *play {
-	p := &play{t: t, path: path, brain: &Brain{}, voice: &Voice{}, ear: &Listener{}, tools: map[string]*prop{},
+	p := &play{t: t, path: path, brain: &Brain{}, voice: &Voice{}, recognizer: &Listener{}, tools: map[string]*prop{},
 		heirs: map[int64]voice.Persona{}, done: make(chan struct{})}
-	p.mind = &Mind{Brain: p.brain, Voice: p.voice, Ear: p.ear}
+	p.mind = &Mind{Brain: p.brain, Voice: p.voice, Recognizer: p.recognizer}
 	p.leg = NewLeg(p.voice)
 	p.session = voice.Session{
 		Persona: p.persona(1),
@@ -189,7 +189,7 @@ func (p *play) persona(id int64) voice.Persona {
 		MaxDuration: 600, MaxSilenceDuration: 40, ReengagementInterval: 30, EndCallOnVoicemail: true,
 	}
 	who := voice.Persona{
-		Assistant: a, Synthesizer: ai.Streamed(p.voice), Recognizer: p.ear, Voice: "test", Language: "en",
+		Assistant: a, Synthesizer: ai.Streamed(p.voice), Recognizer: p.recognizer, Voice: "test", Language: "en",
 		Think: func(history []ai.Message, sink agent.Sink) *agent.Turn {
 			turn := &agent.Turn{Model: p.brain, System: fmt.Sprint("assistant ", id), History: history, Sink: sink}
 			for name, prop := range p.tools {

@@ -16,9 +16,9 @@ import (
 // Mind is a model that hears what a Listener understands, thinks what a Brain thinks, and speaks with a Voice (sentence
 // by sentence, with a pause between them) or writes.
 type Mind struct {
-	Brain *Brain
-	Voice *Voice
-	Ear   *Listener
+	Brain      *Brain
+	Voice      *Voice
+	Recognizer *Listener
 
 	Connecting time.Duration // before a session is there
 	Refuses    int           // so many times, Connect fails
@@ -43,11 +43,11 @@ func (m *Mind) Connect(ctx context.Context, setup ai.RealtimeSetup) (ai.Realtime
 		m.Refuses--
 		return nil, &ai.Error{Kind: ai.Unreachable, Err: errors.New("no mind")}
 	}
-	heard, err := m.Ear.Listen(ctx, ai.Hearing{Language: setup.Language, Others: setup.Others, Rate: setup.Rate})
+	heard, err := m.Recognizer.Listen(ctx, ai.Hearing{Language: setup.Language, Others: setup.Others, Rate: setup.Rate})
 	if err != nil {
 		return nil, err
 	}
-	s := &MindSession{m: m, setup: setup, ear: heard.(*ear), out: make(chan ai.RealtimeEvent, 4)}
+	s := &MindSession{m: m, setup: setup, recognition: heard.(*recognition), out: make(chan ai.RealtimeEvent, 4)}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	m.Sessions = append(m.Sessions, s)
 	s.wg.Go(s.follow)
@@ -89,14 +89,14 @@ func (m *Mind) Cuts() (n int) {
 
 // MindSession is a session of a Mind.
 type MindSession struct {
-	m      *Mind
-	setup  ai.RealtimeSetup
-	ear    *ear
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	out    chan ai.RealtimeEvent
-	wg     sync.WaitGroup
-	once   sync.Once
+	m           *Mind
+	setup       ai.RealtimeSetup
+	recognition *recognition
+	ctx         context.Context
+	cancel      context.CancelCauseFunc
+	out         chan ai.RealtimeEvent
+	wg          sync.WaitGroup
+	once        sync.Once
 
 	mu    sync.Mutex
 	items []*thing
@@ -134,7 +134,7 @@ type span struct {
 var errDropped = &ai.Error{Kind: ai.Interrupted, Err: errors.New("the socket broke")}
 
 func (s *MindSession) follow() {
-	for t := range s.ear.Transcripts() {
+	for t := range s.recognition.Transcripts() {
 		s.tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: t.Utterance, Text: t.Text, Language: t.Language, Final: t.Final, Err: t.Err})
 	}
 	if s.ctx.Err() == nil {
@@ -166,7 +166,7 @@ func (s *MindSession) tell(e ai.RealtimeEvent) {
 func (s *MindSession) Write(pcm []int16) {
 	for len(pcm) > 0 { // a replay may come in one piece
 		n := min(len(pcm), Rate.FrameSize())
-		s.ear.Write(pcm[:n])
+		s.recognition.Write(pcm[:n])
 		pcm = pcm[n:]
 	}
 }
@@ -175,10 +175,10 @@ func (s *MindSession) Write(pcm []int16) {
 func (s *MindSession) End() {
 	s.mu.Lock()
 	s.items = append(s.items, &thing{n: -1, utterance: s.ended,
-		message: ai.Message{Role: ai.User, Text: strings.Join(s.ear.text, " ")}})
+		message: ai.Message{Role: ai.User, Text: strings.Join(s.recognition.text, " ")}})
 	s.ended++
 	s.mu.Unlock()
-	s.ear.End()
+	s.recognition.End()
 }
 
 // Forget implements ai.RealtimeSession.
@@ -445,7 +445,7 @@ func (s *MindSession) Events() <-chan ai.RealtimeEvent {
 			s.mu.Lock()
 			s.over = true
 			s.mu.Unlock()
-			s.ear.Close()
+			s.recognition.Close()
 			s.wg.Wait()
 			if errors.Is(context.Cause(s.ctx), errDropped) {
 				s.out <- ai.RealtimeEvent{Kind: ai.RealtimeLost, Err: errDropped}

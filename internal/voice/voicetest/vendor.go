@@ -219,15 +219,15 @@ type Listener struct {
 	NoPartials bool
 	Fails      int // so many utterances are lost
 	Refuses    int // so many times, Listen fails
-	Drops      int // so many ears close by themselves when they hear something
+	Drops      int // so many recognizers close by themselves when they hear something
 
-	// Eager and End are how much silence makes an ear that finds turns report that one may be over, and that it is.
-	// With 0 the ear is given only utterances, and finds no turns.
+	// Eager and End are how much silence makes a recognizer that finds turns report that one may be over, and that it is.
+	// With 0 the recognizer is given only utterances, and finds no turns.
 	Eager, End time.Duration
 
 	mu    sync.Mutex
 	lines []string        // by number, from 1
-	in    []string        // the language of each; "": the ear doesn't tell
+	in    []string        // the language of each; "": the recognizer doesn't tell
 	none  map[int]float64 // of some, how likely nobody spoke
 	Heard []ai.Hearing
 }
@@ -268,7 +268,7 @@ func (l *Listener) language(n int) string {
 	return l.in[n-1]
 }
 
-// doubt has the ear say of the newest utterance how likely nobody spoke.
+// doubt has the recognizer say of the newest utterance how likely nobody spoke.
 func (l *Listener) doubt(noSpeech float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -292,7 +292,7 @@ func (l *Listener) noSpeech(n int) float64 {
 }
 
 // Listen implements ai.Recognizer.
-func (l *Listener) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
+func (l *Listener) Listen(ctx context.Context, h ai.Hearing) (ai.Recognition, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.Heard = append(l.Heard, h)
@@ -301,13 +301,13 @@ func (l *Listener) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 		return nil, &ai.Error{Kind: ai.Unreachable, Err: errors.New("no ear")}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	e := &ear{l: l, ctx: ctx, cancel: cancel, out: make(chan ai.Transcript), wake: make(chan struct{}, 1),
+	e := &recognition{l: l, ctx: ctx, cancel: cancel, out: make(chan ai.Transcript), wake: make(chan struct{}, 1),
 		done: make(chan struct{})}
 	go e.run()
 	return e, nil
 }
 
-type ear struct {
+type recognition struct {
 	l      *Listener
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -334,7 +334,7 @@ type telling struct {
 	drop bool
 }
 
-func (e *ear) Write(pcm []int16) {
+func (e *recognition) Write(pcm []int16) {
 	if len(pcm) < 3 || pcm[0] == 0 {
 		e.silence()
 		return
@@ -367,7 +367,7 @@ func (e *ear) Write(pcm []int16) {
 	}
 }
 
-func (e *ear) End() {
+func (e *recognition) End() {
 	delay, _, _, _ := e.l.manner()
 	t := telling{Transcript: ai.Transcript{Utterance: e.n, Text: strings.Join(e.text, " "), Language: e.language, NoSpeech: e.noSpeech,
 		Final: true},
@@ -382,14 +382,14 @@ func (e *ear) End() {
 	e.tell(t)
 }
 
-// Continuous implements ai.Ear.
-func (e *ear) Continuous() bool {
+// Continuous implements ai.Recognition.
+func (e *recognition) Continuous() bool {
 	_, _, _, end := e.l.manner()
 	return end > 0
 }
 
 // silence is 20 ms of it.
-func (e *ear) silence() {
+func (e *recognition) silence() {
 	e.quiet += audio.FrameTime
 	_, _, eager, end := e.l.manner()
 	switch {
@@ -401,7 +401,7 @@ func (e *ear) silence() {
 	}
 }
 
-func (e *ear) finds(t ai.Turn) {
+func (e *recognition) finds(t ai.Turn) {
 	delay, _, _, end := e.l.manner()
 	if end == 0 { // it tells no turns
 		return
@@ -414,7 +414,7 @@ func (e *ear) finds(t ai.Turn) {
 	e.tell(telling{Transcript: said, at: time.Now().Add(delay)})
 }
 
-func (e *ear) tell(t telling) {
+func (e *recognition) tell(t telling) {
 	e.mu.Lock()
 	e.queue = append(e.queue, t)
 	e.mu.Unlock()
@@ -424,14 +424,14 @@ func (e *ear) tell(t telling) {
 	}
 }
 
-func (e *ear) Transcripts() <-chan ai.Transcript { return e.out }
+func (e *recognition) Transcripts() <-chan ai.Transcript { return e.out }
 
-func (e *ear) Close() {
+func (e *recognition) Close() {
 	e.cancel()
 	<-e.done
 }
 
-func (e *ear) run() {
+func (e *recognition) run() {
 	defer close(e.done)
 	defer close(e.out)
 	for {

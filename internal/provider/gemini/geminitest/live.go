@@ -30,9 +30,9 @@ var Voices = []string{"Zephyr", "Puck", "Charon", "Kore", "Fenrir", "Leda", "Oru
 	"Sadaltager", "Sulafat"}
 
 const (
-	livePath = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
-	liveRate = 24000
-	earTime  = 120 * time.Millisecond // of no sound, after which what was said is transcribed
+	livePath        = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
+	liveRate        = 24000
+	recognitionTime = 120 * time.Millisecond // of no sound, after which what was said is transcribed
 )
 
 // lives is what the server knows of its sessions.

@@ -222,7 +222,7 @@ func (c *session) sound(data []byte, kind string) (code int, wrong string) {
 	c.sounds++
 	if n := c.sounds; !c.s.lives.Late {
 		c.wg.Go(func() {
-			if !c.sleep(c.ctx, earTime) {
+			if !c.sleep(c.ctx, recognitionTime) {
 				return
 			}
 			c.mu.Lock()

@@ -9,19 +9,19 @@ import (
 	"parley/internal/ai"
 )
 
-// Tell has the ears that listen on the stage understand words: those that the caller is about to say. The first ear
-// understands what was told before it was there.
+// Tell has the recognizers that listen on the stage understand words: those that the caller is about to say. The first
+// one understands what was told before it was there.
 func (s *Stage) Tell(words string) {
 	s.mu.Lock()
 	if s.Told && !s.heard { // who is called speaks as soon as they answer
 		s.early = more(s.early, words, maxEarly)
 	}
-	ears := make([]*ear, 0, len(s.ears))
-	for e := range s.ears {
-		ears = append(ears, e)
+	recognitions := make([]*recognition, 0, len(s.recognitions))
+	for e := range s.recognitions {
+		recognitions = append(recognitions, e)
 	}
 	s.mu.Unlock()
-	for _, e := range ears {
+	for _, e := range recognitions {
 		e.tell(words)
 	}
 }
@@ -44,14 +44,14 @@ func (s *Stage) Recognizer() ai.Recognizer { return recognizer{s} }
 type recognizer struct{ *Stage }
 
 // Listen implements ai.Recognizer.
-func (r recognizer) Listen(ctx context.Context, _ ai.Hearing) (ai.Ear, error) {
+func (r recognizer) Listen(ctx context.Context, _ ai.Hearing) (ai.Recognition, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	e := &ear{stage: r.Stage, out: make(chan ai.Transcript, 64)}
+	e := &recognition{stage: r.Stage, out: make(chan ai.Transcript, 64)}
 	r.mu.Lock()
 	early := r.early
-	r.ears[e], r.early, r.heard = struct{}{}, "", true
+	r.recognitions[e], r.early, r.heard = struct{}{}, "", true
 	r.mu.Unlock()
 	if early != "" {
 		e.tell(early)
@@ -60,9 +60,9 @@ func (r recognizer) Listen(ctx context.Context, _ ai.Hearing) (ai.Ear, error) {
 	return e, nil
 }
 
-// ear understands what it is told, once it hears a voice: words are told as soon as their sound begins, which is before
+// recognition understands what it is told, once it hears a voice: words are told as soon as their sound begins, which is before
 // the sound has come this far. Those that nobody has said when an utterance ends belong to the next one.
-type ear struct {
+type recognition struct {
 	stage *Stage
 	stop  func() bool
 
@@ -75,7 +75,7 @@ type ear struct {
 	peak      float64 // dBFS of the loudest voice so far
 }
 
-func (e *ear) tell(words string) {
+func (e *recognition) tell(words string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.closed {
@@ -89,7 +89,7 @@ const (
 )
 
 // voiced says whether a voice is heard in a sound.
-func (e *ear) voiced(pcm []int16) bool {
+func (e *recognition) voiced(pcm []int16) bool {
 	sum := 0.0
 	for _, s := range pcm {
 		sum += float64(s) * float64(s)
@@ -102,12 +102,12 @@ func (e *ear) voiced(pcm []int16) bool {
 }
 
 // hear makes what was told the words of the utterance.
-func (e *ear) hear() {
+func (e *recognition) hear() {
 	e.words, e.told = more(e.words, e.told, maxWords), ""
 }
 
 // send drops what nobody takes. Half of the room is for final texts: those are as many as utterances.
-func (e *ear) send(t ai.Transcript) {
+func (e *recognition) send(t ai.Transcript) {
 	if !t.Final && len(e.out) > cap(e.out)/2 {
 		return
 	}
@@ -117,8 +117,8 @@ func (e *ear) send(t ai.Transcript) {
 	}
 }
 
-// Write implements ai.Ear.
-func (e *ear) Write(pcm []int16) {
+// Write implements ai.Recognition.
+func (e *recognition) Write(pcm []int16) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if heard := e.voiced(pcm); !heard || e.closed || e.told == "" {
@@ -128,8 +128,8 @@ func (e *ear) Write(pcm []int16) {
 	e.send(ai.Transcript{Utterance: e.utterance, Text: e.words})
 }
 
-// End implements ai.Ear.
-func (e *ear) End() {
+// End implements ai.Recognition.
+func (e *recognition) End() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
@@ -143,21 +143,21 @@ func (e *ear) End() {
 	e.utterance++
 }
 
-// Continuous implements ai.Ear.
-func (e *ear) Continuous() bool { return false }
+// Continuous implements ai.Recognition.
+func (e *recognition) Continuous() bool { return false }
 
-// Transcripts implements ai.Ear.
-func (e *ear) Transcripts() <-chan ai.Transcript { return e.out }
+// Transcripts implements ai.Recognition.
+func (e *recognition) Transcripts() <-chan ai.Transcript { return e.out }
 
-// Close implements ai.Ear.
-func (e *ear) Close() {
+// Close implements ai.Recognition.
+func (e *recognition) Close() {
 	e.stop()
 	e.close()
 }
 
-func (e *ear) close() {
+func (e *recognition) close() {
 	e.stage.mu.Lock()
-	delete(e.stage.ears, e)
+	delete(e.stage.recognitions, e)
 	e.stage.mu.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()

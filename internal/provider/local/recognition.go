@@ -19,8 +19,8 @@ const (
 	maxUtterance = 60 * time.Second       // what is said beyond that is not heard
 )
 
-// sphinxEar keeps what it is told on a tape; its goroutine has it decoded.
-type sphinxEar struct {
+// sphinxRecognition keeps what it is told on a tape; its goroutine has it decoded.
+type sphinxRecognition struct {
 	s      *Sphinx
 	cancel context.CancelFunc
 	out    chan ai.Transcript
@@ -32,8 +32,8 @@ type sphinxEar struct {
 	wide     []int16
 }
 
-func newSphinxEar(s *Sphinx, h ai.Hearing) *sphinxEar {
-	e := &sphinxEar{s: s, out: make(chan ai.Transcript, 8), done: make(chan struct{}),
+func newSphinxRecognition(s *Sphinx, h ai.Hearing) *sphinxRecognition {
+	e := &sphinxRecognition{s: s, out: make(chan ai.Transcript, 8), done: make(chan struct{}),
 		tape: audio.NewTape(h.Rate, tapeTime, chunkTime, maxUtterance)}
 	if h.Rate == audio.Narrow {
 		e.resample = audio.NewMirrorResampler()
@@ -42,25 +42,25 @@ func newSphinxEar(s *Sphinx, h ai.Hearing) *sphinxEar {
 }
 
 // Write implements ai.Ear.
-func (e *sphinxEar) Write(pcm []int16) { e.tape.Write(pcm) }
+func (e *sphinxRecognition) Write(pcm []int16) { e.tape.Write(pcm) }
 
 // End implements ai.Ear.
-func (e *sphinxEar) End() { e.tape.End() }
+func (e *sphinxRecognition) End() { e.tape.End() }
 
 // Continuous implements ai.Ear.
-func (e *sphinxEar) Continuous() bool { return false }
+func (e *sphinxRecognition) Continuous() bool { return false }
 
 // Transcripts implements ai.Ear.
-func (e *sphinxEar) Transcripts() <-chan ai.Transcript { return e.out }
+func (e *sphinxRecognition) Transcripts() <-chan ai.Transcript { return e.out }
 
 // Close implements ai.Ear.
-func (e *sphinxEar) Close() {
+func (e *sphinxRecognition) Close() {
 	e.cancel()
 	<-e.done
 }
 
 // run decodes utterance after utterance until ctx ends.
-func (e *sphinxEar) run(ctx context.Context) {
+func (e *sphinxRecognition) run(ctx context.Context) {
 	defer close(e.done)
 	defer close(e.out)
 	defer e.s.leave(e)
@@ -84,7 +84,7 @@ func (e *sphinxEar) run(ctx context.Context) {
 }
 
 // utterance decodes one utterance as it comes, and returns its text.
-func (e *sphinxEar) utterance(ctx context.Context, number int) (text string, err error) {
+func (e *sphinxRecognition) utterance(ctx context.Context, number int) (text string, err error) {
 	var d *decoder
 	defer func() {
 		if d != nil {
@@ -162,7 +162,7 @@ var mends = map[ai.Kind]string{
 	ai.Config: "it can't be loaded. Choose another transcriber, or ask this server's operator ('parley doctor' says what is wrong).",
 }
 
-func (e *sphinxEar) widen(pcm []int16) []int16 {
+func (e *sphinxRecognition) widen(pcm []int16) []int16 {
 	if e.resample == nil {
 		return pcm
 	}
@@ -170,8 +170,8 @@ func (e *sphinxEar) widen(pcm []int16) []int16 {
 	return e.wide
 }
 
-// tell hands on a transcript, and says whether the ear is still open.
-func (e *sphinxEar) tell(ctx context.Context, t ai.Transcript) bool {
+// tell hands on a transcript, and says whether the recognizer is still open.
+func (e *sphinxRecognition) tell(ctx context.Context, t ai.Transcript) bool {
 	select {
 	case e.out <- t:
 		return true

@@ -13,13 +13,13 @@ import (
 	"parley/internal/audio"
 )
 
-// mortal is a recognizer whose ears a test can break.
+// mortal is a recognizer whose recognitions a test can break.
 type mortal struct {
 	*aitest.Recognizer
 	tear []context.CancelFunc
 }
 
-func (m *mortal) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
+func (m *mortal) Listen(ctx context.Context, h ai.Hearing) (ai.Recognition, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	m.tear = append(m.tear, cancel)
 	return m.Recognizer.Listen(ctx, h)
@@ -52,8 +52,8 @@ func tone(d time.Duration) []int16 {
 	return pcm
 }
 
-// open opens an ear; what the ear notes is appended to the list.
-func open(t *testing.T, r ai.Recognizer, switches *[]string) ai.Ear {
+// open opens a recognizer; what the recognizer notes is appended to the list.
+func open(t *testing.T, r ai.Recognizer, switches *[]string) ai.Recognition {
 	t.Helper()
 	tally := &ai.Tally{Switched: func(w ai.Switch) {
 		*switches = append(*switches, w.From+">"+w.To+" "+string(w.Why))
@@ -66,7 +66,7 @@ func open(t *testing.T, r ai.Recognizer, switches *[]string) ai.Ear {
 }
 
 // final is the next final transcript.
-func final(t *testing.T, e ai.Ear) ai.Transcript {
+func final(t *testing.T, e ai.Recognition) ai.Transcript {
 	t.Helper()
 	for got := range e.Transcripts() {
 		if got.Final {
@@ -96,8 +96,8 @@ func TestRecognizerConforms(t *testing.T) {
 	}
 }
 
-// When an ear is lost in the middle of an utterance, the next one hears all of it.
-func TestEarIsLost(t *testing.T) {
+// When a recognizer is lost in the middle of an utterance, the next one hears all of it.
+func TestRecognitionIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &mortal{Recognizer: length()}, length()
 		var switches []string
@@ -129,14 +129,14 @@ func TestEarIsLost(t *testing.T) {
 	})
 }
 
-// When an utterance is lost, or its text is late, the next ear hears it, and those that came after it.
-func TestEarLosesAnUtterance(t *testing.T) {
+// When an utterance is lost, or its text is late, the next recognizer hears it, and those that came after it.
+func TestRecognitionLosesAnUtterance(t *testing.T) {
 	for name, c := range map[string]struct {
 		u     aitest.Understanding
 		after time.Duration
 	}{
 		"lost": {aitest.Understanding{Err: fault(ai.Overloaded)}, 0},
-		"late": {aitest.Understanding{Hang: true}, EarBudget},
+		"late": {aitest.Understanding{Hang: true}, RecognitionBudget},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := length(), length()
@@ -160,8 +160,8 @@ func TestEarLosesAnUtterance(t *testing.T) {
 	}
 }
 
-// When no other recognizer can hear it, the utterance is lost, and a lost ear closes.
-func TestEarsFail(t *testing.T) {
+// When no other recognizer can hear it, the utterance is lost, and a lost recognizer closes.
+func TestRecognitionsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &mortal{Recognizer: length()}, &mortal{Recognizer: length()}
 		a.Script(aitest.Understanding{Err: fault(ai.Overloaded)})
@@ -191,8 +191,8 @@ func TestEarsFail(t *testing.T) {
 	})
 }
 
-// A recognizer that can't be opened is skipped, and the ears of the next conversation know which ones are down.
-func TestEarCanNotBeOpened(t *testing.T) {
+// A recognizer that can't be opened is skipped, and the recognizers of the next conversation know which ones are down.
+func TestRecognitionCanNotBeOpened(t *testing.T) {
 	a, b := length(), length()
 	a.Err = fault(ai.Config)
 	r, switches := hearers(a, b), []string{}
@@ -214,7 +214,7 @@ func TestEarCanNotBeOpened(t *testing.T) {
 	}
 }
 
-// When an ear is given all sound, a recognizer that takes utterances hears only the speech in it.
+// When a recognizer is given all sound, a recognizer that takes utterances hears only the speech in it.
 func TestGate(t *testing.T) {
 	g, heard := newGate(audio.Narrow), &counter{}
 	g.write(make([]int16, 8000), heard)
@@ -229,7 +229,7 @@ func TestGate(t *testing.T) {
 }
 
 type counter struct {
-	ai.Ear
+	ai.Recognition
 	n int
 }
 
@@ -261,8 +261,8 @@ func TestTape(t *testing.T) {
 }
 
 // A packet allocates nothing.
-func TestEarAllocates(t *testing.T) {
-	e, err := hearers(silentEar{}, silentEar{}).Listen(t.Context(), ai.Hearing{Rate: audio.Narrow})
+func TestRecognitionAllocates(t *testing.T) {
+	e, err := hearers(silentRecognition{}, silentRecognition{}).Listen(t.Context(), ai.Hearing{Rate: audio.Narrow})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,12 +273,14 @@ func TestEarAllocates(t *testing.T) {
 	}
 }
 
-// silentEar understands nothing.
-type silentEar struct{}
+// silentRecognition understands nothing.
+type silentRecognition struct{}
 
-func (silentEar) Listen(context.Context, ai.Hearing) (ai.Ear, error) { return silentEar{}, nil }
-func (silentEar) Write([]int16)                                      {}
-func (silentEar) End()                                               {}
-func (silentEar) Continuous() bool                                   { return false }
-func (silentEar) Transcripts() <-chan ai.Transcript                  { return nil }
-func (silentEar) Close()                                             {}
+func (silentRecognition) Listen(context.Context, ai.Hearing) (ai.Recognition, error) {
+	return silentRecognition{}, nil
+}
+func (silentRecognition) Write([]int16)                     {}
+func (silentRecognition) End()                              {}
+func (silentRecognition) Continuous() bool                  { return false }
+func (silentRecognition) Transcripts() <-chan ai.Transcript { return nil }
+func (silentRecognition) Close()                            {}

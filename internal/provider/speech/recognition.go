@@ -53,19 +53,19 @@ const (
 	answerTime = 8 * time.Second        // for a text: then the session has stalled
 )
 
-// Listen opens an ear that speaks a Dialect.
-func Listen(ctx context.Context, d Dialect, l Listening, h ai.Hearing) (ai.Ear, error) {
-	return Open(ctx, h, wire.EarOptions{Piece: pieceTime},
+// Listen opens a recognizer that speaks a Dialect.
+func Listen(ctx context.Context, d Dialect, l Listening, h ai.Hearing) (ai.Recognition, error) {
+	return Open(ctx, h, wire.RecognitionOptions{Piece: pieceTime},
 		func(ctx context.Context) (*wire.Conn, error) { return d.Dial(ctx, h) },
-		func(c *wire.Conn, e *wire.Ear) wire.Protocol {
-			return &asking{d: d, l: l, h: h, conn: c, ear: e, open: []*utterance{{}}, said: time.Now()}
+		func(c *wire.Conn, e *wire.Recognition) wire.Protocol {
+			return &asking{d: d, l: l, h: h, conn: c, recognition: e, open: []*utterance{{}}, said: time.Now()}
 		})
 }
 
-// Open opens an ear with a protocol of its own. It connects at once, so that a wrong key is noticed before anybody
+// Open opens a recognizer with a protocol of its own. It connects at once, so that a wrong key is noticed before anybody
 // speaks.
-func Open(ctx context.Context, h ai.Hearing, o wire.EarOptions, dial func(context.Context) (*wire.Conn, error),
-	protocol func(*wire.Conn, *wire.Ear) wire.Protocol) (ai.Ear, error) {
+func Open(ctx context.Context, h ai.Hearing, o wire.RecognitionOptions, dial func(context.Context) (*wire.Conn, error),
+	protocol func(*wire.Conn, *wire.Recognition) wire.Protocol) (ai.Recognition, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -77,16 +77,16 @@ func Open(ctx context.Context, h ai.Hearing, o wire.EarOptions, dial func(contex
 		return nil, err
 	}
 	o.Rate = h.Rate
-	return wire.NewEar(ctx, conn, o, func(e *wire.Ear) wire.Protocol { return protocol(conn, e) }), nil
+	return wire.NewRecognition(ctx, conn, o, func(e *wire.Recognition) wire.Protocol { return protocol(conn, e) }), nil
 }
 
-// asking uses a Dialect for an ear. Each response belongs to the oldest utterance that was sent and has no final text.
+// asking uses a Dialect for a recognizer. Each response belongs to the oldest utterance that was sent and has no final text.
 type asking struct {
-	d    Dialect
-	l    Listening
-	h    ai.Hearing
-	conn *wire.Conn
-	ear  *wire.Ear
+	d           Dialect
+	l           Listening
+	h           ai.Hearing
+	conn        *wire.Conn
+	recognition *wire.Recognition
 
 	said   time.Time // when something was sent last
 	number int       // of the oldest utterance that is open
@@ -148,7 +148,7 @@ func (a *asking) Message(data []byte, _ bool) error {
 	if t.Answered && u.ended {
 		a.finish(u.text, t.Language)
 	} else if text = strings.TrimSpace(text); text != "" {
-		a.ear.Tell(ai.Transcript{Utterance: a.number, Text: text})
+		a.recognition.Tell(ai.Transcript{Utterance: a.number, Text: text})
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func (a *asking) finish(text, language string) {
 	if t.Err != nil {
 		t.Text, t.Language = "", ""
 	}
-	a.ear.Tell(t)
+	a.recognition.Tell(t)
 	a.open = slices.Delete(a.open, 0, 1)
 	a.number++
 }

@@ -9,7 +9,7 @@ import (
 
 // A number that was dictated stands in digits beside the words, for the model; elsewhere only the words do.
 func TestHistoryHasDigits(t *testing.T) {
-	b := &book{}
+	b := &transcript{}
 	b.customer(turn.Action{Text: "it's four seven one five", Digits: "4715", From: time.Second})
 	b.customer(turn.Action{Text: "and that is all", From: 2 * time.Second})
 	var got []string

@@ -13,24 +13,24 @@ import (
 	"parley/internal/crash"
 )
 
-// EarBudget is how long after the end of an utterance an ear may take for its text, if no setting says otherwise.
-const EarBudget = 3 * time.Second
+// RecognitionBudget is how long after the end of an utterance a recognizer may take for its text, if no setting says otherwise.
+const RecognitionBudget = 3 * time.Second
 
 // Recognizer combines a list of recognizers into one.
 type Recognizer struct {
 	Links  []Link[ai.Recognizer] // at least one
-	Budget time.Duration         // to the final text after an utterance's end; 0 is EarBudget
+	Budget time.Duration         // to the final text after an utterance's end; 0 is RecognitionBudget
 }
 
-// errDeaf is what failed in an ear whose connection is lost.
+// errDeaf is what failed in a recognizer whose connection is lost.
 var errDeaf = errors.New("the recognizer is gone")
 
-// Listen implements ai.Recognizer. If an ear is lost, loses an utterance or is late with its text, the next one is
-// opened in its place and is given the audio that has had no text yet; if there is no other, a lost ear closes.
-// Continuous tells the caller about the first ear. If that one is continuous and the next one takes only utterances,
-// the next one is given what is speech; the other way round, an ear that finds turns is given only utterances.
-func (r *Recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
-	e := &ear{links: r.Links, h: h, budget: budgetOr(r.Budget, EarBudget), sound: newTape(h.Rate),
+// Listen implements ai.Recognizer. If a recognizer is lost, loses an utterance or is late with its text, the next one is
+// opened in its place and is given the audio that has had no text yet; if there is no other, a lost recognizer closes.
+// Continuous tells the caller about the first recognizer. If that one is continuous and the next one takes only utterances,
+// the next one is given what is speech; the other way round, a recognizer that finds turns is given only utterances.
+func (r *Recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Recognition, error) {
+	e := &recognition{links: r.Links, h: h, budget: budgetOr(r.Budget, RecognitionBudget), sound: newTape(h.Rate),
 		out: make(chan ai.Transcript, 16)}
 	e.ctx, e.cancel = context.WithCancelCause(ctx)
 	begin := ai.TallyOf(ctx).Acting(ai.TheRecognizer, r.Links[0].Name)
@@ -46,8 +46,8 @@ func (r *Recognizer) Listen(ctx context.Context, h ai.Hearing) (ai.Ear, error) {
 	return e, nil
 }
 
-// ear is the ears of several vendors, one after the other.
-type ear struct {
+// recognition is the recognizers of several vendors, one after the other.
+type recognition struct {
 	links      []Link[ai.Recognizer]
 	h          ai.Hearing
 	budget     time.Duration
@@ -57,7 +57,7 @@ type ear struct {
 	out        chan ai.Transcript
 	wg         sync.WaitGroup
 	timer      *time.Timer  // until the oldest utterance that has ended without its text is late
-	tries      atomic.Int32 // ears since a text came; run's alone writes it
+	tries      atomic.Int32 // recognizers since a text came; run's alone writes it
 
 	// The caller's goroutine writes, run puts another in the place of who listens. A vendor's Write and End never
 	// block, so they are called with this held.
@@ -68,9 +68,9 @@ type ear struct {
 	closed  bool
 }
 
-// listener is one vendor's ear.
+// listener is one vendor's recognizer.
 type listener struct {
-	ai.Ear
+	ai.Recognition
 	link *Link[ai.Recognizer]
 	pass *pass
 	base int   // the number of its first utterance
@@ -79,7 +79,7 @@ type listener struct {
 
 func (l *listener) write(pcm []int16) {
 	if l.gate != nil {
-		l.gate.write(pcm, l.Ear)
+		l.gate.write(pcm, l.Recognition)
 		return
 	}
 	l.Write(pcm)
@@ -92,8 +92,8 @@ func (l *listener) end() {
 	}
 }
 
-// open opens the next ear of a list; if none can be opened, the error is that of the first.
-func (e *ear) open(q *queue[ai.Recognizer]) (*listener, error) {
+// open opens the next recognizer of a list; if none can be opened, the error is that of the first.
+func (e *recognition) open(q *queue[ai.Recognizer]) (*listener, error) {
 	var failed error
 	for {
 		link, pass := q.pop()
@@ -103,7 +103,7 @@ func (e *ear) open(q *queue[ai.Recognizer]) (*listener, error) {
 		inner, err := link.Do.Listen(ai.WithNext(e.ctx, func() bool { return e.another(link) }), e.h)
 		if err == nil {
 			q.acts(e.ctx, link.Name)
-			return &listener{Ear: inner, link: link, pass: pass}, nil
+			return &listener{Recognition: inner, link: link, pass: pass}, nil
 		}
 		if e.ctx.Err() != nil {
 			pass.void()
@@ -116,7 +116,7 @@ func (e *ear) open(q *queue[ai.Recognizer]) (*listener, error) {
 }
 
 // another reports whether another vendor would take over if this one failed now.
-func (e *ear) another(than *Link[ai.Recognizer]) bool {
+func (e *recognition) another(than *Link[ai.Recognizer]) bool {
 	if int(e.tries.Load())+1 >= len(e.links) {
 		return false
 	}
@@ -127,8 +127,8 @@ func (e *ear) another(than *Link[ai.Recognizer]) bool {
 
 var errNobody = errors.New("there is no other recognizer")
 
-// Write implements ai.Ear.
-func (e *ear) Write(pcm []int16) {
+// Write implements ai.Recognition.
+func (e *recognition) Write(pcm []int16) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.closed {
@@ -137,8 +137,8 @@ func (e *ear) Write(pcm []int16) {
 	}
 }
 
-// End implements ai.Ear.
-func (e *ear) End() {
+// End implements ai.Recognition.
+func (e *recognition) End() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
@@ -152,20 +152,20 @@ func (e *ear) End() {
 	e.present.end()
 }
 
-// Continuous implements ai.Ear.
-func (e *ear) Continuous() bool { return e.continuous }
+// Continuous implements ai.Recognition.
+func (e *recognition) Continuous() bool { return e.continuous }
 
-// Transcripts implements ai.Ear.
-func (e *ear) Transcripts() <-chan ai.Transcript { return e.out }
+// Transcripts implements ai.Recognition.
+func (e *recognition) Transcripts() <-chan ai.Transcript { return e.out }
 
-// Close implements ai.Ear.
-func (e *ear) Close() {
+// Close implements ai.Recognition.
+func (e *recognition) Close() {
 	e.cancel(nil)
 	e.wg.Wait()
 }
 
 // run passes on what is understood, and switches to the next vendor if that breaks.
-func (e *ear) run(l *listener) {
+func (e *recognition) run(l *listener) {
 	defer close(e.out)
 	defer func() { e.finish(l) }()
 	for {
@@ -173,7 +173,7 @@ func (e *ear) run(l *listener) {
 		var lost *ai.Transcript // what is told where nobody else can be asked
 		select {
 		case t, ok := <-l.Transcripts():
-			t.Err = ai.ToldBy(l.Ear, t.Err)
+			t.Err = ai.ToldBy(l.Recognition, t.Err)
 			switch {
 			case !ok:
 				failed = &ai.Error{Kind: ai.Interrupted, Err: errDeaf}
@@ -203,8 +203,8 @@ func (e *ear) run(l *listener) {
 	}
 }
 
-// finish closes the current ear.
-func (e *ear) finish(l *listener) {
+// finish closes the current recognizer.
+func (e *recognition) finish(l *listener) {
 	e.mu.Lock()
 	e.closed = true
 	e.mu.Unlock()
@@ -215,7 +215,7 @@ func (e *ear) finish(l *listener) {
 }
 
 // tell passes on what was understood.
-func (e *ear) tell(l *listener, t ai.Transcript) {
+func (e *recognition) tell(l *listener, t ai.Transcript) {
 	t.Utterance += l.base
 	if t.Final {
 		if t.Err == nil {
@@ -236,7 +236,7 @@ func (e *ear) tell(l *listener, t ai.Transcript) {
 }
 
 // await waits for the text of the oldest utterance that has ended. It is called with mu held.
-func (e *ear) await() {
+func (e *recognition) await() {
 	if len(e.sound.marks) == 0 {
 		e.timer.Stop()
 		return
@@ -246,7 +246,7 @@ func (e *ear) await() {
 
 // replace has another listen in the place of one that failed, from the sound on that no text has come of; nil where
 // there is no other.
-func (e *ear) replace(l *listener, failed error) *listener {
+func (e *recognition) replace(l *listener, failed error) *listener {
 	l.pass.failed(failed)
 	l.pass = l.link.Circuit.force()
 	if int(e.tries.Add(1)) >= len(e.links) {

@@ -13,7 +13,7 @@ import (
 )
 
 // book records what was said and done, as far as it was heard. Only the owner touches it.
-type book struct {
+type transcript struct {
 	out     *playout // knows what was heard
 	entries []*entry
 	tell    func(Event)
@@ -69,12 +69,12 @@ type answer struct {
 }
 
 // customer adds what the customer said.
-func (b *book) customer(a turn.Action) {
+func (b *transcript) customer(a turn.Action) {
 	b.entries = append(b.entries, &entry{text: a.Text, digits: a.Digits, from: a.From, said: a.Said, heard: a.Heard})
 }
 
-// understood takes the text of an utterance that is already in the book, and reports whether it is.
-func (b *book) understood(n int, text string, final bool) (known bool) {
+// understood takes the text of an utterance that is already in the transcript, and reports whether it is.
+func (b *transcript) understood(n int, text string, final bool) (known bool) {
 	for _, e := range b.entries {
 		i := slices.IndexFunc(e.said, func(s turn.Said) bool { return s.N == n })
 		if i < 0 || e.said[i].Final {
@@ -95,8 +95,8 @@ func (b *book) understood(n int, text string, final bool) (known bool) {
 	return known
 }
 
-// has reports whether an utterance is in the book.
-func (b *book) has(n int) bool {
+// has reports whether an utterance is in the transcript.
+func (b *transcript) has(n int) bool {
 	return slices.ContainsFunc(b.entries, func(e *entry) bool {
 		return slices.ContainsFunc(e.said, func(s turn.Said) bool { return s.N == n })
 	})
@@ -108,7 +108,7 @@ func (e *entry) open() bool {
 }
 
 // close gives up on texts that are still being recognized: the call is over.
-func (b *book) close() {
+func (b *transcript) close() {
 	for _, e := range b.entries {
 		e.said = nil
 	}
@@ -119,7 +119,7 @@ func (b *book) close() {
 func (e *entry) customers() bool { return e.answer == nil && e.guest == nil && e.news == "" }
 
 // after is what the customer or the assistant said after entry i, nil if they said nothing.
-func (b *book) after(i int) *entry {
+func (b *transcript) after(i int) *entry {
 	for _, e := range b.entries[i+1:] {
 		if e.guest == nil && e.news == "" {
 			return e
@@ -129,10 +129,10 @@ func (b *book) after(i int) *entry {
 }
 
 // assistant adds a reply.
-func (b *book) assistant(a *answer) { b.entries = append(b.entries, &entry{answer: a}) }
+func (b *transcript) assistant(a *answer) { b.entries = append(b.entries, &entry{answer: a}) }
 
 // join notes that the customer continued what they said last.
-func (b *book) join() {
+func (b *transcript) join() {
 	for i := len(b.entries) - 1; i >= 0; i-- {
 		if e := b.entries[i]; e.customers() {
 			e.joined = true
@@ -142,7 +142,7 @@ func (b *book) join() {
 }
 
 // settle reports the turns that won't change any more.
-func (b *book) settle() {
+func (b *transcript) settle() {
 	for _, e := range b.entries {
 		if e.told || e.joined || e.answer != nil && !e.answer.over {
 			continue
@@ -162,7 +162,7 @@ func (b *book) settle() {
 
 // answered reports whether a customer's turn can no longer be joined by another: its reply was heard or is over, or
 // there is none.
-func (b *book) answered(e *entry) bool {
+func (b *transcript) answered(e *entry) bool {
 	for i, other := range b.entries {
 		if other == e {
 			next := b.after(i)
@@ -173,7 +173,7 @@ func (b *book) answered(e *entry) bool {
 }
 
 // turn is an entry as it appears in the transcript. It is false when nothing of it was heard.
-func (b *book) turn(e *entry) (parley.CallTurn, bool) {
+func (b *transcript) turn(e *entry) (parley.CallTurn, bool) {
 	if e.news != "" {
 		return parley.CallTurn{}, false
 	}
@@ -197,7 +197,7 @@ func (b *book) turn(e *entry) (parley.CallTurn, bool) {
 }
 
 // turns is the transcript.
-func (b *book) turns() []parley.CallTurn {
+func (b *transcript) turns() []parley.CallTurn {
 	out := []parley.CallTurn{}
 	for _, e := range b.entries {
 		if t, ok := b.turn(e); ok {
@@ -208,12 +208,12 @@ func (b *book) turns() []parley.CallTurn {
 }
 
 // heardWords says whether any words of the customer's were.
-func (b *book) heardWords() bool {
+func (b *transcript) heardWords() bool {
 	return slices.ContainsFunc(b.entries, func(e *entry) bool { return e.answer == nil && strings.TrimSpace(e.text) != "" })
 }
 
 // calls lists the tools that were used, in order.
-func (b *book) calls() []agent.ToolCall {
+func (b *transcript) calls() []agent.ToolCall {
 	var out []agent.ToolCall
 	for _, e := range b.entries {
 		if e.answer != nil {
@@ -229,7 +229,7 @@ func (b *book) calls() []agent.ToolCall {
 }
 
 // history is what the model is given: what was heard and what was done.
-func (b *book) history() []ai.Message {
+func (b *transcript) history() []ai.Message {
 	var out []ai.Message
 	known := "" // what the model knows already of a turn that went on
 	for i, e := range b.entries {
@@ -338,7 +338,7 @@ func (a *answer) wrote() {
 }
 
 // question is what the assistant last said, as far as it was heard.
-func (b *book) question() string {
+func (b *transcript) question() string {
 	for _, e := range slices.Backward(b.entries) {
 		if e.answer == nil {
 			continue
@@ -351,7 +351,7 @@ func (b *book) question() string {
 }
 
 // asked is what the customer last said.
-func (b *book) asked() string {
+func (b *transcript) asked() string {
 	for i := len(b.entries) - 1; i >= 0; i-- {
 		if e := b.entries[i]; e.customers() {
 			return e.text

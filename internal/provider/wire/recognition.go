@@ -13,8 +13,8 @@ import (
 	"parley/internal/crash"
 )
 
-// Protocol is a vendor's listening protocol on one Conn. Its methods are called by one goroutine, the Ear's. An error
-// closes the ear.
+// Protocol is a vendor's listening protocol on one Conn. Its methods are called by one goroutine, the Recognition's. An error
+// closes the recognizer.
 type Protocol interface {
 	// Sound sends a piece of sound: samples of 16 bits, the lower octet first.
 	Sound(raw []byte) error
@@ -32,8 +32,8 @@ type Protocol interface {
 	Bye()
 }
 
-// Ear is an ai.Ear that sends audio on a Conn, by a vendor's Protocol. It closes with the Conn.
-type Ear struct {
+// Recognition is an ai.Recognition that sends audio on a Conn, by a vendor's Protocol. It closes with the Conn.
+type Recognition struct {
 	conn       *Conn
 	protocol   Protocol
 	tape       *audio.Tape
@@ -47,8 +47,8 @@ type Ear struct {
 	done   chan struct{}
 }
 
-// EarOptions are how an Ear listens.
-type EarOptions struct {
+// RecognitionOptions are how an Recognition listens.
+type RecognitionOptions struct {
 	Rate       audio.Rate
 	Continuous bool
 	Piece      time.Duration // of sound that is sent at once
@@ -61,16 +61,16 @@ const (
 	maxUtterance = 60 * time.Second
 )
 
-// maxTold is how many transcripts may wait for the ear's user. When there are more, partial ones are dropped.
+// maxTold is how many transcripts may wait for the recognizer's user. When there are more, partial ones are dropped.
 const maxTold = 64
 
-// NewEar makes an Ear, and the Protocol that speaks for it. It closes with ctx.
-func NewEar(ctx context.Context, c *Conn, o EarOptions, protocol func(*Ear) Protocol) *Ear {
+// NewRecognition makes an Recognition, and the Protocol that speaks for it. It closes with ctx.
+func NewRecognition(ctx context.Context, c *Conn, o RecognitionOptions, protocol func(*Recognition) Protocol) *Recognition {
 	limit := maxUtterance
 	if o.Continuous {
 		limit = 0
 	}
-	e := &Ear{conn: c, tape: audio.NewTape(o.Rate, tapeTime, o.Piece, limit), rate: o.Rate, continuous: o.Continuous,
+	e := &Recognition{conn: c, tape: audio.NewTape(o.Rate, tapeTime, o.Piece, limit), rate: o.Rate, continuous: o.Continuous,
 		out: make(chan ai.Transcript, maxTold), done: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancelCause(ctx)
 	e.protocol = protocol(e)
@@ -78,30 +78,30 @@ func NewEar(ctx context.Context, c *Conn, o EarOptions, protocol func(*Ear) Prot
 	return e
 }
 
-// Write implements ai.Ear.
-func (e *Ear) Write(pcm []int16) { e.tape.Write(pcm) }
+// Write implements ai.Recognition.
+func (e *Recognition) Write(pcm []int16) { e.tape.Write(pcm) }
 
-// End implements ai.Ear.
-func (e *Ear) End() {
+// End implements ai.Recognition.
+func (e *Recognition) End() {
 	if e.ctx.Err() == nil {
 		e.tape.End()
 	}
 }
 
-// Continuous implements ai.Ear.
-func (e *Ear) Continuous() bool { return e.continuous }
+// Continuous implements ai.Recognition.
+func (e *Recognition) Continuous() bool { return e.continuous }
 
-// Transcripts implements ai.Ear.
-func (e *Ear) Transcripts() <-chan ai.Transcript { return e.out }
+// Transcripts implements ai.Recognition.
+func (e *Recognition) Transcripts() <-chan ai.Transcript { return e.out }
 
-// Close implements ai.Ear.
-func (e *Ear) Close() {
+// Close implements ai.Recognition.
+func (e *Recognition) Close() {
 	e.cancel(ErrClosed)
 	<-e.done
 }
 
 // Tell passes on a transcript. The Protocol calls it.
-func (e *Ear) Tell(t ai.Transcript) {
+func (e *Recognition) Tell(t ai.Transcript) {
 	if !t.Final && t.Turn == "" {
 		select {
 		case e.out <- t:
@@ -115,8 +115,8 @@ func (e *Ear) Tell(t ai.Transcript) {
 	}
 }
 
-// run talks to the vendor until the ear or the connection is closed.
-func (e *Ear) run() {
+// run talks to the vendor until the recognizer or the connection is closed.
+func (e *Recognition) run() {
 	defer close(e.done)
 	defer close(e.out)
 	in, taken := make(chan message), make(chan struct{})
@@ -144,8 +144,8 @@ type message struct {
 	err  error
 }
 
-// receive passes every message to the ear's goroutine, and waits until it has been handled.
-func (e *Ear) receive(in chan<- message, taken <-chan struct{}) {
+// receive passes every message to the recognizer's goroutine, and waits until it has been handled.
+func (e *Recognition) receive(in chan<- message, taken <-chan struct{}) {
 	for {
 		var m message
 		m.data, m.text, m.err = e.conn.Receive()
@@ -165,7 +165,7 @@ func (e *Ear) receive(in chan<- message, taken <-chan struct{}) {
 	}
 }
 
-func (e *Ear) follow(in <-chan message, taken chan<- struct{}) error {
+func (e *Recognition) follow(in <-chan message, taken chan<- struct{}) error {
 	var b buffer
 	next, err := e.protocol.Tick(time.Now())
 	if err != nil {
@@ -209,7 +209,7 @@ type buffer struct {
 }
 
 // send sends the waiting sound.
-func (e *Ear) send(b *buffer) error {
+func (e *Recognition) send(b *buffer) error {
 	for e.ctx.Err() == nil {
 		p, ok := e.tape.Next(b.pcm[:0])
 		b.pcm = p.PCM
@@ -242,8 +242,8 @@ func (e *Ear) send(b *buffer) error {
 	return nil
 }
 
-// fail reports why the awaited utterance is lost. The ear then closes.
-func (e *Ear) fail(err error) {
+// fail reports why the awaited utterance is lost. The recognizer then closes.
+func (e *Recognition) fail(err error) {
 	if n, ok := e.protocol.Waits(); ok || e.cut || e.tape.Ending() {
 		e.Tell(ai.Transcript{Utterance: n, Final: true, Err: err})
 	}

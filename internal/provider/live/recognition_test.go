@@ -11,9 +11,9 @@ import (
 
 // Texts whose server doesn't say when they were said are the oldest utterance's that has none; what comes after the last text of the last
 // one corrects it.
-func TestEarUndated(t *testing.T) {
+func TestRecognitionUndated(t *testing.T) {
 	var got []string
-	e := ear{tell: func(e ai.RealtimeEvent) { got = append(got, fmt.Sprintf("%d %q %v", e.N, e.Text, e.Final)) }}
+	e := recognition{tell: func(e ai.RealtimeEvent) { got = append(got, fmt.Sprintf("%d %q %v", e.N, e.Text, e.Final)) }}
 	now := time.Now()
 	take := func(text string) { e.take(e.oldest(), text, "", "", now) }
 	e.now()
@@ -38,8 +38,8 @@ func TestEarUndated(t *testing.T) {
 }
 
 // Words whose server says when they were said belong to the first utterance that was not over then, with some leeway.
-func TestEarDated(t *testing.T) {
-	e := ear{tell: func(ai.RealtimeEvent) {}}
+func TestRecognitionDated(t *testing.T) {
+	e := recognition{tell: func(ai.RealtimeEvent) {}}
 	for _, until := range []int{1000, 3000} {
 		e.end().untilMS = until
 	}
@@ -51,9 +51,9 @@ func TestEarDated(t *testing.T) {
 }
 
 // What was forgotten is final at once, and not corrected.
-func TestEarForgets(t *testing.T) {
+func TestRecognitionForgets(t *testing.T) {
 	now, told := time.Now(), 0
-	e := ear{tell: func(ai.RealtimeEvent) { told++ }}
+	e := recognition{tell: func(ai.RealtimeEvent) { told++ }}
 	e.end()
 	e.forget(0)
 	e.forget(7)

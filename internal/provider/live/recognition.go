@@ -8,8 +8,8 @@ import (
 	"parley/internal/ai"
 )
 
-// ear is what the model understood of the customer, utterance by utterance.
-type ear struct {
+// recognition is what the model understood of the customer, utterance by utterance.
+type recognition struct {
 	tell      func(ai.RealtimeEvent)
 	languages []string // that may be spoken
 	said      []*utterance
@@ -34,7 +34,7 @@ const (
 )
 
 // now is the utterance that is under way.
-func (h *ear) now() *utterance {
+func (h *recognition) now() *utterance {
 	if len(h.said) == h.ended {
 		h.said = append(h.said, &utterance{n: h.ended})
 	}
@@ -42,20 +42,20 @@ func (h *ear) now() *utterance {
 }
 
 // end ends the utterance that is under way.
-func (h *ear) end() *utterance {
+func (h *recognition) end() *utterance {
 	u := h.now()
 	h.ended++
 	return u
 }
 
-func (h *ear) forget(n int) {
+func (h *recognition) forget(n int) {
 	if n >= 0 && n < len(h.said) {
 		h.said[n].forgotten = true
 	}
 }
 
 // listens sets the time after which there is no text of the utterances so far, for those that have none yet.
-func (h *ear) listens(until time.Time) {
+func (h *recognition) listens(until time.Time) {
 	for _, u := range h.said {
 		if u.giveUp.IsZero() {
 			u.giveUp = until
@@ -64,12 +64,12 @@ func (h *ear) listens(until time.Time) {
 }
 
 // open reports whether an utterance has no final text.
-func (h *ear) open() bool {
+func (h *recognition) open() bool {
 	return slices.ContainsFunc(h.said, func(u *utterance) bool { return !u.final })
 }
 
 // at is the utterance whose words were said at a place of the server's timeline: the first one that was not over then.
-func (h *ear) at(ms int) *utterance {
+func (h *recognition) at(ms int) *utterance {
 	if k := slices.IndexFunc(h.said[:h.ended], func(u *utterance) bool { return ms <= u.untilMS+lateMS }); k >= 0 {
 		return h.said[k]
 	}
@@ -78,7 +78,7 @@ func (h *ear) at(ms int) *utterance {
 
 // oldest is the utterance whose words come, where the server doesn't say when they were said: the oldest one without a final text, or
 // else the last one, whose text is corrected. nil: there is none. If another one has ended after it, the text that it has is all of it.
-func (h *ear) oldest() *utterance {
+func (h *recognition) oldest() *utterance {
 	var open []*utterance
 	for _, u := range h.said {
 		if !u.final {
@@ -98,7 +98,7 @@ func (h *ear) oldest() *utterance {
 }
 
 // take adds to the text of an utterance; interim is what may still become other words.
-func (h *ear) take(u *utterance, text, interim, language string, now time.Time) {
+func (h *recognition) take(u *utterance, text, interim, language string, now time.Time) {
 	u.text, u.touched = u.text+text, now
 	if code, _, _ := strings.Cut(language, "-"); len(h.languages) > 1 && slices.Contains(h.languages, code) {
 		u.language = code
@@ -111,13 +111,13 @@ func (h *ear) take(u *utterance, text, interim, language string, now time.Time) 
 }
 
 // final gives an utterance its last text.
-func (h *ear) final(u *utterance) {
+func (h *recognition) final(u *utterance) {
 	u.final = true
 	h.tell(ai.RealtimeEvent{Kind: ai.RealtimeHeard, N: u.n, Text: strings.TrimSpace(u.text), Language: u.language, Final: true})
 }
 
 // settle gives their last text to those utterances for which no more is expected.
-func (h *ear) settle(now time.Time) {
+func (h *recognition) settle(now time.Time) {
 	for _, u := range h.said[:h.ended] {
 		none := u.text == "" && !u.giveUp.IsZero() && !now.Before(u.giveUp)
 		if !u.final && (u.forgotten || none || u.text != "" && now.Sub(u.touched) >= settles) {

@@ -12,11 +12,11 @@ import (
 	"parley/internal/store"
 )
 
-// maxHouses are kept; those of users who come back are made again.
-const maxHouses = 1000
+// maxVendorSets are kept; those of users who come back are made again.
+const maxVendorSets = 1000
 
-// of is a user's house: the server's for 0, and for users who never had own keys.
-func (r *Ring) of(userID int64) *house {
+// of is a user's vendor set: the server's for 0, and for users who never had own keys.
+func (r *Ring) of(userID int64) *vendorSet {
 	h, former := r.known(0)
 	server := former
 	if former.revision != h.revision {
@@ -35,29 +35,29 @@ func (r *Ring) of(userID int64) *house {
 	return r.keep(userID, r.personal(server, h, former))
 }
 
-func (r *Ring) known(userID int64) (holder, *house) {
+func (r *Ring) known(userID int64) (holder, *vendorSet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.holders[userID], r.houses[userID]
+	return r.holders[userID], r.vendorSets[userID]
 }
 
-// keep keeps a house that was made, unless another goroutine was faster.
-func (r *Ring) keep(userID int64, h *house) *house {
+// keep keeps a vendor set that was made, unless another goroutine was faster.
+func (r *Ring) keep(userID int64, h *vendorSet) *vendorSet {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if o := r.houses[userID]; o != nil && o.revision == h.revision && o.over == h.over {
+	if o := r.vendorSets[userID]; o != nil && o.revision == h.revision && o.over == h.over {
 		return o
 	}
-	if len(r.houses) > maxHouses {
-		r.houses = map[int64]*house{0: r.houses[0]}
+	if len(r.vendorSets) > maxVendorSets {
+		r.vendorSets = map[int64]*vendorSet{0: r.vendorSets[0]}
 	}
-	r.houses[userID] = h
+	r.vendorSets[userID] = h
 	return h
 }
 
-// entered makes the server's house, with what was entered for it.
-func (r *Ring) entered(h holder, former *house) *house {
-	now := &house{revision: h.revision, made: map[string]made{}}
+// entered makes the server's vendor set, with what was entered for it.
+func (r *Ring) entered(h holder, former *vendorSet) *vendorSet {
+	now := &vendorSet{revision: h.revision, made: map[string]made{}}
 	for _, v := range r.vendors {
 		if k, ok := h.keys[v.Code]; ok && !configured(v) {
 			v = r.with(now, former, v, &k, ai.Key{BaseURL: k.BaseURL, Models: k.ModelList()})
@@ -73,9 +73,9 @@ func (r *Ring) entered(h holder, former *house) *house {
 	return now
 }
 
-// personal makes a user's house.
-func (r *Ring) personal(server *house, h holder, former *house) *house {
-	now := &house{revision: h.revision, over: server, made: map[string]made{}}
+// personal makes a user's vendor set.
+func (r *Ring) personal(server *vendorSet, h holder, former *vendorSet) *vendorSet {
+	now := &vendorSet{revision: h.revision, over: server, made: map[string]made{}}
 	var shown []*ai.Vendor
 	for _, v := range server.vendors {
 		own := v
@@ -101,7 +101,7 @@ func (r *Ring) personal(server *house, h holder, former *house) *house {
 
 // with is a vendor with an entered key, as it was made before if nothing has changed; the vendor itself if the key
 // can't be read.
-func (r *Ring) with(now, former *house, v *ai.Vendor, k *parley.VendorKey, as ai.Key) *ai.Vendor {
+func (r *Ring) with(now, former *vendorSet, v *ai.Vendor, k *parley.VendorKey, as ai.Key) *ai.Vendor {
 	if v.With == nil {
 		return v
 	}

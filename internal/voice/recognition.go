@@ -14,9 +14,9 @@ import (
 	"parley/internal/turn"
 )
 
-// ear understands a guest. The guest's leg gives it frames; it finds what is said by silences.
-type ear struct {
-	ai.Ear
+// recognition understands a guest. The guest's leg gives it frames; it finds what is said by silences.
+type recognition struct {
+	ai.Recognition
 	r        *run
 	detector Detector
 	before   [preroll / audio.FrameTime][audio.MaxFrame]int16 // the newest frames
@@ -44,12 +44,12 @@ const (
 	maxPhrase = int(30 * time.Second / audio.FrameTime)
 	// who speaks for so long wants to be listened to
 	phraseSure = int(400 * time.Millisecond / audio.FrameTime)
-	maxPhrases = 1000 // that wait for their texts: of an ear that gives none
+	maxPhrases = 1000 // that wait for their texts: of a recognizer that gives none
 )
 
-// listen opens an ear for a guest, when the mode is the first that needs one.
+// listen opens a recognizer for a guest, when the mode is the first that needs one.
 func (g *Guest) listen(mode parley.LegMode) error {
-	if mode == parley.LegListen || g.ear.Load() != nil {
+	if mode == parley.LegListen || g.recognition.Load() != nil {
 		return nil
 	}
 	r := g.r
@@ -60,27 +60,27 @@ func (g *Guest) listen(mode parley.LegMode) error {
 		}
 	})
 	if who.Recognizer == nil {
-		return errNoEar
+		return errNoRecognizer
 	}
 	opened, err := who.Recognizer.Listen(r.ctx, ai.Hearing{Language: who.Language, Rate: g.Line.Rate(),
 		Keywords: who.Assistant.Keywords})
 	if err != nil {
 		return fmt.Errorf("listen to who joined the call: %w", ai.TheRecognizer.Of(err))
 	}
-	e := &ear{Ear: opened, r: r}
+	e := &recognition{Recognition: opened, r: r}
 	if r.Detect != nil {
 		e.detector = r.Detect(g.Line.Rate())
 	} else {
 		e.detector = audio.NewVAD(g.Line.Rate())
 	}
-	if !g.ear.CompareAndSwap(nil, e) {
+	if !g.recognition.CompareAndSwap(nil, e) {
 		opened.Close()
 		return nil
 	}
 	r.safely(func() {
 		defer e.Close()
 		defer context.AfterFunc(r.ctx, e.Close)()
-		defer g.ear.CompareAndSwap(e, nil) // of one that is lost, the next change of mode opens another
+		defer g.recognition.CompareAndSwap(e, nil) // of one that is lost, the next change of mode opens another
 		for t := range e.Transcripts() {
 			p, ok := e.phrase(t.Utterance)
 			if text := spoken(t, who.Language); ok && t.Final && text != "" && p.mode != parley.LegListen {
@@ -101,7 +101,7 @@ func spoken(t ai.Transcript, language string) string {
 }
 
 // hear takes a frame.
-func (e *ear) hear(f audio.Frame, mode parley.LegMode) {
+func (e *recognition) hear(f audio.Frame, mode parley.LegMode) {
 	speech, voiced := e.detector.Detect(f)
 	if !e.speaking && speech && voiced {
 		e.speaking, e.overrule, e.voiced = true, mode == parley.LegTalk, 0
@@ -141,7 +141,7 @@ func (e *ear) hear(f audio.Frame, mode parley.LegMode) {
 }
 
 // phrase is the one that an utterance is the text of.
-func (e *ear) phrase(n int) (phrase, bool) {
+func (e *recognition) phrase(n int) (phrase, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if n < 0 || n >= len(e.phrases) {
