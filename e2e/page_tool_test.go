@@ -21,12 +21,14 @@ func TestPageTools(t *testing.T) {
 	s.assistant(t, map[string]any{"initial_message": "Hello.", "tool_ids": []any{made.Data.ID},
 		"widget_settings": map[string]any{"mode": "both"}})
 	p := browse(t, fakeMicrophone(microphone(t, 3, "what time do you open tomorrow", 120))...)
+	p.expect("Parley: no tool: no")
 	p.before(`addEventListener("parley", () => ParleyWidget.tools({ show_product: async ({ product }) => {
 		if (product === "0") throw new Error("no such product");
+		if (product === "2") throw "";
 		if (product === "1") return "x".repeat(70000);
 		document.title = "Product " + product;
 		return { shown: product };
-	} }))`)
+	}, "no name": () => 1, no_function: "x" }))`)
 	p.open(website(t, s, ""))
 	p.tap(".launch")
 	p.focused("textarea")
@@ -46,6 +48,7 @@ func TestPageTools(t *testing.T) {
 		{"4711", `{"shown":"4711"}`, "There it is."},
 		{"0", "The tool failed: no such product.", "I can't find it."},
 		{"1", "The tool failed: the result is too long.", "That was too much."},
+		{"2", "The tool failed: it failed.", "It did not work."},
 	} {
 		ask(c.product, c.then)
 		p.say("Show me " + c.product)

@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -35,9 +36,9 @@ func TestClientTool(t *testing.T) {
 			name, answer, told string
 		}{
 			{"a text", `{"result":"It is shown."}`, "It is shown."},
-			{"an object", `{"result":{"shown":true}}`, `{"shown":true}`},
+			{"an object", `{"result":{"shown":"<Q&A>"}}`, `{"shown":"<Q&A>"}`},
 			{"nothing", `{}`, "The tool succeeded."},
-			{"an error", `{"error":"no such product"}`, "The tool failed: no such product."},
+			{"an error", `{"error":"no such product."}`, "The tool failed: no such product."},
 		} {
 			asks()
 			reply := h.stream("POST", "/conversations/"+id+"/messages", `{"message":"Show it","client_tools":["show_product","other"]}`)
@@ -55,14 +56,14 @@ func TestClientTool(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.post("/conversations/"+other+"/tool-calls/"+call.ID, answer, anonymous, status(404))
+			h.post("/conversations/"+id+"/tool-calls/"+call.ID, map[string]any{"result": strings.Repeat("x", 64<<10)}, anonymous, status(413))
 			h.post("/conversations/"+id+"/tool-calls/x", answer, anonymous, status(404)).
 				is(`{"status":false,"error":"Tool call not found"}`)
 			h.post("/conversations/"+id+"/tool-calls/"+call.ID, answer, anonymous, status(200)).is(`{"status":true}`)
 			h.post("/conversations/"+id+"/tool-calls/"+call.ID, answer, anonymous, status(404))
 			got = read(t, reply, "done")
-			want, _ := json.Marshal(c.told)
-			if done := got[len(got)-1]; !strings.Contains(done, `"result":`+string(want)) {
-				t.Errorf("%s: the model is told %s, want %s", c.name, done, want)
+			if done := got[len(got)-1]; !strings.Contains(done, `"result":`+strconv.Quote(c.told)) {
+				t.Errorf("%s: the model is told %s, want %q", c.name, done, c.told)
 			}
 		}
 		// Who names no tool, or can't be asked, isn't: the model has no such tool.

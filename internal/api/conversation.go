@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -280,12 +281,15 @@ func accepts(r *http.Request, media string) bool {
 	return slices.ContainsFunc(r.Header.Values("Accept"), func(v string) bool { return strings.Contains(v, media) })
 }
 
+// maxClientResult bounds what a client says of a tool, in bytes.
+const maxClientResult = 64 << 10
+
 // clientToolResult is what a client says of a tool that it has run.
 type clientToolResult struct {
 	byText
 	Call string `path:"call"`
 	Body struct {
-		Result any    `json:"result" doc:"What the model is told: a text, or anything else as JSON; at most 64 KB of it."`
+		Result any    `json:"result" doc:"What the model is told: a text, or anything else as JSON; at most 64 KB."`
 		Error  string `json:"error" maxLength:"2000" doc:"Why the tool failed, for the model."`
 	}
 }
@@ -310,22 +314,30 @@ func (a *API) answerToolCall(ctx context.Context, r *request, in *clientToolResu
 	if err != nil {
 		return nil, err
 	}
-	if !r.owns(conv.UserID) {
+	var raw bytes.Buffer
+	enc := json.NewEncoder(&raw)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(in.Body.Result); err != nil {
+		return nil, err
+	}
+	if raw.Len() > maxClientResult {
+		return nil, parley.Errorf(parley.TooLarge, "The result is too large: %d KB is the most.", maxClientResult>>10)
+	}
+	call, at := a.secretOf(in.Call)
+	answer := clientAnswer{conv.ID, call, clientResult(bytes.TrimSpace(raw.Bytes()), in.Body.Error)}
+	if at == "" && a.Chat.ToolAnswered(answer.Conversation, answer.Call, answer.Result) {
+		return &statusOnly{true}, nil
+	}
+	if !r.owns(conv.UserID) { // whoever guesses is slowed down, and whoever was asked is not
 		if _, err := a.limitVisitor.Take(a.Front.Client(r.Request), time.Now()); err != nil {
 			return nil, err
 		}
 	}
-	call, at := a.secretOf(in.Call)
-	raw, err := json.Marshal(in.Body.Result) // it was JSON
-	if err != nil {
-		return nil, err
-	}
-	answer := clientAnswer{conv.ID, call, clientResult(raw, in.Body.Error)}
 	was := false
-	if at == "" {
-		was = a.Chat.ToolAnswered(answer.Conversation, answer.Call, answer.Result)
-	} else if err := a.Node.Ask(ctx, at, 0, askToolAnswer, answer, &was); err != nil {
-		return nil, err
+	if at != "" {
+		if err := a.Node.Ask(ctx, at, 0, askToolAnswer, answer, &was); err != nil {
+			return nil, err
+		}
 	}
 	if !was {
 		return nil, parley.Errorf(parley.NotFound, "Tool call not found")

@@ -200,7 +200,7 @@ func TestEndpointChosen(t *testing.T) {
 		}
 		model := save(endpointBody("mine"))
 		save(map[string]any{"name": "program", "kind": "agent", "protocol": "parley", "url": "wss://p.example.com"})
-		recognition := save(map[string]any{"name": "ear", "kind": "stt", "protocol": "deepgram", "url": "https://v.example.com"})
+		recognizer := save(map[string]any{"name": "ear", "kind": "stt", "protocol": "deepgram", "url": "https://v.example.com"})
 		speaks := save(voicesBody("speaks", "anna", "ben"))
 		ids := map[string]any{"llm_model_id": h.listed("models?type=llm", "endpoint/mine"), "voice_id": h.listed("voices", "ben"),
 			"transcriber_provider_id": h.listed("transcriber-providers", "endpoint/ear")}
@@ -298,7 +298,7 @@ func TestEndpointChosen(t *testing.T) {
 
 		// a deleted one leaves what it was laid over
 		h.put(at, ids, status(200))
-		for _, path := range []string{model, recognition, speaks} {
+		for _, path := range []string{model, recognizer, speaks} {
 			h.delete(path, status(200))
 		}
 		if now, was := chosen(), fmt.Sprint(before["llm_model_id"], " ", before["voice_id"], " ", before["transcriber_provider_id"]); now != was {

@@ -18,7 +18,7 @@ func TestAssistantFallbacks(t *testing.T) {
 			return list
 		}
 		models, english := ids("/user/assistants/models?type=llm"), ids("/user/assistants/voices?mode=pipeline&language_id=1")
-		recognitions := ids("/user/assistants/transcriber-providers?language_id=1")
+		recognizers := ids("/user/assistants/transcriber-providers?language_id=1")
 		hears := ids("/user/assistants/models?type=multimodal")
 		const llm, heard, voices, listen = "fallback_llm_model_ids", "fallback_multimodal_model_ids", "fallback_voice_ids",
 			"fallback_transcriber_provider_ids"
@@ -32,7 +32,7 @@ func TestAssistantFallbacks(t *testing.T) {
 			h.put(at, map[string]any{name: []any{1, 2, 3, 4}}, status(422)).fails(name)
 		}
 		lists := map[string]any{llm: []any{models[1], models[0]}, heard: []any{hears[0]},
-			voices: []any{english[2], english[1]}, listen: []any{3, recognitions[0]}}
+			voices: []any{english[2], english[1]}, listen: []any{3, recognizers[0]}}
 		h.put(at, lists, status(200))
 		whole := h.get(at).json()
 		for name, want := range lists {
@@ -55,7 +55,7 @@ func TestAssistantFallbacks(t *testing.T) {
 		h.put(at, map[string]any{"transcriber_provider_id": 3}, status(200))
 		got := h.put(at, map[string]any{"language_id": 4, "voice_id": h.voice("pipeline", 4)},
 			status(200)).json()["data"].(map[string]any)
-		if text(got[voices]) != "[]" || text(got[listen]) != text([]any{recognitions[0]}) || got["transcriber_provider_id"] != nil ||
+		if text(got[voices]) != "[]" || text(got[listen]) != text([]any{recognizers[0]}) || got["transcriber_provider_id"] != nil ||
 			text(got[llm]) != text(lists[llm]) {
 			t.Errorf("in German: %v %v %v", got[voices], got[listen], got["transcriber_provider_id"])
 		}
@@ -64,7 +64,7 @@ func TestAssistantFallbacks(t *testing.T) {
 		if text(got[listen]) != "[]" {
 			t.Errorf("in multimodal mode: %v", got[listen])
 		}
-		h.put(at, map[string]any{listen: []any{recognitions[0]}}, status(422)).fails(listen)
+		h.put(at, map[string]any{listen: []any{recognizers[0]}}, status(422)).fails(listen)
 		h.put(at, map[string]any{heard: []any{h.model("dualplex")}}, status(422)).says(heard+".0",
 			"The "+heard+".0 field must name a multimodal model.")
 		got = h.put(at, map[string]any{llm: nil}, status(200)).json()["data"].(map[string]any)

@@ -81,6 +81,16 @@ func (c *Client) run(ctx context.Context, name string, arguments json.RawMessage
 	}
 }
 
+// Asked reports whether a call waits for its answer.
+func (c *Client) Asked() bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.open) > 0
+}
+
 // Answer takes the result of a call, and reports whether one of that id was waiting for it.
 func (c *Client) Answer(id string, r ClientResult) bool {
 	if c == nil {

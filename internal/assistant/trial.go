@@ -59,7 +59,7 @@ func (s *Studio) Try(ctx context.Context, userID, toolID int64, in Trial) (tool.
 
 // errInClient is why a tool of kind client can't be tried alone.
 var errInClient = parley.Errorf(parley.Invalid,
-	"The customer's page runs this tool: try it in a call from a browser or in a chat whose page has it.")
+	"The customer's page runs this tool: try it on your page, in the widget or in a call of web-call.js. The console has no such page.")
 
 // meterTrial counts a trial, of which an account has so many.
 func (s *Studio) meterTrial(ctx context.Context, userID int64) error {

@@ -172,13 +172,13 @@ type node struct {
 
 // speech gives every vendor a voice and a recognizer.
 type speech struct {
-	voice       aitest.Synthesizer
-	recognition aitest.Recognizer
-	err         error
+	voice      aitest.Synthesizer
+	recognizer aitest.Recognizer
+	err        error
 }
 
 func (s *speech) Synthesizer(string) (ai.Synthesizer, error) { return &s.voice, s.err }
-func (s *speech) Recognizer(string) (ai.Recognizer, error)   { return &s.recognition, s.err }
+func (s *speech) Recognizer(string) (ai.Recognizer, error)   { return &s.recognizer, s.err }
 func (s *speech) Realtime(_, model string) (ai.RealtimeModel, error) {
 	return nil, ai.NotConfigured("realtime model", model, "it is not")
 }

@@ -52,13 +52,13 @@ func TestLanguages(t *testing.T) {
 		}
 	})
 	for _, c := range []struct {
-		name        string
-		mode        string
-		voice       int64
-		recognition int64
-		others      []int64
-		want        string // language and voice of each
-		warning     string
+		name       string
+		mode       string
+		voice      int64
+		recognizer int64
+		others     []int64
+		want       string // language and voice of each
+		warning    string
 	}{
 		{"one", "pipeline", sarah.ID, 6, nil, "", ""},
 		{"the same voice", "pipeline", sarah.ID, 6, []int64{spanish, danish}, "en Sarah, es Sarah, da Sarah", ""},
@@ -68,7 +68,7 @@ func TestLanguages(t *testing.T) {
 		{"a model that hears and speaks", "multimodal", inside.ID, 0, []int64{danish}, "en " + inside.Name + ", da " + inside.Name, ""},
 	} {
 		h.change(h.a, `{"voice_id":%d,"synthesizer_provider_id":null,"transcriber_provider_id":%s,"secondary_language_ids":%s,
-			"mode":%q,"multimodal_model_id":%s}`, c.voice, orNull(c.recognition), ids(c.others), c.mode, orNull(kinds[c.mode]))
+			"mode":%q,"multimodal_model_id":%s}`, c.voice, orNull(c.recognizer), ids(c.others), c.mode, orNull(kinds[c.mode]))
 		got = nil
 		h.reported(n.start().ID)
 		if got == nil {

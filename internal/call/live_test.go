@@ -43,7 +43,7 @@ func TestLegsAreEnded(t *testing.T) {
 		}
 	}
 	deaf := &speech{}
-	deaf.recognition.Err = errors.New("the recognizer is gone")
+	deaf.recognizer.Err = errors.New("the recognizer is gone")
 	down("deaf", h.node(func(c *call.Config) { c.Converse, c.Speech = nil, deaf }))
 	down("panic", h.node(func(c *call.Config) {
 		c.Converse = func(context.Context, *voice.Session, audio.Leg) voice.Result { panic("a test's") }

@@ -305,7 +305,7 @@ func TestVoicemail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			receive(t, func(r *parley.NumberRoute) { r.Otherwise = parley.RouteVoicemail }, func(b *inbox) {
-				b.speech.recognition.Script(aitest.Understanding{Text: "call me back", Partials: []string{}, Delay: c.after})
+				b.speech.recognizer.Script(aitest.Understanding{Text: "call me back", Partials: []string{}, Delay: c.after})
 				g, over := b.comes()
 				for range 1000 {
 					if time.Sleep(20 * time.Millisecond); g.hears(1000) > 300*time.Millisecond {

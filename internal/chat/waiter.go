@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"sync"
+	"time"
 
 	"parley/internal/agent"
 	"parley/internal/assistant"
@@ -84,9 +85,13 @@ func (w *Waiter) Wait(ctx context.Context) (Answer, error) {
 	}
 }
 
-// Leave says that nobody reads any more; the reply goes on without.
+// Leave says that nobody reads any more; the reply goes on without. Tools that the reader was asked to run may still be answered.
 func (w *Waiter) Leave() {
 	w.change(func() { w.left = true })
+	if w.client.Asked() {
+		time.AfterFunc(parley.MaxToolWait*time.Second, w.leave)
+		return
+	}
 	w.leave()
 }
 
@@ -100,10 +105,11 @@ func (w *Waiter) change(fn func()) {
 	}
 }
 
+// over reports whether nobody waits for the reply any more.
 func (w *Waiter) over() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.ended
+	return w.ended || w.left
 }
 
 func (w *Waiter) finish(a Answer, err error) {

@@ -82,12 +82,12 @@ type process struct {
 
 // speech gives every vendor a voice and a recognizer.
 type speech struct {
-	voice       aitest.Synthesizer
-	recognition aitest.Recognizer
+	voice      aitest.Synthesizer
+	recognizer aitest.Recognizer
 }
 
 func (s *speech) Synthesizer(string) (ai.Synthesizer, error) { return &s.voice, nil }
-func (s *speech) Recognizer(string) (ai.Recognizer, error)   { return &s.recognition, nil }
+func (s *speech) Recognizer(string) (ai.Recognizer, error)   { return &s.recognizer, nil }
 func (s *speech) Realtime(_, model string) (ai.RealtimeModel, error) {
 	return nil, ai.NotConfigured("realtime model", model, "it is not")
 }

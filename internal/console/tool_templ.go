@@ -238,7 +238,7 @@ func toolEditor(t *toolForm) templ.Component {
 					ctx = templ.InitializeContext(ctx)
 					return nil
 				})
-				templ_7745c5c3_Err = head(newTool(t.kind), "Something that your web page does when an assistant asks for it, in the widget or in a call from the browser.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var10), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = head(newTool(t.kind), "Something that your web page does when an assistant asks for it, in the widget, or in a chat or call of your own page.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var10), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -479,7 +479,7 @@ func (t *toolForm) fillers() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = t.Text("filler", "Said while it runs", "On the telephone, when the answer takes more than half a second and nothing was said before. Left empty, the assistant says one of its fillers, or “One moment, please.”").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = t.Text("filler", "Said while it runs", "In a call, when the answer takes more than half a second and nothing was said before. Left empty, the assistant says one of its fillers, or “One moment, please.”").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

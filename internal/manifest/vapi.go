@@ -103,27 +103,27 @@ func (d *draft) vapiPrompt(model part) {
 
 // vapiListening takes who listens, and in which language.
 func (d *draft) vapiListening(p part) {
-	recognition := p.in("transcriber")
-	d.language(recognition, "language")
-	switch vendor := recognition.text("provider"); vendor {
+	transcriber := p.in("transcriber")
+	d.language(transcriber, "language")
+	switch vendor := transcriber.text("provider"); vendor {
 	case "":
 	case "deepgram", "openai":
-		d.set("transcriber_provider", vendor, recognition, "provider")
-		d.f.note(Taken, recognition.path("provider"), "transcriber_provider; the server needs a key of the provider")
+		d.set("transcriber_provider", vendor, transcriber, "provider")
+		d.f.note(Taken, transcriber.path("provider"), "transcriber_provider; the server needs a key of the provider")
 	case "assembly-ai":
-		d.set("transcriber_provider", "assemblyai", recognition, "provider")
-		d.f.note(Taken, recognition.path("provider"), "transcriber_provider is assemblyai; the server needs a key of the provider")
+		d.set("transcriber_provider", "assemblyai", transcriber, "provider")
+		d.f.note(Taken, transcriber.path("provider"), "transcriber_provider is assemblyai; the server needs a key of the provider")
 	default:
-		d.f.note(LeftOut, recognition.path("provider"), "Parley has no transcriber_provider %s: the best for the language listens", vendor)
+		d.f.note(LeftOut, transcriber.path("provider"), "Parley has no transcriber_provider %s: the best for the language listens", vendor)
 	}
-	words := append(recognition.texts("keywords"), recognition.texts("keyterm")...)
+	words := append(transcriber.texts("keywords"), transcriber.texts("keyterm")...)
 	for i, w := range words {
 		text, _ := w.(string)
 		words[i], _, _ = strings.Cut(text, ":") // a weight
 	}
 	if len(words) > 0 {
-		d.set("keywords", words, recognition, "keywords")
-		d.f.note(Taken, recognition.path("keywords"), "keywords, without weights")
+		d.set("keywords", words, transcriber, "keywords")
+		d.f.note(Taken, transcriber.path("keywords"), "keywords, without weights")
 	}
 }
 

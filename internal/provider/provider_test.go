@@ -105,8 +105,8 @@ func TestSpeech(t *testing.T) {
 		defer set.Close()
 		voice, err := set.Synthesizer(c.code)
 		told(t, c.code+" speaks", voice != nil, err, c.speaks)
-		recognition, err := set.Recognizer(c.code)
-		told(t, c.code+" hears", recognition != nil, err, c.hears)
+		recognizer, err := set.Recognizer(c.code)
+		told(t, c.code+" hears", recognizer != nil, err, c.hears)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"parley/internal/parley"
@@ -32,5 +33,5 @@ func RunInClient(ctx context.Context, t *parley.Tool, args map[string]any,
 	case ctx.Err() == nil && errors.Is(own.Err(), context.DeadlineExceeded):
 		err = fmt.Errorf("the customer's page did not answer within %d s", t.Timeout)
 	}
-	return Result{DurationMS: result.DurationMS, Error: "The tool failed: " + err.Error() + "."}
+	return Result{DurationMS: result.DurationMS, Error: "The tool failed: " + strings.TrimRight(err.Error(), ".") + "."}
 }

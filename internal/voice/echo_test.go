@@ -29,9 +29,9 @@ func TestEchoCancelled(t *testing.T) {
 	stop := narrowed(t, leveled(say(t, "rms", "wait a moment please I would like to ask something else"), -18))
 	for _, speaks := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			recognition := &aitest.Recognizer{}
-			recognition.Say(slices.Repeat([]string{"wait a moment please"}, 20)...)
-			p := persona(&aitest.Fake{}, ai.Streamed(talker(talk)), recognition)
+			recognizer := &aitest.Recognizer{}
+			recognizer.Say(slices.Repeat([]string{"wait a moment please"}, 20)...)
+			p := persona(&aitest.Fake{}, ai.Streamed(talker(talk)), recognizer)
 			p.Initial = "You can bring it back."
 			s := voice.Session{Persona: p}
 			r := rand.New(rand.NewPCG(1, 2))

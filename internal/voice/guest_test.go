@@ -29,15 +29,15 @@ func (louder) Cadence() float32 { return 0 }
 // visited is a call on fake time to which a guest comes.
 type visited struct {
 	*testing.T
-	model     *aitest.Fake
-	synthesis *aitest.Synthesizer
-	session   *voice.Session
-	customer  *handset
-	guest     *handset
-	is        *voice.Guest
-	began     time.Time
-	result    voice.Result
-	far       sync.WaitGroup
+	model       *aitest.Fake
+	synthesizer *aitest.Synthesizer
+	session     *voice.Session
+	customer    *handset
+	guest       *handset
+	is          *voice.Guest
+	began       time.Time
+	result      voice.Result
+	far         sync.WaitGroup
 }
 
 // span is a time of a call, in seconds.
@@ -47,17 +47,17 @@ type span struct{ from, to float64 }
 func visit(t *testing.T, customer, guest []span, steps []aitest.Step, play func(v *visited)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		v := &visited{T: t, model: &aitest.Fake{}, synthesis: &aitest.Synthesizer{}, began: time.Now(),
+		v := &visited{T: t, model: &aitest.Fake{}, synthesizer: &aitest.Synthesizer{}, began: time.Now(),
 			customer: newHandset(audio.Narrow, customerHz), guest: newHandset(audio.Wide, targetHz)}
 		defer v.far.Wait()
 		v.model.Script(steps...)
-		recognition := &aitest.Recognizer{Hear: func(pcm []int16, h ai.Hearing) string {
+		recognizer := &aitest.Recognizer{Hear: func(pcm []int16, h ai.Hearing) string {
 			if h.Rate == audio.Wide {
 				return "the guest speaks"
 			}
 			return "the customer speaks"
 		}}
-		p := persona(v.model, v.synthesis, recognition)
+		p := persona(v.model, v.synthesizer, recognizer)
 		v.session = &voice.Session{Persona: p, Detect: func(audio.Rate) voice.Detector { return louder{} }}
 		v.customer.talks, v.guest.talks = v.during(customer), v.during(guest)
 		v.far.Go(func() {

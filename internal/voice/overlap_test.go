@@ -169,13 +169,13 @@ const (
 
 // perform plays the call. It must run in a bubble.
 func (o *overlap) perform(t *testing.T, sphinx ai.Recognizer, talk []float64) {
-	recognition := ai.Recognizer(&imitation{o: o, start: time.Now()})
+	recognizer := ai.Recognizer(&imitation{o: o, start: time.Now()})
 	if o.language == "en" {
-		recognition = behind{sphinx, understood + o.slow}
+		recognizer = behind{sphinx, understood + o.slow}
 	}
 	var asked atomic.Int32
 	model := answering(func() string { return fmt.Sprint("Reply number ", asked.Add(1)) })
-	p := persona(model, ai.Streamed(numbered{talk, o.rate}), recognition)
+	p := persona(model, ai.Streamed(numbered{talk, o.rate}), recognizer)
 	p.Language = o.language
 	p.Assistant.EnableNoiseCancellation, p.Assistant.BackgroundSpeechCancellation = o.clean, o.single
 	s := voice.Session{Persona: p, Tell: func(e voice.Event) {
@@ -521,13 +521,13 @@ func replySound(t testing.TB) (talk []float64) {
 
 // together performs samples, two at a time.
 func together(t *testing.T, list []*overlap, talk []float64) {
-	recognitions := [2]*local.Sphinx{recognizer(t), recognizer(t)} // their processes are not part of a bubble
+	recognizers := [2]*local.Sphinx{recognizer(t), recognizer(t)} // their processes are not part of a bubble
 	t.Run("calls", func(t *testing.T) {
-		for half, sphinx := range recognitions {
+		for half, sphinx := range recognizers {
 			t.Run(fmt.Sprint(half), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					for i := half; i < len(list); i += len(recognitions) {
+					for i := half; i < len(list); i += len(recognizers) {
 						list[i].perform(t, sphinx, talk)
 					}
 				})

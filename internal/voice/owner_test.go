@@ -43,8 +43,8 @@ func (s *stuck) Write([]int16) {
 func TestSoundWaitsForNobody(t *testing.T) {
 	for _, late := range []time.Duration{500 * time.Millisecond, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			recognition := &stuck{time: late}
-			s := voice.Session{Persona: persona(&aitest.Fake{}, ai.Streamed(spokenBy(speechLike(audio.Narrow, 500))), recognition)}
+			recognizer := &stuck{time: late}
+			s := voice.Session{Persona: persona(&aitest.Fake{}, ai.Streamed(spokenBy(speechLike(audio.Narrow, 500))), recognizer)}
 			s.Detect = func(audio.Rate) voice.Detector { return &voicetest.Detector{} }
 			s.Persona.Initial = "Hello."
 			if err := s.Prepare(t.Context(), audio.Narrow); err != nil {
@@ -82,7 +82,7 @@ func TestSoundWaitsForNobody(t *testing.T) {
 				t.Error(r.Reason, r.Err)
 			}
 			lost := r.Err != nil && strings.Contains(r.Err.Error(), "frames")
-			if heard := int(recognition.frames.Load()); lost != (late > time.Second) || !lost && heard < said {
+			if heard := int(recognizer.frames.Load()); lost != (late > time.Second) || !lost && heard < said {
 				t.Errorf("held up for %v: the ear heard %d frames of %d: %v", late, heard, said, r.Err)
 			}
 		})

@@ -33,9 +33,9 @@ func assistant() *parley.Assistant {
 	}
 }
 
-func persona(model ai.Model, synthesis ai.Synthesizer, recognition ai.Recognizer) voice.Persona {
+func persona(model ai.Model, synthesizer ai.Synthesizer, recognizer ai.Recognizer) voice.Persona {
 	return voice.Persona{
-		Assistant: assistant(), Synthesizer: synthesis, Recognizer: recognition, Voice: "test", Language: "en",
+		Assistant: assistant(), Synthesizer: synthesizer, Recognizer: recognizer, Voice: "test", Language: "en",
 		Think: func(history []ai.Message, sink agent.Sink) *agent.Turn {
 			return &agent.Turn{Model: model, History: history, Sink: sink}
 		},
@@ -206,10 +206,10 @@ func TestRealDetector(t *testing.T) {
 	for _, rate := range []audio.Rate{audio.Narrow, audio.Wide} {
 		for _, clean := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				synthesis, recognition, model := ai.Streamed(talker(slices.Concat(replies[rate]...))), &aitest.Recognizer{}, &aitest.Fake{}
-				recognition.Say("good evening", "how are you")
+				synthesizer, recognizer, model := ai.Streamed(talker(slices.Concat(replies[rate]...))), &aitest.Recognizer{}, &aitest.Fake{}
+				recognizer.Say("good evening", "how are you")
 				model.Script(aitest.Step{Text: "Good evening to you."}, aitest.Step{Text: "Fine."})
-				s := voice.Session{Persona: persona(model, synthesis, recognition)}
+				s := voice.Session{Persona: persona(model, synthesizer, recognizer)}
 				s.Persona.Assistant.EnableNoiseCancellation = clean
 				var first, silent time.Duration
 				leg := &driven{rate: rate, run: func(ctx context.Context, p audio.Peer) error {
@@ -248,8 +248,8 @@ func TestRealDetector(t *testing.T) {
 					!strings.HasSuffix(got, "\nCustomer: how are you\nAI: Fine.") {
 					t.Errorf("%d Hz, cleaned %v: %s", rate, clean, got)
 				}
-				if len(recognition.Heard()) != 1 || recognition.Live() != 0 {
-					t.Errorf("%d ears, %d open", len(recognition.Heard()), recognition.Live())
+				if len(recognizer.Heard()) != 1 || recognizer.Live() != 0 {
+					t.Errorf("%d recognitions, %d open", len(recognizer.Heard()), recognizer.Live())
 				}
 			})
 		}
@@ -259,9 +259,9 @@ func TestRealDetector(t *testing.T) {
 // The recording has the customer on the left and the assistant on the right, for the length of the call.
 func TestRecording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		synthesis := &aitest.Synthesizer{}
+		synthesizer := &aitest.Synthesizer{}
 		file := &memory{}
-		s := voice.Session{Persona: persona(&aitest.Fake{}, synthesis, deaf{}), Record: file}
+		s := voice.Session{Persona: persona(&aitest.Fake{}, synthesizer, deaf{}), Record: file}
 		s.Persona.Initial = "Hello there, customer."
 		leg := &driven{rate: audio.Narrow, run: func(_ context.Context, p audio.Peer) error {
 			in, out := make([]int16, 160), make([]int16, 160)
@@ -293,7 +293,7 @@ func TestRecording(t *testing.T) {
 			}
 			right = append(right, pcm[i+1])
 		}
-		if got := synthesis.Find(right[160*20:160*30], audio.Narrow); got != "Hello there, customer." {
+		if got := synthesizer.Find(right[160*20:160*30], audio.Narrow); got != "Hello there, customer." {
 			t.Errorf("on the right: %q", got)
 		}
 		if binary.LittleEndian.Uint32(file.b[4:]) != uint32(len(file.b)-8) {
@@ -338,10 +338,10 @@ func TestAmbientSound(t *testing.T) {
 // is over; the vendor gets one request.
 func TestGreetingUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		synthesis, cache := &aitest.Synthesizer{}, &voice.Cache{}
-		synthesis.Usually(aitest.Saying{Delay: 500 * time.Millisecond, Pace: aitest.PieceTime / 2})
+		synthesizer, cache := &aitest.Synthesizer{}, &voice.Cache{}
+		synthesizer.Usually(aitest.Saying{Delay: 500 * time.Millisecond, Pace: aitest.PieceTime / 2})
 		session := func() *voice.Session {
-			s := &voice.Session{Persona: persona(&aitest.Fake{}, synthesis, deaf{}), Cache: cache}
+			s := &voice.Session{Persona: persona(&aitest.Fake{}, synthesizer, deaf{}), Cache: cache}
 			s.Persona.Initial = "Hello there, this is the bakery."
 			return s
 		}
@@ -377,7 +377,7 @@ func TestGreetingUnderWay(t *testing.T) {
 		if heard < want-40*time.Millisecond || heard > want+40*time.Millisecond || r.Err != nil {
 			t.Errorf("heard %v of %v: %v", heard, want, r.Err)
 		}
-		if n := len(synthesis.Said()); n != 1 {
+		if n := len(synthesizer.Said()); n != 1 {
 			t.Errorf("the vendor was asked %d times", n)
 		}
 	})
@@ -387,12 +387,12 @@ func TestGreetingUnderWay(t *testing.T) {
 // for many calls.
 func TestPreparedGreeting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		synthesis, cache := &aitest.Synthesizer{}, &voice.Cache{}
-		synthesis.Usually(aitest.Saying{Delay: 3 * time.Second})
+		synthesizer, cache := &aitest.Synthesizer{}, &voice.Cache{}
+		synthesizer.Usually(aitest.Saying{Delay: 3 * time.Second})
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
-				s := voice.Session{Persona: persona(&aitest.Fake{}, synthesis, deaf{}), Cache: cache}
+				s := voice.Session{Persona: persona(&aitest.Fake{}, synthesizer, deaf{}), Cache: cache}
 				s.Persona.Initial = "Hello there."
 				if err := s.Prepare(t.Context(), audio.Narrow); err != nil {
 					t.Error(err)
@@ -407,7 +407,7 @@ func TestPreparedGreeting(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if n := len(synthesis.Said()); n != 1 {
+		if n := len(synthesizer.Said()); n != 1 {
 			t.Errorf("the vendor was asked %d times", n)
 		}
 	})
@@ -521,8 +521,8 @@ func TestReasons(t *testing.T) {
 // The requests to the vendors follow the assistant's fields.
 func TestVendorSettings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		synthesis, recognition := &aitest.Synthesizer{}, &aitest.Recognizer{}
-		p := persona(&aitest.Fake{}, synthesis, recognition)
+		synthesizer, recognizer := &aitest.Synthesizer{}, &aitest.Recognizer{}
+		p := persona(&aitest.Fake{}, synthesizer, recognizer)
 		p.Initial, p.Voice, p.Language = "Hallo.", "anna", "de"
 		p.Assistant.SpeechSpeed, p.Assistant.VoiceStability, p.Assistant.VoiceSimilarity = 120, 30, 90
 		p.Assistant.Keywords = []string{"Nguyen"}
@@ -533,10 +533,10 @@ func TestVendorSettings(t *testing.T) {
 		}})
 		want := aitest.Spoken{Text: "Hallo.", Speech: ai.Speech{Voice: "anna", Language: "de", Rate: audio.Wide,
 			Speed: 1.2, Stability: 0.3, Similarity: 0.9}}
-		if said := synthesis.Said(); len(said) != 1 || said[0] != want {
+		if said := synthesizer.Said(); len(said) != 1 || said[0] != want {
 			t.Errorf("spoken: %+v", said)
 		}
-		if h := recognition.Heard(); len(h) != 1 || h[0].Language != "de" || h[0].Rate != audio.Wide ||
+		if h := recognizer.Heard(); len(h) != 1 || h[0].Language != "de" || h[0].Rate != audio.Wide ||
 			len(h[0].Keywords) != 1 || h[0].Keywords[0] != "Nguyen" {
 			t.Errorf("heard: %+v", h)
 		}
@@ -597,14 +597,14 @@ func (v spokenBy) Say(_ context.Context, _ ai.Speech, _ string, yield func([]int
 // A Cache keeps what was used last, and no more than its limit; a failed sound is made again for the next caller.
 func TestCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		synthesis, cache := &aitest.Synthesizer{}, &voice.Cache{Size: 100_000}
+		synthesizer, cache := &aitest.Synthesizer{}, &voice.Cache{Size: 100_000}
 		prepare := func(text string) error {
-			s := voice.Session{Persona: persona(&aitest.Fake{}, synthesis, deaf{}), Cache: cache}
+			s := voice.Session{Persona: persona(&aitest.Fake{}, synthesizer, deaf{}), Cache: cache}
 			s.Persona.Initial = text
 			return s.Prepare(t.Context(), audio.Narrow)
 		}
 		asked := func(text string) (n int) {
-			for _, s := range synthesis.Said() {
+			for _, s := range synthesizer.Said() {
 				if s.Text == text {
 					n++
 				}
@@ -635,7 +635,7 @@ func TestCache(t *testing.T) {
 				asked("second one."))
 		}
 
-		synthesis.On("broken.", aitest.Saying{Delay: time.Second, Err: aitest.ErrVoice})
+		synthesizer.On("broken.", aitest.Saying{Delay: time.Second, Err: aitest.ErrVoice})
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
@@ -645,7 +645,7 @@ func TestCache(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		synthesis.On("broken.", aitest.Saying{})
+		synthesizer.On("broken.", aitest.Saying{})
 		if err := prepare("broken."); err != nil {
 			t.Error(err)
 		}

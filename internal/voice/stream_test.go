@@ -57,17 +57,17 @@ func TestHeardToTheWord(t *testing.T) {
 	const initial = "Call **Nguyen** at the office, now."
 	written := []string{"Call", "Call **Nguyen**", "Call **Nguyen** at", "Call **Nguyen** at the",
 		"Call **Nguyen** at the office,", initial}
-	synthesis := &halting{words: []time.Duration{900 * time.Millisecond, 60 * time.Millisecond, 300 * time.Millisecond,
+	synthesizer := &halting{words: []time.Duration{900 * time.Millisecond, 60 * time.Millisecond, 300 * time.Millisecond,
 		40 * time.Millisecond}} // for the words: Call win at the office, now.
 	var ends []time.Duration
 	for i, at := 0, time.Duration(0); i < 6; i++ {
-		at += synthesis.words[min(i, len(synthesis.words)-1)]
+		at += synthesizer.words[min(i, len(synthesizer.words)-1)]
 		ends = append(ends, at)
 	}
 	for _, cached := range []bool{false, true} {
 		for at := 20 * time.Millisecond; at < ends[5]+200*time.Millisecond; at += 60 * time.Millisecond {
 			synctest.Test(t, func(t *testing.T) {
-				s := voice.Session{Persona: persona(&aitest.Fake{}, synthesis, deaf{})}
+				s := voice.Session{Persona: persona(&aitest.Fake{}, synthesizer, deaf{})}
 				s.Persona.Initial = initial
 				s.Persona.Assistant.Pronunciations = map[string]string{"Nguyen": "win"}
 				if cached {
@@ -121,8 +121,8 @@ func (s *sparing) Speak(_ context.Context, as ai.Speech, texts <-chan string, yi
 
 // A piece of sound allocates nothing on its way to the playout.
 func TestPiecesAllocateNothing(t *testing.T) {
-	synthesis := &sparing{each: -1}
-	s := voice.Session{Persona: persona(&aitest.Fake{}, synthesis, deaf{})}
+	synthesizer := &sparing{each: -1}
+	s := voice.Session{Persona: persona(&aitest.Fake{}, synthesizer, deaf{})}
 	s.Persona.Assistant.MaxSilenceDuration = 1 // then it asks, in a sentence that is not cached
 	r := s.Run(t.Context(), &driven{rate: audio.Narrow, run: func(_ context.Context, p audio.Peer) error {
 		for range 200 {
@@ -131,8 +131,8 @@ func TestPiecesAllocateNothing(t *testing.T) {
 		}
 		return parley.CustomerHangup
 	}})
-	if synthesis.each != 0 || r.Err != nil {
-		t.Errorf("%v allocations for each: %v", synthesis.each, r.Err)
+	if synthesizer.each != 0 || r.Err != nil {
+		t.Errorf("%v allocations for each: %v", synthesizer.each, r.Err)
 	}
 }
 
@@ -196,10 +196,10 @@ func TestReplyIsOneStream(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				texts := map[string]string{"a": "This is the first.", "b": "And the second here.", "c": "Now the third one.",
 					"d": "And so the fourth."}
-				synthesis, model := &meddler{}, &aitest.Fake{}
+				synthesizer, model := &meddler{}, &aitest.Fake{}
 				model.Script(aitest.Step{Delay: c.delay, Text: texts["a"] + " " + texts["b"] + " " + texts["c"] + " " +
 					texts["d"]})
-				s := voice.Session{Persona: persona(model, synthesis, deaf{})}
+				s := voice.Session{Persona: persona(model, synthesizer, deaf{})}
 				s.Persona.Initial = texts["c"] // cached, but not played when the customer must speak first
 				s.Persona.Assistant.WaitForCustomer = true
 				if err := s.Prepare(t.Context(), audio.Narrow); err != nil {
@@ -207,7 +207,7 @@ func TestReplyIsOneStream(t *testing.T) {
 				}
 				s.Persona.Initial, s.Persona.Reengagement = "", "Ask."
 				s.Persona.Assistant.MaxSilenceDuration, s.Persona.Assistant.MaxDuration = 2, 600
-				synthesis.meddle, synthesis.requests = c.meddle, 0
+				synthesizer.meddle, synthesizer.requests = c.meddle, 0
 				pieces = 0
 				var heard []string
 				r := s.Run(t.Context(), &driven{rate: audio.Narrow, run: func(ctx context.Context, p audio.Peer) error {
@@ -226,20 +226,20 @@ func TestReplyIsOneStream(t *testing.T) {
 							continue
 						}
 						for k, text := range texts {
-							if synthesis.Find(sound, audio.Narrow) == text && (len(heard) == 0 || heard[len(heard)-1] != k) {
+							if synthesizer.Find(sound, audio.Narrow) == text && (len(heard) == 0 || heard[len(heard)-1] != k) {
 								heard = append(heard, k)
 							}
 						}
 					}
 					return parley.CustomerHangup
 				}})
-				if !slices.Equal(heard, c.heard) || synthesis.requests != c.requests || r.Reason != c.reason {
-					t.Errorf("heard %q by %d requests, ended with %s: %v", heard, synthesis.requests, r.Reason, r.Err)
+				if !slices.Equal(heard, c.heard) || synthesizer.requests != c.requests || r.Reason != c.reason {
+					t.Errorf("heard %q by %d requests, ended with %s: %v", heard, synthesizer.requests, r.Reason, r.Err)
 				}
 				if c.err == "" && r.Err != nil || c.err != "" && (r.Err == nil || !strings.Contains(r.Err.Error(), c.err)) {
 					t.Errorf("the error is %v, not %q", r.Err, c.err)
 				}
-				if n := synthesis.Live(); n > 0 {
+				if n := synthesizer.Live(); n > 0 {
 					t.Errorf("%d texts are still being said", n)
 				}
 			})

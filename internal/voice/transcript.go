@@ -12,7 +12,7 @@ import (
 	"parley/internal/turn"
 )
 
-// book records what was said and done, as far as it was heard. Only the owner touches it.
+// transcript records what was said and done, as far as it was heard. Only the owner touches it.
 type transcript struct {
 	out     *playout // knows what was heard
 	entries []*entry

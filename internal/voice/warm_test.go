@@ -119,7 +119,7 @@ func loud(pcm []int16, hz float64, rate audio.Rate) float64 {
 
 // story is what a handset heard, in the order in which things began: texts, the names of others' tones, and "music"
 // each time that it begins.
-func story(h *handset, synthesis *aitest.Synthesizer, others map[string]float64) (list []string) {
+func story(h *handset, synthesizer *aitest.Synthesizer, others map[string]float64) (list []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	size, tunes := int(h.rate)/5, 0
@@ -131,7 +131,7 @@ func story(h *handset, synthesis *aitest.Synthesizer, others map[string]float64)
 				now = append(now, name)
 			}
 		}
-		switch text := synthesis.Find(pcm, h.rate); {
+		switch text := synthesizer.Find(pcm, h.rate); {
 		case text != "":
 			now = append(now, text)
 		case len(now) == 0 && audio.Level(pcm) > -60:
@@ -162,11 +162,11 @@ func (quietly) Words() float32   { return 0 }
 func (quietly) Cadence() float32 { return 0 }
 
 // warm is a session whose model transfers the customer after a second of silence.
-func warm(tool parley.AssistantTool, synthesis *aitest.Synthesizer) (*voice.Session, *aitest.Fake) {
+func warm(tool parley.AssistantTool, synthesizer *aitest.Synthesizer) (*voice.Session, *aitest.Fake) {
 	model := &aitest.Fake{}
 	model.Script(aitest.Step{Text: "One moment.", Calls: []ai.ToolCall{{ID: "1", Name: tool.Type, Arguments: "{}"}}},
 		aitest.Step{Text: "What else can I do?"})
-	p := persona(model, synthesis, deaf{})
+	p := persona(model, synthesizer, deaf{})
 	p.Assistant.Tools = []parley.AssistantTool{tool}
 	p.Assistant.MaxSilenceDuration, p.Assistant.ReengagementInterval = 1, 5
 	p.Reengagement = "Go on."
@@ -182,8 +182,8 @@ var supervisor = parley.AssistantTool{Type: "warm_call_transfer", SupervisorPhon
 // last message, keys reach the other side, and the recording has all of it.
 func TestWarmTransfer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		synthesis, file := &aitest.Synthesizer{}, &memory{}
-		s, _ := warm(supervisor, synthesis)
+		synthesizer, file := &aitest.Synthesizer{}, &memory{}
+		s, _ := warm(supervisor, synthesizer)
 		s.Record = file
 		customer, target := newHandset(audio.Narrow, customerHz), newHandset(audio.Wide, targetHz)
 		var far sync.WaitGroup
@@ -220,11 +220,11 @@ func TestWarmTransfer(t *testing.T) {
 			t.Errorf("it ends with %q: %v; %+v %+v", r.Reason, r.Err, r.Turns, r.Calls)
 		}
 		want := []string{"One moment.", "Please hold.", "music", "target", "Here you are."}
-		got := story(customer, synthesis, map[string]float64{"target": targetHz})
+		got := story(customer, synthesizer, map[string]float64{"target": targetHz})
 		if !slices.Equal(got, want) {
 			t.Errorf("the customer hears %q", got)
 		}
-		got = story(target, synthesis, map[string]float64{"customer": customerHz})
+		got = story(target, synthesizer, map[string]float64{"customer": customerHz})
 		if want := []string{"customer", "Here you are."}; !slices.Equal(got, want) {
 			t.Errorf("the target hears %q", got)
 		}
@@ -273,12 +273,12 @@ func TestWarmTransferFails(t *testing.T) {
 		parley.Rejected: "the call was declined", parley.Unreachable: "could not be reached",
 		parley.CustomerHangup: "hung up before"} {
 		synctest.Test(t, func(t *testing.T) {
-			synthesis := &aitest.Synthesizer{}
+			synthesizer := &aitest.Synthesizer{}
 			tool, music := supervisor, reason == parley.NoAnswer
 			if !music {
 				tool.HoldMusic = "none"
 			}
-			s, model := warm(tool, synthesis)
+			s, model := warm(tool, synthesizer)
 			s.Warm = func(ctx context.Context, _ voice.Announcement) (voice.Line, error) {
 				time.Sleep(2 * time.Second)
 				return nil, reason
@@ -293,7 +293,7 @@ func TestWarmTransferFails(t *testing.T) {
 			if music { // until there is something to say, and not under it or after it
 				want = slices.Insert(want, 2, "music")
 			}
-			if got := story(customer, synthesis, nil); !slices.Equal(got[:min(len(want), len(got))], want) ||
+			if got := story(customer, synthesizer, nil); !slices.Equal(got[:min(len(want), len(got))], want) ||
 				music && len(got) > len(want) && slices.Contains(got[len(want):], "music") {
 				t.Errorf("%s: the customer hears %q", reason, got)
 			}
@@ -310,8 +310,8 @@ func TestWarmTransferFails(t *testing.T) {
 func TestTransferEarlySound(t *testing.T) {
 	for _, answers := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			synthesis := &aitest.Synthesizer{}
-			s, _ := warm(parley.AssistantTool{Type: "call_transfer", PhoneNumber: "204", WarmTransfer: new(bool)}, synthesis)
+			synthesizer := &aitest.Synthesizer{}
+			s, _ := warm(parley.AssistantTool{Type: "call_transfer", PhoneNumber: "204", WarmTransfer: new(bool)}, synthesizer)
 			customer, target := newHandset(audio.Narrow, customerHz), newHandset(audio.Wide, targetHz)
 			s.Transfer = func(context.Context, string) error { return parley.ErrNoRefer }
 			var far sync.WaitGroup
@@ -338,7 +338,7 @@ func TestTransferEarlySound(t *testing.T) {
 			if !answers {
 				want[3] = "What else can I do?"
 			}
-			got := story(customer, synthesis, map[string]float64{"target": targetHz, "ringback": 1000})
+			got := story(customer, synthesizer, map[string]float64{"target": targetHz, "ringback": 1000})
 			if len(got) < 4 || !slices.Equal(got[:3], want[:3]) || !slices.Contains(got[3:], want[3]) {
 				t.Errorf("the customer hears %q, want %q", got, want)
 			}
@@ -371,14 +371,14 @@ func TestWarmTransferSeeds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 15))
 			upTo := func(most time.Duration) time.Duration { return time.Duration(random.Int64N(int64(most))) }
-			synthesis := &aitest.Synthesizer{}
+			synthesizer := &aitest.Synthesizer{}
 			tool := supervisor
 			kind := random.IntN(3)
 			if kind > 0 {
 				tool = parley.AssistantTool{Type: "call_transfer", PhoneNumber: "204", WarmTransfer: new(bool)}
 				*tool.WarmTransfer = kind == 1
 			}
-			s, _ := warm(tool, synthesis)
+			s, _ := warm(tool, synthesizer)
 			customer, target := newHandset(audio.Narrow, 0), newHandset(audio.Narrow, targetHz)
 			takes, stays, leaves := upTo(3*time.Second), upTo(4*time.Second), upTo(9*time.Second)
 			accepts, fate := random.IntN(2) == 0, reasons[random.IntN(len(reasons))]
@@ -427,8 +427,8 @@ func TestWarmTransferSeeds(t *testing.T) {
 
 // Joined legs allocate nothing per packet.
 func TestJoinedAllocatesNothing(t *testing.T) {
-	synthesis := &aitest.Synthesizer{}
-	s, _ := warm(supervisor, synthesis)
+	synthesizer := &aitest.Synthesizer{}
+	s, _ := warm(supervisor, synthesizer)
 	s.Persona.Assistant.MaxSilenceDuration = 1
 	line := newHandset(audio.Wide, targetHz)
 	s.Warm = func(context.Context, voice.Announcement) (voice.Line, error) { return line, nil }

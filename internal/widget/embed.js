@@ -385,9 +385,19 @@
 
   // The page's own tools, which the assistant may call (kind client): functions by name.
   const tools = {};
+  function addTools(own) {
+    for (const [name, run] of Object.entries(own)) {
+      if (/^[a-z][a-z_]{0,254}$/.test(name) && typeof run === "function" && Object.keys(tools).length < 64) tools[name] = run;
+      else console.warn("Parley: no tool: " + name);
+    }
+  }
   async function runTool(asked) {
-    const answer = await (await import(base + "web-call.js")).run(tools, asked);
-    await post("/conversations/" + conversation + "/tool-calls/" + encodeURIComponent(asked.id), answer).catch((err) => console.error("Parley: " + asked.name + ": " + err.message));
+    try {
+      const answer = await (await import(base + "web-call.js")).run(tools, asked);
+      await post("/conversations/" + conversation + "/tool-calls/" + encodeURIComponent(asked.id), answer);
+    } catch (err) {
+      console.error("Parley: " + asked.name + ": " + err.message);
+    }
   }
 
   // The reply as it forms stands below the log, so that a screen reader is told it once, whole.
@@ -900,7 +910,7 @@ textarea { resize: none; }
       else if (wanted) follow();
     });
     addEventListener("pagehide", () => call && call.hangup());
-    window.ParleyWidget = { open: () => open(true), close, tools: (own) => Object.assign(tools, own) };
+    window.ParleyWidget = { open: () => open(true), close, tools: addTools };
     dispatchEvent(new Event("parley"));
   }
   if (document.body) start();

@@ -6,7 +6,7 @@
 //
 // on is told "live" (one can speak now), "waiting" (the network is away or another one: live again, or the end, follows), what the server tells ("partial"
 // {text}, "turn" {speaker, text, latency, …}, "tool" {name}), "speaking" {yes} when the assistant begins or stops being heard (stops is told before the end, too), and in the
-// end, once, "end" {reason}: "ended", "lost" where the network or the microphone went away, "unreachable" where no sound got through in time, by UDP, TCP or TURN, or
+// end, once, "end" {reason}: "ended", "lost" where the network or the microphone went away, "unreachable" where no sound got through in time, or
 // "refused" {status, error} where the last line went to somebody else meanwhile. key is false where the call can't take it yet. Until call returns it throws instead: the microphone's own errors
 // (NotAllowedError, NotFoundError, NotReadableError), one named insecure where the browser gives no microphone to the page, and the server's
 // refusals, with status and wait (seconds).
@@ -209,7 +209,7 @@ export async function run(tools, { name, arguments: given }) {
     if (new Blob([JSON.stringify(result)]).size > 60000) throw "the result is too long";
     return { result };
   } catch (err) {
-    return { error: String((err && err.message) || err).slice(0, 2000) };
+    return { error: [...String((err && err.message) || err || "it failed")].slice(0, 900).join("") };
   }
 }
 

@@ -45,7 +45,7 @@ func (s *Settings) open() (*ai.Opened, error) {
 		return nil, fmt.Errorf("PARLEY_DEEPGRAM_BASE_URL: %w", err)
 	}
 	lines := &pool{client: c}
-	recognitions := &recognizer{client: c, model: s.STTModel, plain: map[string]bool{}}
+	recognizer := &recognizer{client: c, model: s.STTModel, plain: map[string]bool{}}
 	const mend = "set PARLEY_DEEPGRAM_API_KEY"
 	return &ai.Opened{
 		Synthesizer: func(code string) (ai.Synthesizer, error) {
@@ -58,7 +58,7 @@ func (s *Settings) open() (*ai.Opened, error) {
 			if s.APIKey == "" {
 				return nil, ai.NotConfigured("transcriber", code, mend)
 			}
-			return recognitions, nil
+			return recognizer, nil
 		},
 		Close: lines.close,
 	}, nil

@@ -27,10 +27,10 @@ func At(s ai.Server) (*ai.Opened, error) {
 	}
 	c := &client{s.URL, s.Key, s.Transport}
 	lines := &pool{client: c}
-	recognitions := &recognizer{client: c, model: s.Model, plain: map[string]bool{}}
+	recognizer := &recognizer{client: c, model: s.Model, plain: map[string]bool{}}
 	return &ai.Opened{
 		Synthesizer: func(string) (ai.Synthesizer, error) { return synthesizer{lines}, nil },
-		Recognizer:  func(string) (ai.Recognizer, error) { return recognitions, nil },
+		Recognizer:  func(string) (ai.Recognizer, error) { return recognizer, nil },
 		Close:       lines.close,
 	}, nil
 }

@@ -62,11 +62,11 @@ func TestOpensServers(t *testing.T) {
 		func([]int16) error { return nil }); err != nil {
 		t.Error(err)
 	}
-	recognition, err := o.Recognizer(Code)
+	recognizer, err := o.Recognizer(Code)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := recognition.Listen(t.Context(), ai.Hearing{Language: "en", Rate: audio.Narrow})
+	e, err := recognizer.Listen(t.Context(), ai.Hearing{Language: "en", Rate: audio.Narrow})
 	if err != nil {
 		t.Fatal(err)
 	}
